@@ -1,0 +1,87 @@
+"""Numba, with a cache that cannot serve stale code.
+
+A cached function whose callee changed in another module silently runs the old code. So the cache
+lives in a folder named by a hash over all our source files: any edit starts an empty folder.
+Every compiled function of ADLRO is decorated with `njit` from here, never with numba's own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KEPT = 4  # cache folders of other versions that are left alone, most recently used first
+
+
+def source_hash(package: Path) -> str:
+    """Fingerprint of every .py file below a folder, by name and content."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Folder of this version's compiled code; its parent is the user's to choose and to delete."""
+    chosen = os.environ.get("ADLRO_CACHE_DIR")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    base = Path(chosen) if chosen else home / "adlro"
+    return base / f"numba-{source_hash(Path(__file__).parent)}"
+
+
+def cache_state() -> str:
+    """One phrase for people: how many compiled functions the cache holds, and where."""
+    folder = cache_folder()
+    count = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
+    return f"{count} compiled functions in {folder}" if count else f"empty ({folder})"
+
+
+def _prune(folder: Path) -> None:
+    others = [p for p in folder.parent.glob("numba-*") if p != folder]
+    for old in sorted(others, key=lambda p: p.stat().st_mtime, reverse=True)[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _prepare() -> Path:
+    folder = cache_folder()
+    try:
+        fresh = not folder.is_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        if fresh:
+            _prune(folder)
+    except OSError:  # a read-only home: compiled code lasts as long as this process
+        folder = Path(tempfile.mkdtemp(prefix="adlro-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+os.environ["NUMBA_CACHE_DIR"] = str(_prepare())
+
+import numba  # noqa: E402  the cache folder must be set before numba is first imported
+
+numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # and if somebody imported it earlier
+
+
+def njit(function: F) -> F:
+    """Compile on first use, cached on disk, without the interpreter lock, for code that makes no arrays.
+
+    Reference counts are left out (`_nrt=False`): on a dozen array arguments a call they cost more than
+    the simulation itself. Code that needs new arrays uses `njit_allocating`.
+    """
+    compiled: F = numba.njit(cache=True, nogil=True, _nrt=False)(function)
+    return compiled
+
+
+def njit_allocating(function: F) -> F:
+    """As `njit`, for code that makes arrays of its own; its callers need not be allocating."""
+    compiled: F = numba.njit(cache=True, nogil=True, _nrt=True)(function)
+    return compiled

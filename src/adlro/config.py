@@ -1,0 +1,378 @@
+"""Scenarios: one TOML file says the cluster, the jobs, the load and what is measured."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from adlro.errors import ConfigError, suggestion
+from adlro.model import gpu
+from adlro.model.cluster import Cluster, Finite, Name, Record
+
+R = TypeVar("R", bound=Record)
+
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+NonNegative = Annotated[NonNegativeFloat, Field(allow_inf_nan=False)]
+
+
+class Choice(Record):
+    """A number drawn from a few values with given probabilities; a bare number is that number."""
+
+    values: Annotated[tuple[NonNegative, ...], Field(min_length=1)]
+    p: tuple[NonNegative, ...]
+
+    @model_validator(mode="after")
+    def _probabilities(self) -> Choice:
+        if len(self.p) != len(self.values):
+            raise ValueError(f"{len(self.values)} values need as many probabilities, not {self.p}")
+        if abs(math.fsum(self.p) - 1) > 1e-9:
+            raise ValueError(f"the probabilities {self.p} add up to {math.fsum(self.p):g}, not 1")
+        return self
+
+
+def _as_choice(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return {"values": (value,), "p": (1.0,)}
+    return value
+
+
+def _whole_numbers(choice: Choice) -> Choice:
+    if any(value != int(value) for value in choice.values):
+        raise ValueError(f"whole numbers are needed, not {choice.values}")
+    return choice
+
+
+Amount = Annotated[Choice, BeforeValidator(_as_choice)]
+
+
+class Lognormal(Record):
+    """Most jobs are short, some very long; clipped at `cap` times the median."""
+
+    law: Literal["lognormal"] = "lognormal"
+    median_s: Finite
+    sigma: NonNegative = 1.0
+    cap: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 20.0
+
+
+class Pareto(Record):
+    """A power law: P(size > s) = (minimum / s)^alpha; clipped at `cap` times the minimum."""
+
+    law: Literal["pareto"]
+    minimum_s: Finite
+    alpha: Finite
+    cap: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 1000.0
+
+
+class Exponential(Record):
+    """No memory."""
+
+    law: Literal["exponential"]
+    mean_s: Finite
+
+
+class Constant(Record):
+    """Every job the same."""
+
+    law: Literal["constant"]
+    seconds: Finite
+
+
+def _default_law(value: object) -> object:
+    return {"law": "lognormal", **value} if isinstance(value, dict) else value
+
+
+Size = Annotated[
+    Lognormal | Pareto | Exponential | Constant,
+    Field(discriminator="law"),
+    BeforeValidator(_default_law),
+]
+
+
+class Priority(Record):
+    """Uniform between two numbers in [0, 1]."""
+
+    low: Annotated[float, Field(ge=0, le=1)] = 0.0
+    high: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Priority:
+        if self.low > self.high:
+            raise ValueError(f"low {self.low:g} is above high {self.high:g}")
+        return self
+
+
+class JobType(Record):
+    """What the jobs of one type have in common; demands are for each GPU of the gang."""
+
+    name: Name
+    share: Share  # of the jobs; the shares are scaled to add up to 1
+    size: Size  # seconds on a GPU of speed 1 (the reference, V100)
+    kind: Literal["simulation", "ml", "data"] | None = None  # whose measured speeds apply
+    demand: gpu.Demand | None = None  # what bounds it on a GPU nobody measured
+    speed: dict[str, Finite] = {}  # noqa: RUF012  measured by the user: GPU model -> speed, V100 = 1
+    gpus: Amount = Choice(values=(1,), p=(1,))
+    gpu_memory_gb: Amount = Choice(values=(0,), p=(1,))
+    cores: Amount = Choice(values=(1,), p=(1,))
+    memory_gb: Amount = Choice(values=(0,), p=(1,))
+    models: tuple[Name, ...] = ()  # GPU models it may use; () = all
+    partitions: tuple[Name, ...] = ()  # () = all
+    priority: Priority = Priority()
+    communication: NonNegative = 0.0  # extra share of run time when a gang spans nodes
+    checkpoint_s: NonNegative | None = None  # None = it cannot
+
+    @model_validator(mode="after")
+    def _usable(self) -> JobType:
+        for key in ("gpus", "cores"):
+            _whole_numbers(getattr(self, key))
+        if min(self.gpus.values) < 1:
+            raise ValueError(f"a job needs at least 1 GPU, not {min(self.gpus.values):g}")
+        if self.kind is None and self.demand is None and not self.speed:
+            raise ValueError("needs 'kind', 'demand' or 'speed' to know how fast each GPU is")
+        return self
+
+
+class Poisson(Record):
+    """Arrivals that know nothing of each other."""
+
+    process: Literal["poisson"] = "poisson"
+
+
+class Bursty(Record):
+    """Markov-modulated: now and then a burst at `peak` times the mean rate."""
+
+    process: Literal["bursty"]
+    peak: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 3.0
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the time that is burst
+    length_s: Finite = 3600.0  # mean length of a burst
+
+    @model_validator(mode="after")
+    def _quiet_rate(self) -> Bursty:
+        if self.peak * self.share > 1:
+            raise ValueError(f"peak {self.peak:g} x share {self.share:g} is more than all arrivals")
+        return self
+
+
+class Diurnal(Record):
+    """A daily wave: rate = mean * (1 + amplitude * sin(2 pi t / period))."""
+
+    process: Literal["diurnal"]
+    amplitude: Annotated[float, Field(gt=0, le=1)] = 0.6
+    period_s: Finite = 86_400.0
+
+
+class Surge(Record):
+    """Poisson, and one sudden wave of jobs of one type."""
+
+    process: Literal["surge"]
+    type: Name
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.25  # of all jobs that belong to the wave
+    at: Annotated[float, Field(ge=0, le=1)] = 0.4  # when it begins, as a share of the run
+    length_s: Finite = 1800.0
+
+
+Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="process")]
+Load = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+
+
+class Measure(Record):
+    """Which jobs count, by order of arrival."""
+
+    middle: Share = 1.0
+
+    def __str__(self) -> str:
+        """As it is written in a scenario file."""
+        return "all jobs" if self.middle == 1 else f"middle {self.middle * 100:g} %"
+
+    def window(self, jobs: int) -> slice:
+        """The ids that count."""
+        skipped = round(jobs * (1 - self.middle) / 2)
+        return slice(skipped, jobs - skipped)
+
+
+def _as_measure(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if value in ("all", "all jobs"):
+        return {}
+    found = re.fullmatch(r"middle\s+(\d+(?:\.\d+)?)\s*%", value.strip())
+    if not found:
+        raise ValueError(f"say 'all' or 'middle 70 %', not {value!r}")
+    return {"middle": float(found[1]) / 100}
+
+
+class Estimates(Record):
+    """Where run-time estimates come from: the same for every policy compared."""
+
+    source: Literal["oracle", "noisy", "request"] = "oracle"
+    sigma: NonNegative = 0.0
+
+    def __str__(self) -> str:
+        """As it is written on the command line."""
+        return f"noisy:{self.sigma:g}" if self.source == "noisy" else self.source
+
+
+def _as_estimates(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"noisy:(\d+(?:\.\d+)?)", value.strip())
+    if found:
+        return {"source": "noisy", "sigma": float(found[1])}
+    if value not in ("oracle", "request"):
+        raise ValueError(f"say oracle, noisy:S (S = spread, e.g. noisy:0.5) or request, not {value!r}")
+    return {"source": value}
+
+
+class Scenario(Record):
+    """A scenario file."""
+
+    name: Name
+    about: str = ""
+    cluster: Cluster
+    types: Annotated[tuple[JobType, ...], Field(min_length=1)]
+    jobs: PositiveInt = 400
+    load: Load = 0.8  # fraction of the fluid-LP capacity
+    arrivals: Arrivals = Poisson()
+    noise: NonNegative = 0.0  # spread of the lognormal speed noise of each (job, model)
+    estimates: Annotated[Estimates, BeforeValidator(_as_estimates)] = Estimates()
+    measure: Annotated[Measure, BeforeValidator(_as_measure)] = Measure()
+    limit: Literal["none", "kill"] = "none"  # kill = a job ends at its requested time
+    idle_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # lambda of the paper's reward
+    affinity: dict[str, Name] = {}  # noqa: RUF012  job type -> GPU model, for static-affinity
+    users: PositiveInt = 10
+    user_skew: NonNegative = 1.0  # user k submits in proportion to 1 / k^skew
+    accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Scenario:
+        types = [job_type.name for job_type in self.types]
+        if len(set(types)) < len(types):
+            raise ValueError(f"two job types have the same name: {types}")
+        mentioned = [*self.affinity, *([self.arrivals.type] if isinstance(self.arrivals, Surge) else [])]
+        for name in mentioned:
+            if name not in types:
+                raise ValueError(f"unknown job type {name!r}; {suggestion(name, types)}")
+        for name in [*self.affinity.values(), *(m for t in self.types for m in (*t.models, *t.speed))]:
+            gpu.find(name)
+        return self
+
+
+def _one_line(exc: ValidationError) -> str:
+    """The first thing that is wrong: key, what is wrong, the value."""
+    error = exc.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in error["loc"]) or "file"
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown key; remove it or correct its spelling"
+    if error["type"] in ("missing", "value_error"):
+        return f"{key}: {message[:1].lower()}{message[1:]}"
+    return f"{key}: {message[:1].lower()}{message[1:]}, not {error['input']!r}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path}: is not text (byte {exc.start} is not UTF-8)") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise ConfigError(f"{path}: is not valid TOML: {exc}") from exc
+
+
+def _validate(record: type[R], data: dict[str, Any], where: str) -> R:
+    try:
+        return record.model_validate(data)
+    except ValidationError as exc:
+        raise ConfigError(f"{where}: {_one_line(exc)}") from exc
+    except ConfigError as exc:
+        raise ConfigError(f"{where}: {exc}") from exc
+
+
+def load_cluster(path: Path) -> Cluster:
+    """Read and check a cluster file.
+
+    Raises:
+        ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
+    """
+    return _validate(Cluster, _read(path), str(path))
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A scenario's tables with changes on top; job types are matched by name."""
+    both = {**base, **changes}
+    ours, theirs = base.get("types"), changes.get("types")
+    if isinstance(ours, list) and isinstance(theirs, list):
+        named = {entry.get("name"): entry for entry in ours}
+        for entry in theirs:
+            named[entry.get("name")] = {**named.get(entry.get("name"), {}), **entry}
+        both["types"] = list(named.values())
+    return both
+
+
+def _read_scenario(path: Path) -> dict[str, Any]:
+    """The tables of a scenario file, laid over those of its `base` (a shipped one, if any)."""
+    data = _read(path)
+    base = data.pop("base", None)
+    if base is None:
+        return data
+    known = shipped()
+    if base not in known or known[base] == path:
+        raise ConfigError(f"{path}: base: unknown scenario {base!r}; {suggestion(str(base), known)}")
+    return _merged(_read(known[base]), data)
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read and check a scenario file; `cluster = "FILE"` is looked up beside it.
+
+    Raises:
+        ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
+    """
+    data = _read_scenario(path)
+    if isinstance(data.get("cluster"), str):
+        data["cluster"] = load_cluster(path.parent / data["cluster"]).model_dump()
+    data.setdefault("name", path.stem)
+    return _validate(Scenario, data, str(path))
+
+
+def shipped() -> dict[str, Path]:
+    """The scenarios that come with the package: name -> file."""
+    folder = Path(str(resources.files("adlro") / "scenarios"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find_scenario(name: str) -> Scenario:
+    """A shipped scenario by name, or the user's own by path (anything with a slash or .toml).
+
+    Raises:
+        ConfigError: there is no such scenario, or its file is wrong.
+    """
+    if "/" in name or name.endswith(".toml"):
+        return load_scenario(Path(name))
+    known = shipped()
+    if name not in known:
+        raise ConfigError(f"unknown scenario {name!r}; {suggestion(name, known)}")
+    return load_scenario(known[name])
+
+
+def adjusted(scenario: Scenario, **changes: object) -> Scenario:
+    """The scenario with some keys replaced (None = as it was), checked like a file.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+    data = scenario.model_dump()
+    data.update({key: value for key, value in changes.items() if value is not None})
+    return _validate(Scenario, data, "--" + next(iter(changes), "scenario"))

@@ -1,0 +1,1 @@
+"""From state to numbers: the Min-Min plan that policies and features share."""

@@ -1,0 +1,38 @@
+"""Every error we raise on purpose, as one tree.
+
+    AdlroError            printed as one line, exit status 2
+    ├── ConfigError       a scenario, cluster or option does not say what it must
+    ├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
+    └── OutputError       a result cannot be written
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AdlroError(Exception):
+    """Something the user can put right; the message says what, where, and how."""
+
+
+class ConfigError(AdlroError):
+    """A scenario, a cluster or an option does not say what it must."""
+
+
+class PolicyError(AdlroError):
+    """A policy cannot be loaded, or it asked for what the world cannot do."""
+
+
+class OutputError(AdlroError):
+    """A result cannot be written where the user asked for it."""
+
+
+def suggestion(wrong: str, names: Iterable[str]) -> str:
+    """A phrase that helps with a misspelt name: the near misses, or else all that there are."""
+    known = list(names)
+    lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(wrong.lower(), lower, n=3, cutoff=0.5)
+    if near:
+        return "did you mean " + " or ".join(repr(lower[name]) for name in near) + "?"
+    return "known: " + ", ".join(known)

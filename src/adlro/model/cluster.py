@@ -1,0 +1,131 @@
+"""Clusters: what the operator writes down (TOML), and the pools, nodes and GPUs that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+
+from adlro.model import gpu
+from adlro.model.state import GPU, NODE, POOL, WHOLE, Records
+
+MB_PER_GB = 1024
+# A gang that spans nodes pays for the difference between network and link; 1 = this pair.
+_REFERENCE_NETWORK, _REFERENCE_LINK = 12.5, 300.0  # GB/s: 100 Gb/s network, NVLink 2
+
+
+class Record(BaseModel):
+    """Base of all settings: immutable, and a misspelt key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Name = Annotated[str, Field(min_length=1, max_length=80)]
+Finite = Annotated[PositiveFloat, Field(allow_inf_nan=False)]
+
+
+class NodeGroup(Record):
+    """Nodes that are alike."""
+
+    name: Name
+    count: PositiveInt = 1
+    gpu: Name
+    gpus: PositiveInt
+    cores: PositiveInt
+    memory_gb: Finite
+    link_gb_s: Finite | None = None  # between the GPUs of a node; None = the model's own
+    network_gb_s: Finite = _REFERENCE_NETWORK
+    partition: Name = "main"
+
+    @property
+    def link(self) -> float:
+        """GB/s between the GPUs of one node."""
+        return self.link_gb_s or gpu.find(self.gpu).link_gb_s
+
+    @property
+    def span_cost(self) -> float:
+        """How much dearer the network is than the link, 1 = reference pair, 0 = no dearer."""
+        extra = 1 / self.network_gb_s - 1 / self.link
+        return max(0.0, extra / (1 / _REFERENCE_NETWORK - 1 / _REFERENCE_LINK))
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What nodes of one pool have in common."""
+        model = gpu.find(self.gpu).name
+        return (self.partition, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
+
+
+class Cluster(Record):
+    """A cluster file."""
+
+    name: Name = "cluster"
+    about: str = ""
+    nodes: Annotated[tuple[NodeGroup, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Cluster:
+        seen: set[str] = set()
+        for group in self.nodes:
+            if group.name in seen:
+                raise ValueError(f"two groups of nodes are called {group.name!r}")
+            seen.add(group.name)
+        return self
+
+
+class Layout(NamedTuple):
+    """An empty cluster as record arrays, with the names behind the numbers."""
+
+    models: tuple[gpu.GpuModel, ...]  # [M], in file order
+    partitions: tuple[str, ...]
+    pool_names: tuple[str, ...]  # [P]
+    node_names: tuple[str, ...]  # [N]
+    pools: Records  # [P]
+    nodes: Records  # [N]
+    gpus: Records  # [G]
+
+
+def _unique(values: Iterator[object]) -> list[object]:
+    return list(dict.fromkeys(values))
+
+
+def _node_names(groups: list[NodeGroup]) -> tuple[str, ...]:
+    return tuple(
+        group.name if group.count == 1 else f"{group.name}-{i}"
+        for group in groups
+        for i in range(group.count)
+    )
+
+
+def lay_out(cluster: Cluster) -> Layout:
+    """Number pools, nodes and GPUs in file order, the nodes of a pool side by side."""
+    shapes = _unique(group.shape for group in cluster.nodes)
+    groups = sorted(cluster.nodes, key=lambda group: shapes.index(group.shape))
+    models = tuple(dict.fromkeys(gpu.find(group.gpu) for group in cluster.nodes))
+    partitions = tuple(dict.fromkeys(group.partition for group in cluster.nodes))
+    pools = np.zeros(len(shapes), POOL)
+    nodes = np.zeros(sum(group.count for group in groups), NODE)
+    gpus = np.zeros(sum(group.count * group.gpus for group in groups), GPU)
+    pools["first_node"] = -1
+    n = g = 0
+    for group in groups:
+        p = shapes.index(group.shape)
+        pool, model = pools[p], gpu.find(group.gpu)
+        if pool["first_node"] < 0:
+            pool["first_node"], pool["first_gpu"] = n, g
+        pool["model"], pool["partition"] = models.index(model), partitions.index(group.partition)
+        pool["nodes"] += group.count
+        pool["gpus"] += group.count * group.gpus
+        pool["node_gpus"], pool["gpu_memory"] = group.gpus, round(model.memory_gb * MB_PER_GB)
+        pool["span_cost"], pool["worth"] = group.span_cost, 1.0
+        for _ in range(group.count):
+            nodes[n]["pool"], nodes[n]["first_gpu"], nodes[n]["gpus"] = p, g, group.gpus
+            nodes[n]["cores"], nodes[n]["memory"] = group.cores, round(group.memory_gb * MB_PER_GB)
+            gpus["node"][g : g + group.gpus] = n
+            n, g = n + 1, g + group.gpus
+    pools["free"], nodes["free"], nodes["up"] = pools["gpus"], nodes["gpus"], 1
+    nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
+    gpus["free"], gpus["job"], gpus["next"], gpus["speed"] = WHOLE, -1, -1, 1.0
+    names = [f"{models[pool['model']].name} ({partitions[pool['partition']]})" for pool in pools]
+    return Layout(models, partitions, tuple(names), _node_names(groups), pools, nodes, gpus)

@@ -1,0 +1,246 @@
+"""The GPU catalogue: each model's published figures, and how fast it does a kind of work.
+
+Speeds are relative to the V100 32GB. A measured speed is taken before that of a near relative,
+and that before the roofline, which follows from the published figures (docs/gpus.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, model_validator
+
+from adlro.errors import ConfigError
+
+REFERENCE = "V100 32GB"
+_HOST_GB_S = {"PCIe 3.0 x16": 32.0, "PCIe 4.0 x16": 64.0, "PCIe 5.0 x16": 128.0}  # both ways
+_BY_COMPUTE = frozenset({"fp64_tflops", "fp32_tflops", "fp16_tflops", "tensor_tflops", "tdp_w"})
+_BY_MEMORY = frozenset({"memory_gb", "bandwidth_gb_s"})  # what a slice's share of memory scales
+
+Origin = Literal["measured", "stand-in", "roofline"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class GpuModel(_Record):
+    """One GPU model: peak rates without sparsity; None = nobody published it."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    vendor: str
+    architecture: str
+    launch: int  # year
+    fp64_tflops: PositiveFloat
+    fp32_tflops: PositiveFloat
+    fp16_tflops: PositiveFloat | None = None  # vector units
+    tensor_tflops: NonNegativeFloat | None = None  # FP16 on matrix units; 0 = has none
+    tensor_like: str | None = None  # the model with the same ratio of tensor to FP32 rate
+    memory_gb: PositiveFloat
+    bandwidth_gb_s: PositiveFloat
+    tdp_w: PositiveFloat
+    host_interface: Literal["PCIe 3.0 x16", "PCIe 4.0 x16", "PCIe 5.0 x16"]
+    interconnect: str | None = None
+    interconnect_gb_s: NonNegativeFloat | None = None  # both ways together; 0 = has none
+    source: str  # keys of [sources] in gpus.toml
+    parent: str | None = None  # the whole GPU, if this is a slice of one
+
+    @property
+    def link_gb_s(self) -> float:
+        """GB/s to the other GPUs of a node: its interconnect, or else the host interface."""
+        return self.interconnect_gb_s or _HOST_GB_S[self.host_interface]
+
+
+class _Axes(NamedTuple):
+    """One number for each part of a GPU that can bound a job."""
+
+    fp64: float
+    fp32: float
+    tensor: float
+    bandwidth: float
+
+
+class Demand(_Record):
+    """Shares of a job's run time on the reference GPU that each part of the GPU bounds."""
+
+    fp64: NonNegativeFloat = 0.0
+    fp32: NonNegativeFloat = 0.0
+    tensor: NonNegativeFloat = 0.0
+    bandwidth: NonNegativeFloat = 0.0
+
+    @model_validator(mode="after")
+    def _shares_make_a_whole(self) -> Demand:
+        total = sum(self._axes())
+        if abs(total - 1.0) > 1e-6:
+            raise ValueError(f"the shares of a demand must sum to 1, not {total:g}")
+        return self
+
+    def _axes(self) -> _Axes:
+        return _Axes(self.fp64, self.fp32, self.tensor, self.bandwidth)
+
+
+# Fitted to the measured speeds on a grid; docs/gpus.md has the fit. The fp32 share also stands
+# for integer and address work, which runs at the same clock on as many units.
+DEMANDS: Mapping[str, Demand] = MappingProxyType(
+    {
+        "simulation": Demand(fp64=0.05, fp32=0.35, bandwidth=0.60),
+        "ml": Demand(fp32=0.25, tensor=0.25, bandwidth=0.50),
+        "data": Demand(fp64=0.01, fp32=0.14, bandwidth=0.85),
+    }
+)
+
+
+class Speed(NamedTuple):
+    """How fast a GPU does a kind of work, and how we know."""
+
+    relative: float  # the reference GPU = 1
+    origin: Origin
+
+
+class _Profile(_Record):
+    name: str
+    compute_sevenths: Annotated[int, Field(ge=1, le=7)]
+    memory_eighths: Annotated[int, Field(ge=1, le=8)]
+
+
+class _Slices(_Record):
+    parent: str
+    profiles: tuple[_Profile, ...]
+    source: str
+
+
+class _Measured(_Record):
+    workload_class: str = Field(alias="class")
+    gpu: str
+    relative: PositiveFloat
+    stands_in_for: tuple[str, ...] = ()
+    benchmarks: str
+    source: str
+
+
+class _Catalogue(_Record):
+    sources: dict[str, str]
+    gpu: tuple[GpuModel, ...]
+    mig: tuple[_Slices, ...]
+    measured: tuple[_Measured, ...]
+
+
+@cache
+def _catalogue() -> _Catalogue:
+    text = resources.files("adlro.model").joinpath("gpus.toml").read_text(encoding="utf-8")
+    return _Catalogue.model_validate(tomllib.loads(text))
+
+
+def _carve(whole: GpuModel, profile: _Profile, source: str) -> GpuModel:
+    """A slice of a GPU, which has no link of its own to other GPUs."""
+    figures = whole.model_dump(exclude_none=True)
+    for key in _BY_COMPUTE & figures.keys():
+        figures[key] *= profile.compute_sevenths / 7
+    for key in _BY_MEMORY:
+        figures[key] *= profile.memory_eighths / 8
+    suffix = f" MIG {profile.name}"
+    figures |= {"name": whole.name + suffix, "aliases": [name + suffix for name in whole.aliases]}
+    figures |= {"interconnect": "none", "interconnect_gb_s": 0}
+    figures |= {"source": f"{whole.source}; {source}", "parent": whole.name}
+    return GpuModel.model_validate(figures)
+
+
+@cache
+def models() -> tuple[GpuModel, ...]:
+    """Every model of the catalogue in file order, slices after the whole GPUs."""
+    catalogue = _catalogue()
+    whole = {gpu.name: gpu for gpu in catalogue.gpu}
+    slices = (
+        _carve(whole[group.parent], profile, group.source)
+        for group in catalogue.mig
+        for profile in group.profiles
+    )
+    return (*whole.values(), *slices)
+
+
+def _fold(name: str) -> str:
+    """What is left of a name without case, punctuation and the brand in front."""
+    letters = "".join(filter(str.isalnum, name.casefold()))
+    return letters.removeprefix("nvidia").removeprefix("amd").removeprefix("tesla")
+
+
+@cache
+def _index() -> dict[str, GpuModel]:
+    return {_fold(name): gpu for gpu in models() for name in (gpu.name, *gpu.aliases)}
+
+
+def _advice(name: str) -> str:
+    index = _index()
+    near = difflib.get_close_matches(_fold(name), index, n=len(index), cutoff=0.5)
+    names = list(dict.fromkeys(repr(index[key].name) for key in near))[:3]
+    if not names:
+        return f"none of the {len(models())} models in the catalogue is spelt like that"
+    return f"did you mean {' or '.join(names)}?"
+
+
+def find(name: str) -> GpuModel:
+    """The model of that name or alias; case, punctuation, "NVIDIA", "AMD", "Tesla" do not matter.
+
+    Raises:
+        ConfigError: the catalogue has no such model; the message names close ones.
+    """
+    gpu = _index().get(_fold(name))
+    if gpu is None:
+        raise ConfigError(f"unknown GPU model {name!r}: {_advice(name)}")
+    return gpu
+
+
+def _tensor_rate(gpu: GpuModel) -> float:
+    """TFLOPS at which a GPU does matrix work, with or without units made for it.
+
+    Unknown: its FP32 rate times the ratio of the model it is like. None: its FP16 vector rate,
+    or its FP32 rate if that is unknown too.
+    """
+    if gpu.tensor_tflops is None and gpu.tensor_like is not None:
+        like = find(gpu.tensor_like)
+        return gpu.fp32_tflops * _tensor_rate(like) / like.fp32_tflops
+    return gpu.tensor_tflops or gpu.fp16_tflops or gpu.fp32_tflops
+
+
+def _rates(gpu: GpuModel) -> _Axes:
+    return _Axes(gpu.fp64_tflops, gpu.fp32_tflops, _tensor_rate(gpu), gpu.bandwidth_gb_s)
+
+
+def roofline(demand: Demand, gpu: GpuModel) -> float:
+    """Speed from the published figures: each share of the run time shrinks with its own rate."""
+    parts = zip(demand._axes(), _rates(find(REFERENCE)), _rates(gpu), strict=True)
+    return 1.0 / sum(share * reference / own for share, reference, own in parts)
+
+
+@cache
+def _known_speeds() -> dict[tuple[str, str], Speed]:
+    rows = _catalogue().measured
+    borrowed = {
+        (row.workload_class, name): Speed(row.relative, "stand-in")
+        for row in rows
+        for name in row.stands_in_for
+    }
+    own = {(row.workload_class, row.gpu): Speed(row.relative, "measured") for row in rows}
+    return borrowed | own
+
+
+def speed(workload_class: str | None, demand: Demand, gpu: GpuModel) -> Speed:
+    """Speed of a GPU at a class of work: measured, else a near relative's, else the roofline.
+
+    A slice has its parent's speed times the ratio of their rooflines, which is never "measured".
+    """
+    if gpu.parent is not None:
+        whole = find(gpu.parent)
+        known = speed(workload_class, demand, whole)
+        ratio = roofline(demand, gpu) / roofline(demand, whole)
+        origin: Origin = "roofline" if known.origin == "roofline" else "stand-in"
+        return Speed(known.relative * ratio, origin)
+    found = _known_speeds().get((workload_class or "", gpu.name))
+    return found or Speed(roofline(demand, gpu), "roofline")

@@ -1,0 +1,189 @@
+"""The records every world fills and every policy reads: one flat array a noun.
+
+Dimensions: J jobs, M GPU models, P pools, N nodes, G GPUs, Q waiting jobs, R running jobs.
+
+*Workload* (read-only): jobs [J], est [J, M], allowed [J, P].
+*Truth* (simulator only, never handed to a policy): seconds [J, M], ends [R].
+*State* (small; a clone copies only what is in use): world, queue, eligible, running, ends, pools,
+nodes, gpus and the policy's own memory.
+
+A job's id is its place in `jobs`, which is sorted by arrival: of two jobs, the smaller id is older.
+Memory is in whole MB and GPU shares in thousandths, so that giving back what was taken is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Records = NDArray[Any]  # a record array of one of the dtypes below
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+WHOLE = 1000  # thousandths of a GPU
+
+# What a decision can be.
+START, PREEMPT, MIGRATE, WAKE = range(4)
+DECISION_KINDS = ("start", "preempt", "migrate", "wake")
+
+# What can happen, in the order in which simultaneous events are handled (then by job id).
+FINISH, REPAIR, FAILURE, SPEED, ARRIVAL, TIMER = range(6)
+EVENT_KINDS = ("finish", "repair", "failure", "speed", "arrival", "timer")
+
+JOB = np.dtype(
+    [
+        ("arrival", "f8"),  # seconds since the start of the run
+        ("requested", "f8"),  # seconds the user asked for, on the reference GPU
+        ("limit", "f8"),  # seconds after which a run is ended; infinite = never
+        ("priority", "f8"),  # in [0, 1], 1 = most important
+        ("communication", "f8"),  # extra share of run time when a gang spans reference nodes
+        ("checkpoint", "f8"),  # seconds that saving and restoring cost; < 0 = cannot
+        ("type", "i4"),
+        ("gpus", "i4"),  # gang size: GPUs of one pool, started and released as one
+        ("share", "i4"),  # thousandths of each GPU; WHOLE unless the job takes a slice
+        ("cores", "i4"),  # CPU cores for each GPU
+        ("memory", "i4"),  # MB of host memory for each GPU
+        ("gpu_memory", "i4"),  # MB of GPU memory on each GPU
+        ("user", "i4"),
+        ("account", "i4"),  # the queue or account that the job is charged to
+    ],
+    align=True,
+)
+
+WAITING = np.dtype(
+    [
+        ("job", "i4"),
+        ("restarts", "i4"),  # how often it has been preempted or lost to a failure
+        ("since", "f8"),  # when it (last) began to wait
+        ("left", "f8"),  # share of its work still to do, in (0, 1]
+    ],
+    align=True,
+)
+
+RUNNING = np.dtype(
+    [
+        ("job", "i4"),
+        ("pool", "i4"),
+        ("gpu", "i4"),  # its first GPU; the others follow GPU.next
+        ("nodes", "i4"),  # how many nodes it spans
+        ("restarts", "i4"),
+        ("start", "f8"),  # when this run began
+        ("expected", "f8"),  # when it ends by the estimate (see room.expected_end)
+        ("left", "f8"),  # share of its work that was still to do at `start`
+    ],
+    align=True,
+)
+
+POOL = np.dtype(
+    [
+        ("model", "i4"),  # column of est
+        ("partition", "i4"),
+        ("first_node", "i4"),  # its nodes are nodes[first_node : first_node + nodes]
+        ("nodes", "i4"),
+        ("first_gpu", "i4"),  # its GPUs, all nodes together, start here in `gpus`
+        ("gpus", "i4"),  # GPUs that are up
+        ("free", "i4"),  # GPUs with nothing on them
+        ("node_gpus", "i4"),  # GPUs of one node
+        ("gpu_memory", "i4"),  # MB on each GPU
+        ("span_cost", "f8"),  # spanning nodes multiplies run time by 1 + communication * span_cost
+        ("worth", "f8"),  # of one GPU, relative to the reference GPU
+    ],
+    align=True,
+)
+
+NODE = np.dtype(
+    [
+        ("pool", "i4"),
+        ("first_gpu", "i4"),  # its GPUs are gpus[first_gpu : first_gpu + gpus]
+        ("gpus", "i4"),
+        ("free", "i4"),  # GPUs with nothing on them
+        ("cores", "i4"),
+        ("free_cores", "i4"),
+        ("memory", "i4"),  # MB
+        ("free_memory", "i4"),
+        ("up", "i4"),  # 1 = in service
+    ],
+    align=True,
+)
+
+GPU = np.dtype(
+    [
+        ("node", "i4"),
+        ("free", "i4"),  # thousandths not handed out
+        ("job", "i4"),  # the job that holds all of it, or -1
+        ("next", "i4"),  # the next GPU of the same gang, or -1
+        ("speed", "f8"),  # 1 = as new; wear and throttling lower it
+        ("busy", "f8"),  # GPU-seconds served by runs that have ended
+        ("utilisation", "f8"),  # the four readings that telemetry fills
+        ("bandwidth", "f8"),
+        ("temperature", "f8"),
+        ("power", "f8"),
+    ],
+    align=True,
+)
+
+DECISION = np.dtype(
+    [
+        ("kind", "i4"),  # START, PREEMPT, MIGRATE or WAKE
+        ("job", "i4"),
+        ("pool", "i4"),
+        ("node", "i4"),  # -1 = the world chooses; else the gang fills this node first
+        ("gpu", "i4"),  # -1 = the world chooses; else this GPU is the gang's first
+        ("at", "f8"),  # WAKE: when to be asked again
+    ],
+    align=True,
+)
+
+# The simulator's side of the state: never handed to a policy.
+WORLD = np.dtype(
+    [
+        ("now", "f8"),
+        ("wake", "f8"),  # the one timer: earliest wake asked for, infinite = none
+        ("job_seconds", "f8"),  # integral of the jobs in the system
+        ("idle_seconds", "f8"),  # integral of the idle GPUs
+        ("head", "i8"),  # the queue is queue[head : head + waiting]
+        ("waiting", "i8"),
+        ("running", "i8"),
+        ("arrived", "i8"),
+        ("finished", "i8"),
+        ("up_gpus", "i8"),
+        ("busy_gpus", "i8"),
+        ("spans", "i8"),  # rows of the span log in use
+        ("events", "i8"),
+        ("decisions", "i8"),  # calls of decide
+        ("real_decisions", "i8"),  # those with at least one feasible pair
+        ("wakes", "i8"),  # timers in a row with nothing started in between
+        ("fault", "i8"),  # why the run stopped, 0 = it did not (see sim/faults.py)
+        ("fault_job", "i8"),
+        ("fault_pool", "i8"),
+        ("fault_value", "f8"),
+    ],
+    align=True,
+)
+
+ENDS = np.dtype(
+    [
+        ("end", "f8"),  # when running[i] really ends
+        ("slot", "i4"),  # heap[k]: which running record stands at place k of the heap
+        ("place", "i4"),  # where running[i] stands in the heap
+    ],
+    align=True,
+)
+
+OUTCOME = np.dtype(
+    [
+        ("start", "f8"),  # of the first run
+        ("finish", "f8"),
+        ("pool", "i4"),
+        ("nodes", "i4"),
+        ("restarts", "i4"),
+        ("killed", "i4"),  # 1 = ended by its limit
+    ],
+    align=True,
+)
+
+SPAN = np.dtype(
+    [("start", "f8"), ("end", "f8"), ("job", "i4"), ("gpu", "i4"), ("share", "i4")], align=True
+)

@@ -1,0 +1,24 @@
+"""Min-Min, re-planned at each event: plan all waiting jobs, start what the plan starts now.
+
+In the plan the job with the smallest expected completion always goes next and holds its place,
+even in the future: that is how a job waits for the right GPU. Source: the classic heuristic of
+Ibarra and Kim (1977), with late binding; every bar of this project means this policy.
+"""
+
+from adlro.compiled import njit
+from adlro.encode.plan import min_min_start, scratch_size
+from adlro.model.room import start
+
+
+def memory(setting):
+    """Scratch for the plan; nothing is kept from call to call."""
+    return scratch_size(len(setting.layout.gpus))
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The plan's first start."""
+    q, p = min_min_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, memory)
+    if q < 0:
+        return 0
+    return start(out, queue[q].job, p)

@@ -1,0 +1,16 @@
+"""Shortest pair first: of all feasible (job, pool) pairs, start the one with the least run time.
+
+Some papers call this Min-Min; it never waits for a better GPU.
+"""
+
+from adlro.compiled import njit
+from adlro.model.room import smallest_feasible, start
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The feasible pair with the smallest estimate."""
+    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes)
+    if q < 0:
+        return 0
+    return start(out, queue[q].job, p)

@@ -1,0 +1,49 @@
+"""Random: any feasible (job, pool) pair, drawn with the run's seed. The floor of every table."""
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.model.room import fits, start
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def memory(setting):
+    """Two numbers: the run's seed (the world writes it first) and the generator's state."""
+    return 2
+
+
+@njit
+def _draw(memory):
+    """Splitmix64: advance the state kept in memory[1] and return 64 random bits."""
+    state = memory[1:2].view(np.uint64)
+    if memory[0] >= 0.0:
+        state[0] = np.uint64(memory[0])
+        memory[0] = -1.0
+    state[0] += _STEP
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Count the feasible pairs, draw one of them, find it again."""
+    count = 0
+    for q in range(len(queue)):
+        for p in range(len(pools)):
+            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes):
+                count += 1
+    if count == 0:
+        return 0
+    chosen = np.int64(_draw(memory) % np.uint64(count))
+    for q in range(len(queue)):
+        for p in range(len(pools)):
+            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes):
+                if chosen == 0:
+                    return start(out, queue[q].job, p)
+                chosen -= 1
+    return 0

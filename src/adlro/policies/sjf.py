@@ -1,0 +1,25 @@
+"""Shortest job first: by its run time on its best pool, then the fastest pool that is free."""
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.model.room import fastest_feasible, start
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Of the jobs that fit somewhere, the one whose best estimate anywhere is smallest."""
+    best, best_q, best_p = np.inf, -1, -1
+    for q in range(len(queue)):
+        j = queue[q].job
+        shortest = np.inf
+        for p in range(len(pools)):
+            if eligible[q, p]:
+                shortest = min(shortest, est[j, pools[p].model] * queue[q].left)
+        if shortest < best:
+            p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes)
+            if p >= 0:
+                best, best_q, best_p = shortest, q, p
+    if best_q < 0:
+        return 0
+    return start(out, queue[best_q].job, best_p)

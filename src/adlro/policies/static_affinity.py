@@ -1,0 +1,45 @@
+"""Static GPU affinity, the paper's rival: every job type has its one GPU model, first come first
+served there. A job that cannot run on its model belongs to its fastest pool.
+
+The map is the scenario's; the paper's is simulation on Volta, ML on Turing, data on Radeon.
+"""
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.model.room import fastest_eligible, fits, start
+
+
+def params(setting):
+    """The GPU model of each job type, [T]."""
+    return np.array(setting.affinity, dtype=np.float64)
+
+
+def memory(setting):
+    """One flag a pool: closed for the rest of this walk."""
+    return len(setting.pools)
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Walk the queue; the first job of each pool starts there or closes it."""
+    closed = memory[: len(pools)]
+    closed[:] = 0.0
+    shut = 0
+    for q in range(len(queue)):
+        j = queue[q].job
+        own = -1
+        for p in range(len(pools)):
+            if eligible[q, p] and pools[p].model == params[jobs[j].type]:
+                own = p
+                break
+        if own < 0:
+            own = fastest_eligible(est[j], eligible[q], pools)
+        if closed[own] == 0.0:
+            if fits(jobs[j], pools[own], nodes):
+                return start(out, j, own)
+            closed[own] = 1.0
+            shut += 1
+            if shut == len(pools):
+                return 0
+    return 0

@@ -1,0 +1,58 @@
+"""Affinity from the capacity LP: each job type may use the pools that the LP gives it.
+
+The linear program spreads the types over the models so that the cluster carries the most load
+(POLICIES 1.2); served first come first served: an old job that cannot start closes its pools.
+"""
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.model.room import fastest_eligible, fits, start
+
+
+def params(setting):
+    """1 where a job type may use a pool, flat [T * P]."""
+    return (setting.type_shares > 1e-9).astype(np.float64).ravel()
+
+
+def memory(setting):
+    """Two flags a pool: closed for the rest of this walk; open to the job at hand."""
+    return 2 * len(setting.pools)
+
+
+@njit
+def _mark(own, may, shares, fastest):
+    """Set may[p] where a job may run: own & shares, or else its fastest pool alone. All [P]."""
+    found = False
+    for p in range(len(may)):
+        may[p] = 1.0 if own[p] and shares[p] > 0.0 else 0.0
+        found = found or may[p] > 0.0
+    if not found:
+        may[fastest] = 1.0
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Walk the queue; a job starts on its fastest open pool or closes all that it may use."""
+    count = len(pools)
+    closed, may = memory[:count], memory[count : 2 * count]
+    closed[:] = 0.0
+    shut = 0
+    for q in range(len(queue)):
+        j = queue[q].job
+        shares = params[jobs[j].type * count : (jobs[j].type + 1) * count]
+        _mark(eligible[q], may, shares, fastest_eligible(est[j], eligible[q], pools))
+        best, best_p = np.inf, -1
+        for p in range(count):
+            if may[p] > 0.0 and closed[p] == 0.0 and est[j, pools[p].model] < best:
+                if fits(jobs[j], pools[p], nodes):
+                    best, best_p = est[j, pools[p].model], p
+        if best_p >= 0:
+            return start(out, j, best_p)
+        for p in range(count):
+            if may[p] > 0.0 and closed[p] == 0.0:
+                closed[p] = 1.0
+                shut += 1
+        if shut == count:
+            return 0
+    return 0

@@ -1,0 +1,42 @@
+"""Why a run can stop before its end, in words that name what the policy asked for."""
+
+from __future__ import annotations
+
+from adlro.model.state import DECISION_KINDS, Records
+
+(
+    NONE,
+    TOO_MANY,
+    UNKNOWN_KIND,
+    KIND_NOT_YET,
+    NOT_WAITING,
+    NO_SUCH_POOL,
+    NOT_ELIGIBLE,
+    NO_ROOM,
+    NO_ROOM_THERE,
+    WAKE_IN_THE_PAST,
+    STALLED,
+    ENDLESS_WAKES,
+) = range(12)
+
+
+def message(world: Records) -> str:
+    """The sentence for the fault that a run stopped with."""
+    fault, job, pool = (int(world[key]) for key in ("fault", "fault_job", "fault_pool"))
+    value, now = float(world["fault_value"]), float(world["now"])
+    kind = DECISION_KINDS[int(value)] if fault == KIND_NOT_YET else ""
+    start = f"asked to start job {job} on pool {pool}, "
+    what = {
+        TOO_MANY: f"answered {value:.0f}, but 'out' holds at most {job} decisions",
+        UNKNOWN_KIND: f"wrote a decision of unknown kind {value:.0f}; known: 0 start, 3 wake",
+        KIND_NOT_YET: f"asked for '{kind}', which this simulator does not know yet",
+        NOT_WAITING: f"asked to start job {job}, which is not waiting",
+        NO_SUCH_POOL: start + "but there is no such pool",
+        NOT_ELIGIBLE: start + "where it is not eligible",
+        NO_ROOM: start + "which has no room for it now",
+        NO_ROOM_THERE: start + f"on node or GPU {value:.0f}, which is elsewhere or has no room",
+        WAKE_IN_THE_PAST: f"asked to be woken at {value:g} s, which is not in the future",
+        STALLED: f"left {value:.0f} jobs waiting (the oldest is {job}) with nothing running",
+        ENDLESS_WAKES: f"let {value:.0f} timers pass with nothing running and started nothing",
+    }[fault]
+    return f"{what} (at {now:g} s)"

@@ -1,0 +1,1 @@
+"""Jobs in: the synthetic generator and the capacity that defines load."""

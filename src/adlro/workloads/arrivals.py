@@ -1,0 +1,72 @@
+"""Arrival processes: unit-rate Poisson time, bent by a rate profile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adlro.config import Bursty, Diurnal, Scenario, Surge
+from adlro.model.state import Floats
+
+_STEPS = 96  # pieces of constant rate in one period of the daily wave
+
+
+def _bent(unit: Floats, times: Floats, rates: Floats) -> Floats:
+    """Map unit-rate arrival times through a piecewise constant rate.
+
+    times [K + 1] are the borders, rates [K] the arrivals per second between them.
+    """
+    passed = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates)))
+    bent: Floats = np.interp(unit, passed, times)
+    return bent
+
+
+def _bursty(process: Bursty, unit: Floats, rate: float, rng: np.random.Generator) -> Floats:
+    quiet = rate * (1 - process.peak * process.share) / (1 - process.share)
+    pause = process.length_s * (1 - process.share) / process.share
+    needed = unit[-1] / rate
+    lengths: list[float] = []
+    rates: list[float] = []
+    served, in_burst = 0.0, bool(rng.random() < process.share)
+    while served <= unit[-1]:
+        length = rng.exponential(process.length_s if in_burst else pause)
+        lengths.append(min(length, 100 * needed))
+        rates.append(max(rate * process.peak if in_burst else quiet, 1e-12))
+        served += lengths[-1] * rates[-1]
+        in_burst = not in_burst
+    return _bent(unit, np.concatenate(([0.0], np.cumsum(lengths))), np.array(rates))
+
+
+def _diurnal(process: Diurnal, unit: Floats, rate: float) -> Floats:
+    periods = int(unit[-1] / rate / process.period_s) + 2
+    times = np.arange(periods * _STEPS + 1) * (process.period_s / _STEPS)
+    middle = (times[1:] + times[:-1]) / 2
+    wave = 1 + process.amplitude * np.sin(2 * np.pi * middle / process.period_s)
+    return _bent(unit, times, rate * np.maximum(wave, 1e-9))
+
+
+def draw(
+    scenario: Scenario, rate: float, rng: np.random.Generator
+) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Sorted arrival times [J] in seconds, and the type each job is forced to be (-1: free).
+
+    Args:
+        scenario: says the process and the number of jobs.
+        rate: mean arrivals per second.
+        rng: of this purpose alone.
+    """
+    process, jobs = scenario.arrivals, scenario.jobs
+    wave = min(round(process.share * jobs), jobs - 1) if isinstance(process, Surge) else 0
+    unit = np.cumsum(rng.exponential(size=jobs - wave))
+    forced = np.full(jobs, -1)
+    if isinstance(process, Bursty):
+        return _bursty(process, unit, rate, rng), forced
+    if isinstance(process, Diurnal):
+        return _diurnal(process, unit, rate), forced
+    times = unit / rate
+    if isinstance(process, Surge):
+        start = process.at * (jobs - wave) / rate
+        times = np.concatenate((times, start + process.length_s * rng.random(wave)))
+        forced[jobs - wave :] = [t.name for t in scenario.types].index(process.type)
+        order = np.argsort(times, kind="stable")
+        return times[order], forced[order]
+    return times, forced

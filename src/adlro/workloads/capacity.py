@@ -1,0 +1,184 @@
+"""The fluid-LP capacity: how many jobs a second a cluster can carry at most; load is its fraction.
+
+Jobs are grouped into classes (type, gang size, where they may run), weighted by how often the
+scenario draws them. The linear program spreads each class over its pools so that the busiest
+pool is as little busy as possible; the reciprocal of that is the capacity.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.special import ndtr
+
+from adlro.config import Constant, Exponential, JobType, Lognormal, Scenario, Size
+from adlro.errors import ConfigError
+from adlro.model import gpu
+from adlro.model.cluster import MB_PER_GB, Layout
+from adlro.model.state import JOB, Floats, Mask, Records
+
+
+class Capacity(NamedTuple):
+    """What a cluster can carry of a scenario's jobs."""
+
+    jobs_per_s: float
+    shares: Floats  # [C, P] how much of each class the LP puts on each pool
+
+
+def mean_size(size: Size) -> float:
+    """Expected seconds of a size law, its cap included."""
+    if isinstance(size, Constant):
+        return size.seconds
+    if isinstance(size, Exponential):
+        return size.mean_s
+    if isinstance(size, Lognormal):
+        if size.sigma == 0:
+            return size.median_s
+        z = math.log(size.cap) / size.sigma
+        body = math.exp(size.sigma**2 / 2) * float(ndtr(z - size.sigma))
+        return size.median_s * (body + size.cap * float(ndtr(-z)))
+    tail = size.cap ** (1 - size.alpha)
+    if size.alpha == 1:
+        return size.minimum_s * (1 + math.log(size.cap))
+    return size.minimum_s * (size.alpha - tail) / (size.alpha - 1)
+
+
+def _speed(job_type: JobType, model: gpu.GpuModel) -> float:
+    """Speed of a job type on a GPU model: the scenario's own figure, else the catalogue's."""
+    for name, own in job_type.speed.items():
+        if gpu.find(name) == model:
+            return own
+    demand = job_type.demand or gpu.DEMANDS.get(job_type.kind or "")
+    if demand is None:
+        raise ConfigError(
+            f"types.{job_type.name}.speed says nothing of {model.name!r}; add it there, or give "
+            "the type a 'kind' or a 'demand'"
+        )
+    return gpu.speed(job_type.kind, demand, model).relative
+
+
+def type_speeds(scenario: Scenario, layout: Layout) -> Floats:
+    """Speed of each job type on each GPU model, V100 = 1. [T, M]"""
+    return np.array([[_speed(t, model) for model in layout.models] for t in scenario.types])
+
+
+def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
+    """Where jobs may run at all: model allowed, GPU memory fits, the empty pool holds the gang.
+
+    Args:
+        job: JOB records [J].
+        models: [J, P] what the type's own lists of models and partitions allow.
+        layout: the empty cluster.
+
+    Returns:
+        [J, P]
+    """
+    pools, nodes = layout.pools, layout.nodes[layout.pools["first_node"]]
+    cores = np.maximum(job["cores"], 1)[:, None]
+    memory = np.maximum(job["memory"], 1)[:, None]
+    by_cores = np.where(job["cores"][:, None] > 0, nodes["cores"] // cores, nodes["gpus"])
+    by_memory = np.where(job["memory"][:, None] > 0, nodes["memory"] // memory, nodes["gpus"])
+    room = np.minimum(np.minimum(by_cores, by_memory), nodes["gpus"]) * pools["nodes"]
+    enough = job["gpu_memory"][:, None] <= pools["gpu_memory"]
+    result: Mask = models & enough & (job["gpus"][:, None] <= room)
+    return result
+
+
+def permitted(scenario: Scenario, layout: Layout) -> Mask:
+    """What each type's lists of models and partitions allow. [T, P]"""
+    allowed = np.ones((len(scenario.types), len(layout.pools)), dtype=np.bool_)
+    for t, job_type in enumerate(scenario.types):
+        models = {gpu.find(name).name for name in job_type.models}
+        for p, pool in enumerate(layout.pools):
+            named = layout.models[pool["model"]].name in models or not models
+            partition = layout.partitions[pool["partition"]]
+            allowed[t, p] = named and (partition in job_type.partitions or not job_type.partitions)
+    return allowed
+
+
+def _combinations(job_type: JobType) -> list[tuple[float, float, float, float, float]]:
+    """Every (probability, gpus, cores, memory GB, GPU memory GB) that a type can draw."""
+    choices = (job_type.gpus, job_type.cores, job_type.memory_gb, job_type.gpu_memory_gb)
+    rows = []
+    for drawn in itertools.product(*(zip(c.values, c.p, strict=True) for c in choices)):
+        probability = math.prod(p for _, p in drawn)
+        if probability > 0:
+            rows.append((probability, *(value for value, _ in drawn)))
+    return rows
+
+
+class Classes(NamedTuple):
+    """Groups of jobs that are alike to the LP."""
+
+    type: np.ndarray[tuple[int], np.dtype[np.int64]]  # [C]
+    weight: Floats  # [C] share of all jobs
+    gpu_seconds: Floats  # [C, P] that a job of the class needs on average
+    allowed: Mask  # [C, P]
+
+
+def classes(scenario: Scenario, layout: Layout) -> Classes:
+    """Group all that the scenario can draw by (type, gang size, where it may run).
+
+    Raises:
+        ConfigError: a job that can be drawn fits nowhere, even on an empty cluster.
+    """
+    speeds, lists = type_speeds(scenario, layout), permitted(scenario, layout)
+    total = math.fsum(job_type.share for job_type in scenario.types)
+    stretch = math.exp(scenario.noise**2 / 2)  # mean of 1 / lognormal speed noise
+    grouped: dict[tuple[int, int, bytes], float] = {}
+    for t, job_type in enumerate(scenario.types):
+        rows = _combinations(job_type)
+        job = np.zeros(len(rows), JOB)
+        for i, (_, gpus, cores, memory, gpu_memory) in enumerate(rows):
+            job[i]["gpus"], job[i]["cores"] = gpus, cores
+            job[i]["memory"], job[i]["gpu_memory"] = (round(g * MB_PER_GB) for g in (memory, gpu_memory))
+        allowed = may_run(job, np.broadcast_to(lists[t], (len(rows), len(lists[t]))), layout)
+        for i, row in enumerate(rows):
+            if not allowed[i].any():
+                raise ConfigError(
+                    f"scenario {scenario.name}: types.{job_type.name}: a job of {row[1]:g} GPUs with "
+                    f"{row[2]:g} cores, {row[3]:g} GB and {row[4]:g} GB of GPU memory each fits no "
+                    "pool of the cluster, even empty; lower the demand or add such nodes"
+                )
+            key = (t, int(row[1]), allowed[i].tobytes())
+            grouped[key] = grouped.get(key, 0.0) + row[0] * job_type.share / total
+    types = np.array([key[0] for key in grouped])
+    gangs = np.array([key[1] for key in grouped])
+    means = np.array([mean_size(job_type.size) for job_type in scenario.types]) * stretch
+    spans = gangs[:, None] > layout.pools["node_gpus"]
+    communication = np.array([job_type.communication for job_type in scenario.types])[types]
+    factor = 1 + spans * communication[:, None] * layout.pools["span_cost"]
+    seconds = means[types][:, None] / speeds[types][:, layout.pools["model"]] * factor
+    return Classes(
+        types,
+        np.array(list(grouped.values())),
+        gangs[:, None] * seconds,
+        np.array([np.frombuffer(key[2], np.bool_) for key in grouped]),
+    )
+
+
+def solve(weight: Floats, gpu_seconds: Floats, allowed: Mask, gpus: Floats) -> Capacity:
+    """Spread classes over pools so that the busiest pool is least busy; see the module's head.
+
+    Shapes: C classes, P pools; weight [C], gpu_seconds and allowed [C, P], gpus [P].
+    """
+    count, pools = allowed.shape
+    demand = weight[:, None] * gpu_seconds
+    busy = np.zeros((pools, count * pools + 1))
+    whole = np.zeros((count, count * pools + 1))
+    for c in range(count):
+        whole[c, c * pools : (c + 1) * pools] = 1
+        busy[np.arange(pools), c * pools + np.arange(pools)] = demand[c] / gpus
+    busy[:, -1] = -demand.mean()  # the last variable is the load of the busiest pool, scaled
+    objective = np.zeros(count * pools + 1)
+    objective[-1] = 1
+    bounds = [(0, None if ok else 0) for ok in allowed.ravel()] + [(0, None)]
+    answer = linprog(objective, busy, np.zeros(pools), whole, np.ones(count), bounds, method="highs")
+    if not answer.success:  # the program is always feasible: every class has a pool
+        raise RuntimeError(f"capacity LP: {answer.message}")
+    shares = answer.x[:-1].reshape(count, pools)
+    return Capacity(1 / float(answer.x[-1] * demand.mean()), shares)

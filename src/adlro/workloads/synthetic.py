@@ -1,0 +1,179 @@
+"""The generator: a scenario and a seed make a workload, the same bytes each time.
+
+Every purpose (arrivals, demands, speed noise, requests, estimates) has its own random stream, so
+that a change of one leaves the others alone, and a higher load meets the same jobs, only sooner.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from adlro.config import Choice, Constant, Exponential, Lognormal, Scenario, Size
+from adlro.model import gpu
+from adlro.model.cluster import MB_PER_GB, Layout, lay_out
+from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
+from adlro.workloads import arrivals, capacity
+from adlro.workloads.workload import Workload
+
+_ARRIVALS, _DEMANDS, _NOISE, _ESTIMATES = range(4)
+_REQUEST_STEP = 300.0  # users ask for whole multiples of five minutes
+_MODEL_SPREAD = 0.3  # of an estimate's error that differs from model to model
+
+
+class Setting(NamedTuple):
+    """A scenario made ready: the empty cluster and all that is the same for every seed."""
+
+    scenario: Scenario
+    layout: Layout
+    pools: Records  # [P] of the empty cluster
+    speeds: Floats  # [T, M]
+    lists: Mask  # [T, P] what each type's lists of models and partitions allow
+    capacity_per_s: float  # jobs a second at load 1
+    type_shares: Floats  # [T, P] how the capacity LP spreads each type over the pools
+    affinity: tuple[int, ...]  # [T] model of each type, for static-affinity
+    tables: dict[str, tuple[Floats, Floats]]  # demand -> values and cumulated odds, [T, K] each
+
+    @property
+    def rate(self) -> float:
+        """Arrivals a second at the scenario's load."""
+        return self.scenario.load * self.capacity_per_s
+
+
+def _table(choices: list[Choice]) -> tuple[Floats, Floats]:
+    width = max(len(choice.values) for choice in choices)
+    values, odds = np.zeros((len(choices), width)), np.ones((len(choices), width))
+    for row, choice in enumerate(choices):
+        values[row, : len(choice.values)] = choice.values
+        odds[row, : len(choice.p)] = np.cumsum(choice.p)
+        odds[row, len(choice.p) - 1 :] = np.inf
+    return values, odds
+
+
+def _affinity(scenario: Scenario, layout: Layout, speeds: Floats) -> tuple[int, ...]:
+    """Model index of each type: as the scenario says, else where the type is fastest."""
+    names = [model.name for model in layout.models]
+    chosen = []
+    for t, job_type in enumerate(scenario.types):
+        wish = scenario.affinity.get(job_type.name)
+        name = gpu.find(wish).name if wish else ""
+        chosen.append(names.index(name) if name in names else int(np.argmax(speeds[t])))
+    return tuple(chosen)
+
+
+def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) -> Floats:
+    """The capacity LP over whole types, as if any of their jobs could run on any permitted pool."""
+    lists = capacity.permitted(scenario, layout)
+    count = len(scenario.types)
+    weight = np.bincount(grouped.type, grouped.weight, count)
+    work = np.empty((count, len(layout.pools)))
+    for p in range(len(layout.pools)):
+        work[:, p] = np.bincount(grouped.type, grouped.weight * grouped.gpu_seconds[:, p], count)
+    gpus = layout.pools["gpus"].astype(np.float64)
+    return capacity.solve(weight, work / weight[:, None], lists, gpus).shares
+
+
+@functools.lru_cache(maxsize=32)
+def _ready(text: str) -> Setting:
+    scenario = Scenario.model_validate_json(text)
+    layout = lay_out(scenario.cluster)
+    grouped = capacity.classes(scenario, layout)
+    gpus = layout.pools["gpus"].astype(np.float64)
+    full = capacity.solve(grouped.weight, grouped.gpu_seconds, grouped.allowed, gpus)
+    speeds = capacity.type_speeds(scenario, layout)
+    demands = {
+        key: _table([getattr(job_type, key) for job_type in scenario.types])
+        for key in ("gpus", "cores", "memory_gb", "gpu_memory_gb")
+    }
+    return Setting(
+        scenario,
+        layout,
+        layout.pools,
+        speeds,
+        capacity.permitted(scenario, layout),
+        full.jobs_per_s,
+        _type_shares(scenario, layout, grouped),
+        _affinity(scenario, layout, speeds),
+        demands,
+    )
+
+
+def prepare(scenario: Scenario) -> Setting:
+    """All of a scenario that does not depend on the seed; kept, as the LP costs milliseconds.
+
+    Raises:
+        ConfigError: a job that can be drawn fits nowhere, or a speed is missing.
+    """
+    return _ready(scenario.model_dump_json())
+
+
+def _sizes(size: Size, u: Floats) -> Floats:
+    """Seconds at speed 1 from uniform numbers, by the inverse of the law's distribution."""
+    if isinstance(size, Constant):
+        return np.full(len(u), size.seconds)
+    if isinstance(size, Exponential):
+        return -size.mean_s * np.log1p(-u)
+    if isinstance(size, Lognormal):
+        drawn = size.median_s * np.exp(size.sigma * ndtri(u))
+        return np.minimum(drawn, size.cap * size.median_s)
+    return np.minimum(size.minimum_s * (1 - u) ** (-1 / size.alpha), size.cap * size.minimum_s)
+
+
+def _pick(table: tuple[Floats, Floats], types: Records, u: Floats) -> Floats:
+    values, odds = table
+    column = (u[:, None] >= odds[types]).sum(axis=1)
+    picked: Floats = values[types, column]
+    return picked
+
+
+def _estimates(setting: Setting, jobs: Records, seconds: Floats, seed: int) -> Floats:
+    wanted = setting.scenario.estimates
+    if wanted.source == "oracle":
+        return seconds
+    if wanted.source == "request":
+        return jobs["requested"][:, None] / setting.speeds[jobs["type"]]
+    rng = np.random.default_rng((seed, _ESTIMATES))
+    common = rng.standard_normal(len(jobs))[:, None]
+    apart = rng.standard_normal(seconds.shape)
+    return seconds * np.exp(wanted.sigma * (common + _MODEL_SPREAD * apart))
+
+
+def generate(setting: Setting, seed: int) -> Workload:
+    """Draw the scenario's jobs for one seed."""
+    scenario = setting.scenario
+    count, types = scenario.jobs, scenario.types
+    jobs = np.zeros(count, JOB)
+    times, forced = arrivals.draw(scenario, setting.rate, np.random.default_rng((seed, _ARRIVALS)))
+    rng = np.random.default_rng((seed, _DEMANDS))
+    u = rng.random((10, count))
+    share = np.cumsum([job_type.share for job_type in types])
+    kind = np.minimum(np.searchsorted(share / share[-1], u[0], side="right"), len(types) - 1)
+    kind = np.where(forced >= 0, forced, kind)
+    size = np.empty(count)
+    for t, job_type in enumerate(types):
+        size[kind == t] = _sizes(job_type.size, u[1, kind == t])
+    low = np.array([job_type.priority.low for job_type in types])
+    high = np.array([job_type.priority.high for job_type in types])
+    spread = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in types]
+    popularity = np.arange(1, scenario.users + 1) ** -scenario.user_skew
+    popularity = np.cumsum(popularity) / popularity.sum()
+    jobs["arrival"], jobs["type"], jobs["share"] = times, kind, WHOLE
+    jobs["gpus"] = _pick(setting.tables["gpus"], kind, u[2])
+    jobs["cores"] = _pick(setting.tables["cores"], kind, u[3])
+    jobs["memory"] = np.rint(_pick(setting.tables["memory_gb"], kind, u[4]) * MB_PER_GB)
+    jobs["gpu_memory"] = np.rint(_pick(setting.tables["gpu_memory_gb"], kind, u[5]) * MB_PER_GB)
+    jobs["priority"] = low[kind] + (high - low)[kind] * u[6]
+    jobs["requested"] = np.ceil(size * (1 + 4 * u[7]) / _REQUEST_STEP) * _REQUEST_STEP
+    jobs["limit"] = jobs["requested"] if scenario.limit == "kill" else math.inf
+    jobs["communication"] = np.array([job_type.communication for job_type in types])[kind]
+    jobs["checkpoint"] = np.array(spread)[kind]
+    jobs["user"] = np.minimum(np.searchsorted(popularity, u[8], side="right"), scenario.users - 1)
+    jobs["account"] = np.floor(u[9] * len(scenario.accounts))
+    noise = np.random.default_rng((seed, _NOISE)).standard_normal((count, len(setting.layout.models)))
+    seconds = size[:, None] / (setting.speeds[kind] * np.exp(scenario.noise * noise))
+    allowed = capacity.may_run(jobs, setting.lists[kind], setting.layout)
+    return Workload(jobs, _estimates(setting, jobs, seconds, seed), allowed, seconds)

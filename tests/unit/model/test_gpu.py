@@ -1,0 +1,318 @@
+import csv
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from adlro.errors import ConfigError
+from adlro.model import gpu
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT.parent / "shared" / "data"
+SPECS, SUMMARY = DATA / "gpu_specs.csv", DATA / "gpu_class_summary.csv"
+NEEDS_DATA = pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here")
+DOCS = (ROOT / "docs" / "gpus.md").read_text(encoding="utf-8")
+TOML = tomllib.loads((ROOT / "src/adlro/model/gpus.toml").read_text(encoding="utf-8"))
+
+MEASURED = [(row["class"], row["gpu"], row["relative"]) for row in TOML["measured"]]
+BORROWED = [
+    (row["class"], row["gpu"], name)
+    for row in TOML["measured"]
+    for name in row.get("stands_in_for", ())
+]
+SOURCED = [*TOML["gpu"], *TOML["mig"], *TOML["measured"]]
+WHOLE = [model for model in gpu.models() if model.parent is None]
+SLICES = [model for model in gpu.models() if model.parent is not None]
+
+TOLERANCE = 0.25
+# Cells (class, model) whose roofline misses the measured speed by more than the tolerance.
+OFF_THE_ROOFLINE: frozenset[tuple[str, str]] = frozenset()
+
+
+def by_name(model):
+    return model.name
+
+
+def number(cell):
+    special = {"": None, "none": 0.0}
+    return special[cell] if cell in special else float(cell)
+
+
+def speed(workload_class, name):
+    return gpu.speed(workload_class, gpu.DEMANDS[workload_class], gpu.find(name))
+
+
+def deviation(workload_class, name, measured):
+    return gpu.roofline(gpu.DEMANDS[workload_class], gpu.find(name)) / measured - 1
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("V100", "V100 32GB"),
+        ("v100 32gb", "V100 32GB"),
+        ("Tesla V100-SXM2-16GB", "V100 16GB"),
+        ("A100", "A100 40GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100 40GB MIG 1g.5gb"),
+        ("quadro_rtx_6000", "RTX 6000"),
+        ("AMD Instinct MI50", "MI50"),
+    ],
+)
+def test_a_model_is_found_however_tools_and_people_spell_it(written, name):
+    assert gpu.find(written).name == name
+
+
+@pytest.mark.parametrize("model", gpu.models(), ids=by_name)
+def test_no_other_model_has_the_same_name_or_alias(model):
+    assert {gpu.find(name).name for name in (model.name, *model.aliases)} == {model.name}
+
+
+def test_an_unknown_model_is_answered_with_close_ones():
+    with pytest.raises(ConfigError, match=r"^unknown GPU model 'V10': did you mean 'V100 32GB' or"):
+        gpu.find("V10")
+
+
+def test_no_more_than_three_models_are_suggested():
+    with pytest.raises(ConfigError) as caught:
+        gpu.find("MI25")
+    assert str(caught.value).endswith("did you mean 'MI250' or 'MI250X' or 'MI50'?")
+
+
+@pytest.mark.parametrize("written", ["", "nothing", "§"])
+def test_a_name_like_no_other_is_told_how_many_models_there_are(written):
+    with pytest.raises(ConfigError, match=rf"^unknown GPU model '{written}': none of the 40 "):
+        gpu.find(written)
+
+
+def test_importing_the_catalogue_reads_no_file_and_no_numba():
+    code = (
+        "import sys; from adlro.model import gpu;"
+        "sys.exit('numba' in sys.modules or gpu._catalogue.cache_info().currsize)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@NEEDS_DATA
+@pytest.mark.parametrize("model", WHOLE, ids=by_name)
+def test_every_figure_equals_the_collected_table(model):
+    with SPECS.open(encoding="utf-8", newline="") as file:
+        rows = {
+            gpu.find(re.sub(r" \(.*", "", row["gpu"])).name: row for row in csv.DictReader(file)
+        }
+    row = rows[model.name]
+    linkless = row["gpu_interconnect"] == "none"
+    assert len(rows) == len(WHOLE)
+    assert model.model_dump(exclude={"name", "aliases", "tensor_like", "source", "parent"}) == {
+        "vendor": row["vendor"],
+        "architecture": row["architecture"],
+        "launch": int(row["launch"]),
+        "fp64_tflops": number(row["fp64_tflops"]),
+        "fp32_tflops": number(row["fp32_tflops"]),
+        "fp16_tflops": number(row["fp16_vector_tflops"]),
+        "tensor_tflops": number(row["fp16_matrix_dense_tflops"]),
+        "memory_gb": number(row["memory_gb"]),
+        "bandwidth_gb_s": number(row["memory_bw_gb_s"]),
+        "tdp_w": number(row["tdp_w"]),
+        "host_interface": row["host_interface"],
+        "interconnect": row["gpu_interconnect"] or None,
+        "interconnect_gb_s": 0.0 if linkless else number(row["gpu_interconnect_gb_s_total"]),
+    }
+
+
+@pytest.mark.parametrize(
+    "part", sorted({part for row in SOURCED for part in row["source"].split("; ")})
+)
+def test_a_source_names_an_entry_of_the_list_and_figures_of_the_record(part):
+    key, figures = re.fullmatch(r"([\w-]+)(?:/[\w.-]+)?(?: \((.+)\))?", part).groups()
+    assert key in TOML["sources"]
+    assert set((figures or "name").split(", ")) <= gpu.GpuModel.model_fields.keys()
+
+
+def test_no_source_is_listed_in_vain():
+    used = " ".join(row["source"] for row in SOURCED)
+    assert [key for key in TOML["sources"] if not re.search(rf"\b{key}\b", used)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "gb_s"),
+    [
+        ("V100", 300),  # NVLink 2
+        ("V100 PCIe", 32),  # none: PCIe 3.0
+        ("A100 PCIe 40GB", 64),  # a bridge of unknown rate: PCIe 4.0
+        ("H100 PCIe", 128),  # unknown: PCIe 5.0
+        ("A100 40GB MIG 1g.5gb", 64),
+    ],
+)
+def test_gpus_talk_over_the_host_interface_where_no_link_is_known(name, gb_s):
+    assert gpu.find(name).link_gb_s == gb_s
+
+
+def test_a_model_can_be_a_key_and_cannot_be_changed():
+    model = gpu.find("T4")
+    assert {model: 1}[gpu.find("Tesla T4")] == 1
+    with pytest.raises(ValidationError, match="frozen"):
+        model.tdp_w = 1
+
+
+def test_a_slice_has_sevenths_of_the_compute_and_eighths_of_the_memory():
+    part = gpu.find("A100 40GB MIG 3g.20gb")
+    assert part.parent == "A100 40GB"
+    assert (part.fp64_tflops, part.fp32_tflops) == pytest.approx((9.7 * 3 / 7, 19.5 * 3 / 7))
+    assert (part.tensor_tflops, part.tdp_w) == pytest.approx((312 * 3 / 7, 400 * 3 / 7))
+    assert (part.memory_gb, part.bandwidth_gb_s) == (20, 1555 / 2)
+
+
+@pytest.mark.parametrize("part", SLICES, ids=by_name)
+def test_the_name_of_a_slice_tells_its_size(part):
+    sevenths, memory_gb = re.fullmatch(r".* MIG (\d)g\.(\d+)gb", part.name).groups()
+    assert part.memory_gb == int(memory_gb)
+    assert part.fp32_tflops * 7 == pytest.approx(gpu.find(part.parent).fp32_tflops * int(sevenths))
+
+
+def test_a_slice_is_slower_than_its_parent_by_the_ratio_of_rooflines():
+    bound = gpu.Demand(bandwidth=1)
+    part = gpu.speed("data", bound, gpu.find("A100 40GB MIG 3g.20gb"))
+    assert part == (pytest.approx(1.637 / 2), "stand-in")
+
+
+def test_a_slice_of_a_gpu_that_nobody_measured_is_a_roofline():
+    assert speed("ml", "H100 MIG 1g.10gb").origin == "roofline"
+
+
+def test_each_share_of_the_run_time_shrinks_with_its_own_rate():
+    demand = gpu.Demand(fp32=0.5, bandwidth=0.5)
+    expected = 1 / (0.5 * 15.67 / 8.141 + 0.5 * 898 / 320)
+    assert gpu.roofline(demand, gpu.find("T4")) == pytest.approx(expected)
+
+
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4).filter(lambda shares: sum(shares) > 0.01))
+def test_the_reference_has_speed_one_whatever_the_demand(shares):
+    fp64, fp32, tensor, bandwidth = (share / sum(shares) for share in shares)
+    demand = gpu.Demand(fp64=fp64, fp32=fp32, tensor=tensor, bandwidth=bandwidth)
+    assert gpu.roofline(demand, gpu.find(gpu.REFERENCE)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "tflops"),
+    [
+        ("A100", 312),
+        ("Radeon VII", 26.88),  # no tensor cores: FP16 vector rate
+        ("K80", 4.113),  # nor a known FP16 rate: FP32
+        ("RTX 2080 Ti", 13.45 * 130.5 / 16.31),  # unknown: the ratio of the RTX 6000
+    ],
+)
+def test_matrix_work_runs_at_the_best_rate_known(name, tflops):
+    assert gpu.roofline(gpu.Demand(tensor=1), gpu.find(name)) == pytest.approx(tflops / 125)
+
+
+@pytest.mark.parametrize(
+    "shares", [{}, {"fp32": 0.5}, {"fp32": 1.5, "fp64": -0.5}, {"fp32": float("nan")}, {"fp16": 1}]
+)
+def test_a_demand_that_is_not_a_whole_is_refused(shares):
+    with pytest.raises(ValidationError):
+        gpu.Demand(**shares)
+
+
+@pytest.mark.parametrize(("workload_class", "name", "measured"), MEASURED)
+def test_the_roofline_meets_a_measured_speed_unless_listed(workload_class, name, measured):
+    is_off = abs(deviation(workload_class, name, measured)) > TOLERANCE
+    assert is_off == ((workload_class, name) in OFF_THE_ROOFLINE)
+
+
+def test_the_list_of_missed_cells_holds_measured_cells_only():
+    assert {(workload_class, name) for workload_class, name, _ in MEASURED} >= OFF_THE_ROOFLINE
+
+
+@pytest.mark.parametrize(
+    ("workload_class", "name", "relative", "origin"),
+    [
+        ("simulation", "V100 32GB", 1.0, "measured"),
+        ("simulation", "RTX 6000", 0.525, "stand-in"),
+        ("simulation", "Radeon Pro VII", 0.839, "stand-in"),
+        ("ml", "V100 32GB", 1.0, "measured"),
+        ("ml", "RTX 6000", 0.803, "measured"),
+        ("ml", "Radeon Pro VII", 0.486, "measured"),
+        ("data", "V100 32GB", 1.0, "measured"),
+        ("data", "RTX 6000", pytest.approx(0.70, abs=0.005), "roofline"),
+        ("data", "Radeon Pro VII", 0.975, "stand-in"),
+    ],
+)
+def test_the_speeds_of_the_papers_cluster(workload_class, name, relative, origin):
+    assert speed(workload_class, name) == (relative, origin)
+
+
+@pytest.mark.parametrize("workload_class", [None, "rendering"])
+def test_a_class_that_nobody_measured_follows_the_roofline(workload_class):
+    found = gpu.speed(workload_class, gpu.Demand(bandwidth=1), gpu.find("P100"))
+    assert found == (pytest.approx(732 / 898), "roofline")
+
+
+@NEEDS_DATA
+def test_the_measured_speeds_equal_the_collected_summary():
+    classes = {
+        ("hpc_simulation", "fp64"): "simulation",
+        ("ml_training", "fp32"): "ml",
+        ("data_processing_memory_bound", "fp64"): "data",
+    }
+    absent = {"K20", "GeForce GTX 1080 Ti", "GeForce RTX 3090", "RTX A6000"}
+    with SUMMARY.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["gpu"] not in absent]
+    assert set(MEASURED) == {
+        (
+            classes[row["class"], row["precision"]],
+            gpu.find(row["gpu"].replace("SXM3", "SXM2")).name,
+            float(row["relative_geomean"]),
+        )
+        for row in rows
+        if (row["class"], row["precision"]) in classes
+    }
+
+
+def test_a_cell_is_measured_or_borrowed_once():
+    cells = [(workload_class, name) for workload_class, name, _ in MEASURED]
+    cells += [(workload_class, name) for workload_class, _, name in BORROWED]
+    assert len(cells) == len(set(cells))
+    assert {workload_class for workload_class, _ in cells} == gpu.DEMANDS.keys()
+
+
+@pytest.mark.parametrize(("workload_class", "lender", "borrower"), BORROWED)
+def test_a_stand_in_is_a_near_relative(workload_class, lender, borrower):
+    one, other = gpu.find(lender), gpu.find(borrower)
+    assert one.architecture == other.architecture
+    nearness = 0.01 if workload_class == "data" else 0.10
+    assert one.bandwidth_gb_s == pytest.approx(other.bandwidth_gb_s, rel=nearness)
+
+
+def table_row(model):
+    marks = {"measured": "**{:.3g}**", "stand-in": "*{:.3g}*", "roofline": "{:.3g}"}
+    speeds = [gpu.speed(name, demand, model) for name, demand in gpu.DEMANDS.items()]
+    tensor = {None: "?", 0: "none"}.get(model.tensor_tflops, model.tensor_tflops)
+    figures = [model.fp64_tflops, model.fp32_tflops, tensor, model.memory_gb]
+    figures += [model.bandwidth_gb_s, model.tdp_w, model.link_gb_s]
+    cells = [model.name, *(cell if isinstance(cell, str) else f"{cell:g}" for cell in figures)]
+    return " | ".join([*cells, *(marks[s.origin].format(s.relative) for s in speeds)])
+
+
+@pytest.mark.parametrize("model", gpu.models(), ids=by_name)
+def test_the_documentation_shows_every_model(model):
+    assert (model.name if model.parent else f"| {table_row(model)} |") in DOCS
+
+
+@pytest.mark.parametrize(
+    ("workload_class", "name", "measured"), [cell for cell in MEASURED if cell[1] != gpu.REFERENCE]
+)
+def test_the_documentation_shows_how_well_the_roofline_fits(workload_class, name, measured):
+    off = f"{100 * deviation(workload_class, name, measured):+.1f} %"
+    roofline = f"{gpu.roofline(gpu.DEMANDS[workload_class], gpu.find(name)):.3f}"
+    assert f"| {workload_class} | {name} | {measured:.3f} | {roofline} | {off} |" in DOCS
+
+
+def test_the_documentation_says_whether_cells_are_missed():
+    assert ("**There is none.**" in DOCS) == (not OFF_THE_ROOFLINE)
