@@ -222,7 +222,7 @@ class MinMin:
                 return start(job, pool)
             free_at[pool] = sorted([c] * gpus + free_at[pool][gpus:])
             unplanned.remove(job)
-        return [] if world.running else start_quickest_pair(world)
+        return []
 
     def free_times(self, world: PlainWorld, pool: int) -> list[float]:
         runs = [run for run in world.running if run.pool == pool]

@@ -194,7 +194,7 @@ class PlainWorld:
 
     def expected_end(self, run: Run) -> float:
         """When a run should end as far as a policy knows; later than planned if it is overdue."""
-        if self.now > run.expected:
+        if self.now >= run.expected:
             return self.now + max(0.1 * (self.now - run.start), 1.0)
         return run.expected
 
@@ -249,15 +249,18 @@ class PlainWorld:
         return node
 
     def _spread(self, job: int, nodes: list[Node], gpus: int) -> list[tuple[Node, int]]:
-        """What each node gives to `gpus` GPUs: all by best fit on one, else the roomiest first."""
-        room = [(self.capacity(job, node.id), node) for node in nodes]
-        whole = [node for capacity, node in room if capacity >= gpus]
-        if whole:
-            return [(min(whole, key=lambda node: (len(node.free_gpus), node.id)), gpus)]
+        """What each node gives to `gpus` GPUs: all the rest by best fit, else the roomiest, again."""
+        room = {node.id: self.capacity(job, node.id) for node in nodes}
         share = []
-        for capacity, node in sorted(room, key=lambda pair: (-pair[0], pair[1].id)):
-            count = min(capacity, gpus)
+        while gpus > 0:
+            whole = [node for node in nodes if room[node.id] >= gpus]
+            if whole:
+                node = min(whole, key=lambda node: (len(node.free_gpus), node.id))
+            else:
+                node = min(nodes, key=lambda node: (-room[node.id], node.id))
+            count = min(room[node.id], gpus)
             share.append((node, count))
+            room[node.id] = 0
             gpus -= count
         return share
 

@@ -14,29 +14,55 @@ import numpy as np
 import adlro.policies
 from adlro.errors import PolicyError, suggestion
 from adlro.model.state import Floats
+from adlro.policies import own
 from adlro.workloads.synthetic import Setting
 
 
 class Policy(NamedTuple):
-    """A policy made ready for a scenario."""
+    """A policy made ready for a scenario; what sim.simulator.Player asks for."""
 
     name: str
-    about: str
     decide: Callable[..., int]
     params: Floats
     memory: int
 
 
-def _modules() -> dict[str, ModuleType]:
-    folder = adlro.policies
-    found = {}
-    for info in pkgutil.iter_modules(folder.__path__):
-        module = importlib.import_module(f"{folder.__name__}.{info.name}")
-        if hasattr(module, "decide"):
-            found[info.name.replace("_", "-")] = module
-    return found
+def _module(name: str) -> ModuleType | None:
+    full = f"{adlro.policies.__name__}.{name.replace('-', '_')}"
+    if "_" in name or importlib.util.find_spec(full) is None:
+        return None
+    module = importlib.import_module(full)
+    return module if hasattr(module, "decide") else None
 
 
 def names() -> list[str]:
     """Every policy that comes with the package."""
-    return sorted(_modules())
+    files = (info.name.replace("_", "-") for info in pkgutil.iter_modules(adlro.policies.__path__))
+    return sorted(name for name in files if _module(name))
+
+
+def about(name: str) -> str:
+    """The first sentence of a policy's docstring."""
+    module = _module(name)
+    text = " ".join((module and module.__doc__ or "").split())
+    return text.split(". ")[0].rstrip(".")
+
+
+def load(name: str, setting: Setting) -> Policy:
+    """A policy by name, or from the user's file (anything with a slash or .py), made ready.
+
+    Raises:
+        PolicyError: there is no such policy, or the user's file is wrong.
+    """
+    if "/" in name or name.endswith(".py"):
+        module: ModuleType | None = own.load(Path(name))
+        name = Path(name).stem
+    else:
+        module = _module(name)
+    if module is None:
+        raise PolicyError(f"unknown policy {name!r}; {suggestion(name, names())}")
+    with own.mistakes(module):
+        params = module.params(setting) if hasattr(module, "params") else np.zeros(0)
+        memory = module.memory(setting) if hasattr(module, "memory") else 0
+        ready = np.ascontiguousarray(params, dtype=np.float64).ravel()
+        return Policy(name, module.decide, ready, int(memory))
