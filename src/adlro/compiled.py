@@ -38,10 +38,19 @@ def cache_folder() -> Path:
     return base / f"numba-{source_hash(Path(__file__).parent)}"
 
 
+def _count(folder: Path) -> int:
+    return sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
+
+
+def is_cold() -> bool:
+    """True when this version has compiled nothing yet."""
+    return _count(cache_folder()) == 0
+
+
 def cache_state() -> str:
     """One phrase for people: how many compiled functions the cache holds, and where."""
     folder = cache_folder()
-    count = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
+    count = _count(folder)
     return f"{count} compiled functions in {folder}" if count else f"empty ({folder})"
 
 
@@ -68,20 +77,21 @@ os.environ["NUMBA_CACHE_DIR"] = str(_prepare())
 
 import numba  # noqa: E402  the cache folder must be set before numba is first imported
 
-numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # and if somebody imported it earlier
+vars(numba.config)["CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]  # if it was imported earlier
+_njit: Any = numba.njit  # its published types leave out the options that we need
 
 
 def njit(function: F) -> F:
-    """Compile on first use, cached on disk, without the interpreter lock, for code that makes no arrays.
+    """Compile on first use, cached, without the interpreter lock; for code that makes no arrays.
 
-    Reference counts are left out (`_nrt=False`): on a dozen array arguments a call they cost more than
-    the simulation itself. Code that needs new arrays uses `njit_allocating`.
+    Reference counts are left out (`_nrt=False`): on a dozen array arguments a call they cost more
+    than the simulation itself. Code that needs new arrays uses `njit_allocating`.
     """
-    compiled: F = numba.njit(cache=True, nogil=True, _nrt=False)(function)
+    compiled: F = _njit(cache=True, nogil=True, _nrt=False)(function)
     return compiled
 
 
 def njit_allocating(function: F) -> F:
     """As `njit`, for code that makes arrays of its own; its callers need not be allocating."""
-    compiled: F = numba.njit(cache=True, nogil=True, _nrt=True)(function)
+    compiled: F = _njit(cache=True, nogil=True, _nrt=True)(function)
     return compiled

@@ -13,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     NonNegativeFloat,
+    PositiveFloat,
     PositiveInt,
     ValidationError,
     model_validator,
@@ -20,19 +21,19 @@ from pydantic import (
 
 from adlro.errors import ConfigError, suggestion
 from adlro.model import gpu
-from adlro.model.cluster import Cluster, Finite, Name, Record
+from adlro.model.cluster import Cluster, Name
+from adlro.model.record import Record
 
 R = TypeVar("R", bound=Record)
 
-Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-NonNegative = Annotated[NonNegativeFloat, Field(allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Choice(Record):
     """A number drawn from a few values with given probabilities; a bare number is that number."""
 
-    values: Annotated[tuple[NonNegative, ...], Field(min_length=1)]
-    p: tuple[NonNegative, ...]
+    values: Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
+    p: tuple[NonNegativeFloat, ...]
 
     @model_validator(mode="after")
     def _probabilities(self) -> Choice:
@@ -62,32 +63,32 @@ class Lognormal(Record):
     """Most jobs are short, some very long; clipped at `cap` times the median."""
 
     law: Literal["lognormal"] = "lognormal"
-    median_s: Finite
-    sigma: NonNegative = 1.0
-    cap: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 20.0
+    median_s: PositiveFloat
+    sigma: NonNegativeFloat = 1.0
+    cap: Annotated[float, Field(gt=1)] = 20.0
 
 
 class Pareto(Record):
     """A power law: P(size > s) = (minimum / s)^alpha; clipped at `cap` times the minimum."""
 
     law: Literal["pareto"]
-    minimum_s: Finite
-    alpha: Finite
-    cap: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 1000.0
+    minimum_s: PositiveFloat
+    alpha: PositiveFloat
+    cap: Annotated[float, Field(gt=1)] = 1000.0
 
 
 class Exponential(Record):
     """No memory."""
 
     law: Literal["exponential"]
-    mean_s: Finite
+    mean_s: PositiveFloat
 
 
 class Constant(Record):
     """Every job the same."""
 
     law: Literal["constant"]
-    seconds: Finite
+    seconds: PositiveFloat
 
 
 def _default_law(value: object) -> object:
@@ -122,7 +123,7 @@ class JobType(Record):
     size: Size  # seconds on a GPU of speed 1 (the reference, V100)
     kind: Literal["simulation", "ml", "data"] | None = None  # whose measured speeds apply
     demand: gpu.Demand | None = None  # what bounds it on a GPU nobody measured
-    speed: dict[str, Finite] = {}  # noqa: RUF012  measured by the user: GPU model -> speed, V100 = 1
+    speed: dict[str, PositiveFloat] = {}  # noqa: RUF012  measured by the user: GPU model -> speed, V100 = 1
     gpus: Amount = Choice(values=(1,), p=(1,))
     gpu_memory_gb: Amount = Choice(values=(0,), p=(1,))
     cores: Amount = Choice(values=(1,), p=(1,))
@@ -130,8 +131,8 @@ class JobType(Record):
     models: tuple[Name, ...] = ()  # GPU models it may use; () = all
     partitions: tuple[Name, ...] = ()  # () = all
     priority: Priority = Priority()
-    communication: NonNegative = 0.0  # extra share of run time when a gang spans nodes
-    checkpoint_s: NonNegative | None = None  # None = it cannot
+    communication: NonNegativeFloat = 0.0  # extra share of run time when a gang spans nodes
+    checkpoint_s: NonNegativeFloat | None = None  # None = it cannot
 
     @model_validator(mode="after")
     def _usable(self) -> JobType:
@@ -154,9 +155,9 @@ class Bursty(Record):
     """Markov-modulated: now and then a burst at `peak` times the mean rate."""
 
     process: Literal["bursty"]
-    peak: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 3.0
+    peak: Annotated[float, Field(gt=1)] = 3.0
     share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the time that is burst
-    length_s: Finite = 3600.0  # mean length of a burst
+    length_s: PositiveFloat = 3600.0  # mean length of a burst
 
     @model_validator(mode="after")
     def _quiet_rate(self) -> Bursty:
@@ -170,7 +171,7 @@ class Diurnal(Record):
 
     process: Literal["diurnal"]
     amplitude: Annotated[float, Field(gt=0, le=1)] = 0.6
-    period_s: Finite = 86_400.0
+    period_s: PositiveFloat = 86_400.0
 
 
 class Surge(Record):
@@ -180,11 +181,11 @@ class Surge(Record):
     type: Name
     share: Annotated[float, Field(gt=0, lt=1)] = 0.25  # of all jobs that belong to the wave
     at: Annotated[float, Field(ge=0, le=1)] = 0.4  # when it begins, as a share of the run
-    length_s: Finite = 1800.0
+    length_s: PositiveFloat = 1800.0
 
 
 Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="process")]
-Load = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+Load = Annotated[float, Field(gt=0, le=100)]
 
 
 class Measure(Record):
@@ -217,7 +218,7 @@ class Estimates(Record):
     """Where run-time estimates come from: the same for every policy compared."""
 
     source: Literal["oracle", "noisy", "request"] = "oracle"
-    sigma: NonNegative = 0.0
+    sigma: NonNegativeFloat = 0.0
 
     def __str__(self) -> str:
         """As it is written on the command line."""
@@ -231,7 +232,9 @@ def _as_estimates(value: object) -> object:
     if found:
         return {"source": "noisy", "sigma": float(found[1])}
     if value not in ("oracle", "request"):
-        raise ValueError(f"say oracle, noisy:S (S = spread, e.g. noisy:0.5) or request, not {value!r}")
+        raise ValueError(
+            f"say oracle, noisy:S (S = spread, e.g. noisy:0.5) or request, not {value!r}"
+        )
     return {"source": value}
 
 
@@ -245,14 +248,14 @@ class Scenario(Record):
     jobs: PositiveInt = 400
     load: Load = 0.8  # fraction of the fluid-LP capacity
     arrivals: Arrivals = Poisson()
-    noise: NonNegative = 0.0  # spread of the lognormal speed noise of each (job, model)
+    noise: NonNegativeFloat = 0.0  # spread of the lognormal speed noise of each (job, model)
     estimates: Annotated[Estimates, BeforeValidator(_as_estimates)] = Estimates()
     measure: Annotated[Measure, BeforeValidator(_as_measure)] = Measure()
     limit: Literal["none", "kill"] = "none"  # kill = a job ends at its requested time
     idle_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # lambda of the paper's reward
     affinity: dict[str, Name] = {}  # noqa: RUF012  job type -> GPU model, for static-affinity
     users: PositiveInt = 10
-    user_skew: NonNegative = 1.0  # user k submits in proportion to 1 / k^skew
+    user_skew: NonNegativeFloat = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
 
     @model_validator(mode="after")
@@ -260,11 +263,17 @@ class Scenario(Record):
         types = [job_type.name for job_type in self.types]
         if len(set(types)) < len(types):
             raise ValueError(f"two job types have the same name: {types}")
-        mentioned = [*self.affinity, *([self.arrivals.type] if isinstance(self.arrivals, Surge) else [])]
+        mentioned = [
+            *self.affinity,
+            *([self.arrivals.type] if isinstance(self.arrivals, Surge) else []),
+        ]
         for name in mentioned:
             if name not in types:
                 raise ValueError(f"unknown job type {name!r}; {suggestion(name, types)}")
-        for name in [*self.affinity.values(), *(m for t in self.types for m in (*t.models, *t.speed))]:
+        for name in [
+            *self.affinity.values(),
+            *(m for t in self.types for m in (*t.models, *t.speed)),
+        ]:
             gpu.find(name)
         return self
 
@@ -330,7 +339,9 @@ def _read_scenario(path: Path) -> dict[str, Any]:
         return data
     known = shipped()
     if base not in known or known[base] == path:
-        raise ConfigError(f"{path}: base: unknown scenario {base!r}; {suggestion(str(base), known)}")
+        raise ConfigError(
+            f"{path}: base: unknown scenario {base!r}; {suggestion(str(base), known)}"
+        )
     return _merged(_read(known[base]), data)
 
 
@@ -365,6 +376,19 @@ def find_scenario(name: str) -> Scenario:
     if name not in known:
         raise ConfigError(f"unknown scenario {name!r}; {suggestion(name, known)}")
     return load_scenario(known[name])
+
+
+def find_cluster(name: str) -> Cluster:
+    """A cluster by its own file, or that of a scenario (by name or file).
+
+    Raises:
+        ConfigError: there is no such file or scenario, or it is wrong.
+    """
+    if "/" in name or name.endswith(".toml"):
+        data = _read(Path(name))
+        if "nodes" in data:
+            return _validate(Cluster, data, name)
+    return find_scenario(name).cluster
 
 
 def adjusted(scenario: Scenario, **changes: object) -> Scenario:

@@ -1,9 +1,9 @@
 """Every error we raise on purpose, as one tree.
 
-    AdlroError            printed as one line, exit status 2
-    ├── ConfigError       a scenario, cluster or option does not say what it must
-    ├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
-    └── OutputError       a result cannot be written
+AdlroError            printed as one line, exit status 2
+├── ConfigError       a scenario, cluster or option does not say what it must
+├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
+└── OutputError       a result cannot be written
 """
 
 from __future__ import annotations

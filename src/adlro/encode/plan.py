@@ -10,7 +10,7 @@ import numpy as np
 
 from adlro.compiled import njit, njit_allocating
 from adlro.model.room import any_feasible, expected_end, fits
-from adlro.model.state import Floats, Mask, Records
+from adlro.model.state import Floats, Mask, Records, Row
 
 
 @njit
@@ -26,7 +26,7 @@ def free_gpus(pools: Records) -> int:
 def fill_free_times(
     now: float, jobs: Records, running: Records, pools: Records, times: Floats
 ) -> None:
-    """Write the expected free time of every GPU, sorted within each pool; free = now. times [G]"""
+    """Write the expected free time of every GPU, sorted within each pool; free = now, times [G]."""
     for p in range(len(pools)):
         first = pools[p].first_gpu
         end = first + pools[p].free
@@ -45,7 +45,7 @@ def fill_free_times(
 
 
 @njit
-def reserve(pool: Records, gpus: int, until: float, times: Floats) -> None:
+def reserve(pool: Row, gpus: int, until: float, times: Floats) -> None:
     """Replace the `gpus` smallest free times of a pool by `until`."""
     i = pool.first_gpu + gpus
     while i < pool.first_gpu + pool.gpus and times[i] <= until:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from adlro.model import gpu
+from adlro.model.record import Record
 from adlro.model.state import GPU, NODE, POOL, WHOLE, Records
 
 MB_PER_GB = 1024
@@ -16,14 +17,7 @@ MB_PER_GB = 1024
 _REFERENCE_NETWORK, _REFERENCE_LINK = 12.5, 300.0  # GB/s: 100 Gb/s network, NVLink 2
 
 
-class Record(BaseModel):
-    """Base of all settings: immutable, and a misspelt key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 Name = Annotated[str, Field(min_length=1, max_length=80)]
-Finite = Annotated[PositiveFloat, Field(allow_inf_nan=False)]
 
 
 class NodeGroup(Record):
@@ -34,9 +28,9 @@ class NodeGroup(Record):
     gpu: Name
     gpus: PositiveInt
     cores: PositiveInt
-    memory_gb: Finite
-    link_gb_s: Finite | None = None  # between the GPUs of a node; None = the model's own
-    network_gb_s: Finite = _REFERENCE_NETWORK
+    memory_gb: PositiveFloat
+    link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = the model's own
+    network_gb_s: PositiveFloat = _REFERENCE_NETWORK
     partition: Name = "main"
 
     @property

@@ -14,9 +14,10 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from adlro.errors import ConfigError
+from adlro.model.record import Record
 
 REFERENCE = "V100 32GB"
 _HOST_GB_S = {"PCIe 3.0 x16": 32.0, "PCIe 4.0 x16": 64.0, "PCIe 5.0 x16": 128.0}  # both ways
@@ -26,11 +27,7 @@ _BY_MEMORY = frozenset({"memory_gb", "bandwidth_gb_s"})  # what a slice's share 
 Origin = Literal["measured", "stand-in", "roofline"]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class GpuModel(_Record):
+class GpuModel(Record):
     """One GPU model: peak rates without sparsity; None = nobody published it."""
 
     name: str
@@ -67,7 +64,7 @@ class _Axes(NamedTuple):
     bandwidth: float
 
 
-class Demand(_Record):
+class Demand(Record):
     """Shares of a job's run time on the reference GPU that each part of the GPU bounds."""
 
     fp64: NonNegativeFloat = 0.0
@@ -104,19 +101,19 @@ class Speed(NamedTuple):
     origin: Origin
 
 
-class _Profile(_Record):
+class _Profile(Record):
     name: str
     compute_sevenths: Annotated[int, Field(ge=1, le=7)]
     memory_eighths: Annotated[int, Field(ge=1, le=8)]
 
 
-class _Slices(_Record):
+class _Slices(Record):
     parent: str
     profiles: tuple[_Profile, ...]
     source: str
 
 
-class _Measured(_Record):
+class _Measured(Record):
     workload_class: str = Field(alias="class")
     gpu: str
     relative: PositiveFloat
@@ -125,7 +122,7 @@ class _Measured(_Record):
     source: str
 
 
-class _Catalogue(_Record):
+class _Catalogue(Record):
     sources: dict[str, str]
     gpu: tuple[GpuModel, ...]
     mig: tuple[_Slices, ...]

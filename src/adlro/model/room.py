@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from adlro.compiled import njit
-from adlro.model.state import START, WHOLE, Floats, Mask, Records
+from adlro.model.state import START, WHOLE, Floats, Mask, Records, Row
 
 
 @njit
-def capacity(job: Records, node: Records) -> int:
+def capacity(job: Row, node: Row) -> int:
     """How many GPUs of the gang the node can take now: by its free GPUs, cores, host memory."""
     room = min(node.free, job.gpus)
     if room * job.cores > node.free_cores:  # divide only where it binds: division is slow
@@ -18,7 +18,7 @@ def capacity(job: Records, node: Records) -> int:
 
 
 @njit
-def fits(job: Records, pool: Records, nodes: Records) -> bool:
+def fits(job: Row, pool: Row, nodes: Records) -> bool:
     """True when the pool's nodes together can take the whole gang now."""
     wanted = job.gpus
     if pool.free < wanted:
@@ -43,7 +43,7 @@ def any_feasible(
 
 
 @njit
-def expected_end(run: Records, now: float) -> float:
+def expected_end(run: Row, now: float) -> float:
     """When a running job ends by its estimate; an overdue one: in a tenth of its age, or 1 s."""
     if run.expected > now:
         return run.expected
@@ -72,7 +72,7 @@ def smallest_feasible(
 
 
 @njit
-def _next_node(job: Records, pool: Records, nodes: Records, wanted: int) -> int:
+def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
     """The node to fill next: the tightest that holds all that is wanted, else the roomiest."""
     tight, roomy, most = -1, -1, 0
     for n in range(pool.first_node, pool.first_node + pool.nodes):
@@ -97,7 +97,7 @@ def _take(gpu: int, last: int, j: int, gpus: Records) -> int:
 
 @njit
 def place(
-    decision: Records, jobs: Records, pools: Records, nodes: Records, gpus: Records
+    decision: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records
 ) -> tuple[int, int]:
     """Hand the GPUs, cores and memory of a start to its job, best fit.
 
@@ -136,7 +136,7 @@ def place(
 
 
 @njit
-def release(run: Records, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
+def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
     """Give back all that a running job holds; the chain of its GPUs stays readable until reuse."""
     job = jobs[run.job]
     pools[run.pool].free += job.gpus
@@ -164,9 +164,9 @@ def start(out: Records, j: int, p: int) -> int:
 
 @njit
 def fastest_feasible(
-    job: Records, seconds: Floats, allowed: Mask, pools: Records, nodes: Records
+    job: Row, seconds: Floats, allowed: Mask, pools: Records, nodes: Records
 ) -> int:
-    """The pool with the smallest estimate of those that fit now, or -1; seconds [M], allowed [P]."""
+    """The pool with the smallest estimate that fits now, or -1; seconds [M], allowed [P]."""
     best, best_p = float("inf"), -1
     for p in range(len(pools)):
         if allowed[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes):

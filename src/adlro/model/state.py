@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Records = NDArray[Any]  # a record array of one of the dtypes below
+Row = Any  # one record of it: compiled code reads its fields as attributes
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -1,1 +1,1 @@
-"""One file a policy, named as the policy is; the registry finds them. A user's own looks the same."""
+"""One file a policy, named as the policy is; a user's own file looks the same."""

@@ -93,7 +93,9 @@ def load(path: Path) -> ModuleType:
         inspect.signature(plain).bind(*ARGUMENTS)
     except TypeError as exc:
         line = getattr(getattr(plain, "__code__", None), "co_firstlineno", 1)
-        raise PolicyError(f"{path}:{line}: decide must take {len(ARGUMENTS)} arguments: {call}") from exc
+        raise PolicyError(
+            f"{path}:{line}: decide must take {len(ARGUMENTS)} arguments: {call}"
+        ) from exc
     if is_compiled(decide):
         module.decide = _compiled(decide, path)  # type: ignore[attr-defined]
     return module

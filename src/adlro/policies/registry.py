@@ -44,7 +44,7 @@ def names() -> list[str]:
 def about(name: str) -> str:
     """The first sentence of a policy's docstring."""
     module = _module(name)
-    text = " ".join((module and module.__doc__ or "").split())
+    text = " ".join(((module and module.__doc__) or "").split())
     return text.split(". ")[0].rstrip(".")
 
 

@@ -1,7 +1,7 @@
-"""Static GPU affinity, the paper's rival: every job type has its one GPU model, first come first
-served there. A job that cannot run on its model belongs to its fastest pool.
+"""Static GPU affinity, the paper's rival: each job type has one GPU model, first come first served.
 
-The map is the scenario's; the paper's is simulation on Volta, ML on Turing, data on Radeon.
+A job that cannot run on its model belongs to its fastest pool. The map is the scenario's; the
+paper's is simulation on Volta, ML on Turing, data on Radeon.
 """
 
 import numpy as np

@@ -44,9 +44,9 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         _mark(eligible[q], may, shares, fastest_eligible(est[j], eligible[q], pools))
         best, best_p = np.inf, -1
         for p in range(count):
-            if may[p] > 0.0 and closed[p] == 0.0 and est[j, pools[p].model] < best:
-                if fits(jobs[j], pools[p], nodes):
-                    best, best_p = est[j, pools[p].model], p
+            quicker = may[p] > 0.0 and closed[p] == 0.0 and est[j, pools[p].model] < best
+            if quicker and fits(jobs[j], pools[p], nodes):
+                best, best_p = est[j, pools[p].model], p
         if best_p >= 0:
             return start(out, j, best_p)
         for p in range(count):

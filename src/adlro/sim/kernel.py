@@ -12,7 +12,7 @@ import numpy as np
 
 from adlro.compiled import njit
 from adlro.model.room import any_feasible, capacity, fits, place, release
-from adlro.model.state import PREEMPT, START, WAKE, WHOLE, Floats, Mask, Records
+from adlro.model.state import PREEMPT, START, WAKE, WHOLE, Floats, Mask, Records, Row
 from adlro.sim import faults
 
 MOST_WAKES = 100_000
@@ -55,7 +55,7 @@ def _sift(k: int, count: int, running: Records, ends: Records) -> None:
 
 
 @njit
-def _remove_run(slot: int, w: Records, running: Records, ends: Records) -> None:
+def _remove_run(slot: int, w: Row, running: Records, ends: Records) -> None:
     """Take a running record out of the heap and close the gap in the array."""
     last = w.running - 1
     w.running = last
@@ -80,7 +80,7 @@ def _move(
 
 
 @njit
-def _enqueue(j: int, w: Records, queue: Records, eligible: Mask, allowed: Mask) -> None:
+def _enqueue(j: int, w: Row, queue: Records, eligible: Mask, allowed: Mask) -> None:
     """Put an arriving job, the youngest of all, at the tail of the queue."""
     if w.head + w.waiting == len(queue):  # the window has slid to the end: back to the front
         for i in range(w.waiting):
@@ -97,7 +97,7 @@ def _enqueue(j: int, w: Records, queue: Records, eligible: Mask, allowed: Mask) 
 
 
 @njit
-def _find(j: int, w: Records, queue: Records) -> int:
+def _find(j: int, w: Row, queue: Records) -> int:
     """Place of a job in the queue by bisection, or -1."""
     low, high = w.head, w.head + w.waiting
     while low < high:
@@ -112,7 +112,7 @@ def _find(j: int, w: Records, queue: Records) -> int:
 
 
 @njit
-def _dequeue(q: int, w: Records, queue: Records, eligible: Mask) -> None:
+def _dequeue(q: int, w: Row, queue: Records, eligible: Mask) -> None:
     """Close the gap at place q from the nearer end of the queue."""
     if q - w.head < w.waiting // 2:
         for i in range(q, w.head, -1):
@@ -127,7 +127,7 @@ def _dequeue(q: int, w: Records, queue: Records, eligible: Mask) -> None:
 @njit
 def _finish(
     slot: int,
-    w: Records,
+    w: Row,
     running: Records,
     ends: Records,
     pools: Records,
@@ -207,7 +207,7 @@ def advance(
 
 
 @njit
-def _stop(w: Records, fault: int, decision: Records, value: float) -> int:
+def _stop(w: Row, fault: int, decision: Row, value: float) -> int:
     w.fault, w.fault_value = fault, value
     w.fault_job, w.fault_pool = decision.job, decision.pool
     return -1
@@ -215,9 +215,9 @@ def _stop(w: Records, fault: int, decision: Records, value: float) -> int:
 
 @njit
 def _check_start(
-    decision: Records,
+    decision: Row,
     q: int,
-    w: Records,
+    w: Row,
     eligible: Mask,
     pools: Records,
     nodes: Records,
@@ -251,9 +251,9 @@ def _check_start(
 
 @njit
 def _start(
-    decision: Records,
+    decision: Row,
     q: int,
-    w: Records,
+    w: Row,
     queue: Records,
     eligible: Mask,
     running: Records,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,7 +51,7 @@ def is_compiled(decide: Callable[..., int]) -> bool:
 
 
 def view(state: State, workload: Workload) -> tuple[Any, ...]:
-    """The arguments of decide up to `gpus`: only what is in use, and only jobs that have arrived."""
+    """The arguments of decide up to `gpus`: what is in use, and only jobs that have arrived."""
     w = state.world[0]
     waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
     arrived, running = int(w["arrived"]), int(w["running"])
@@ -61,7 +61,9 @@ def view(state: State, workload: Workload) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _play(policy: Player, state: State, workload: Workload, outcome: Records, spans: Records) -> None:
+def _play(
+    policy: Player, state: State, workload: Workload, outcome: Records, spans: Records
+) -> None:
     """The kernel's `run` for a policy in plain Python: same advance, same apply."""
     jobs, est, allowed, seconds = workload
     out = answers(len(state.gpus))
@@ -76,6 +78,14 @@ def _play(policy: Player, state: State, workload: Workload, outcome: Records, sp
             started = kernel.apply(answered, out, *state[:8], jobs, est, seconds, outcome)
         if started < 0:
             break
+
+
+def warm_up(policies: Iterable[Player]) -> None:
+    """Compile (or load) the kernel and these policies now, in this thread."""
+    compiled_run()
+    for policy in policies:
+        if is_compiled(policy.decide):
+            compile_decide(policy.decide)
 
 
 def run(

@@ -63,7 +63,7 @@ def fresh(empty: Empty, jobs: int, memory: int, seed: int) -> State:
 
 def clone(state: State) -> State:
     """An independent copy of a state."""
-    copy = State(*(np.empty_like(array) for array in state))
+    copy = State._make(np.empty_like(array) for array in state)
     kernel.clone(*state, *copy)
     return copy
 

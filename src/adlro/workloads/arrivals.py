@@ -38,7 +38,7 @@ def _bursty(process: Bursty, unit: Floats, rate: float, rng: np.random.Generator
 
 def _diurnal(process: Diurnal, unit: Floats, rate: float) -> Floats:
     periods = int(unit[-1] / rate / process.period_s) + 2
-    times = np.arange(periods * _STEPS + 1) * (process.period_s / _STEPS)
+    times: Floats = np.arange(periods * _STEPS + 1.0) * (process.period_s / _STEPS)
     middle = (times[1:] + times[:-1]) / 2
     wave = 1 + process.amplitude * np.sin(2 * np.pi * middle / process.period_s)
     return _bent(unit, times, rate * np.maximum(wave, 1e-9))

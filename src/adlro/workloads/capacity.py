@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import ndtr
 
@@ -20,6 +21,8 @@ from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout
 from adlro.model.state import JOB, Floats, Mask, Records
+
+_DEMANDS = ("gpus", "cores", "memory", "gpu_memory")  # for each GPU, but the first
 
 
 class Capacity(NamedTuple):
@@ -41,7 +44,7 @@ def mean_size(size: Size) -> float:
         z = math.log(size.cap) / size.sigma
         body = math.exp(size.sigma**2 / 2) * float(ndtr(z - size.sigma))
         return size.median_s * (body + size.cap * float(ndtr(-z)))
-    tail = size.cap ** (1 - size.alpha)
+    tail = math.pow(size.cap, 1 - size.alpha)
     if size.alpha == 1:
         return size.minimum_s * (1 + math.log(size.cap))
     return size.minimum_s * (size.alpha - tail) / (size.alpha - 1)
@@ -62,7 +65,7 @@ def _speed(job_type: JobType, model: gpu.GpuModel) -> float:
 
 
 def type_speeds(scenario: Scenario, layout: Layout) -> Floats:
-    """Speed of each job type on each GPU model, V100 = 1. [T, M]"""
+    """Speed [T, M] of each job type on each GPU model, V100 = 1."""
     return np.array([[_speed(t, model) for model in layout.models] for t in scenario.types])
 
 
@@ -89,7 +92,7 @@ def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
 
 
 def permitted(scenario: Scenario, layout: Layout) -> Mask:
-    """What each type's lists of models and partitions allow. [T, P]"""
+    """What each type's lists of models and partitions allow, [T, P]."""
     allowed = np.ones((len(scenario.types), len(layout.pools)), dtype=np.bool_)
     for t, job_type in enumerate(scenario.types):
         models = {gpu.find(name).name for name in job_type.models}
@@ -100,24 +103,35 @@ def permitted(scenario: Scenario, layout: Layout) -> Mask:
     return allowed
 
 
-def _combinations(job_type: JobType) -> list[tuple[float, float, float, float, float]]:
-    """Every (probability, gpus, cores, memory GB, GPU memory GB) that a type can draw."""
-    choices = (job_type.gpus, job_type.cores, job_type.memory_gb, job_type.gpu_memory_gb)
-    rows = []
-    for drawn in itertools.product(*(zip(c.values, c.p, strict=True) for c in choices)):
-        probability = math.prod(p for _, p in drawn)
-        if probability > 0:
-            rows.append((probability, *(value for value, _ in drawn)))
-    return rows
-
-
 class Classes(NamedTuple):
     """Groups of jobs that are alike to the LP."""
 
-    type: np.ndarray[tuple[int], np.dtype[np.int64]]  # [C]
+    type: NDArray[np.int64]  # [C]
     weight: Floats  # [C] share of all jobs
     gpu_seconds: Floats  # [C, P] that a job of the class needs on average
     allowed: Mask  # [C, P]
+
+
+def _demands(job_type: JobType) -> tuple[Floats, Records]:
+    """Every combination of demands that a type can draw: probabilities [K] and JOB records [K]."""
+    choices = (job_type.gpus, job_type.cores, job_type.memory_gb, job_type.gpu_memory_gb)
+    drawn = itertools.product(*(zip(c.values, c.p, strict=True) for c in choices))
+    rows = [row for row in drawn if all(p > 0 for _, p in row)]
+    job = np.zeros(len(rows), JOB)
+    for key, scale, column in zip(_DEMANDS, (1, 1, MB_PER_GB, MB_PER_GB), range(4), strict=True):
+        job[key] = [round(row[column][0] * scale) for row in rows]
+    return np.array([math.prod(p for _, p in row) for row in rows]), job
+
+
+def _refuse_homeless(scenario: Scenario, job_type: JobType, job: Records, allowed: Mask) -> None:
+    """Raise ConfigError for a job that no pool can hold."""
+    for one in job[~allowed.any(axis=1)]:
+        memory, gpu_memory = one["memory"] / MB_PER_GB, one["gpu_memory"] / MB_PER_GB
+        raise ConfigError(
+            f"scenario {scenario.name}: types.{job_type.name}: a job of {one['gpus']} GPUs with "
+            f"{one['cores']} cores, {memory:g} GB and {gpu_memory:g} GB of GPU memory each fits no "
+            "pool of the cluster, even empty; lower the demand or add such nodes"
+        )
 
 
 def classes(scenario: Scenario, layout: Layout) -> Classes:
@@ -126,39 +140,37 @@ def classes(scenario: Scenario, layout: Layout) -> Classes:
     Raises:
         ConfigError: a job that can be drawn fits nowhere, even on an empty cluster.
     """
-    speeds, lists = type_speeds(scenario, layout), permitted(scenario, layout)
+    lists = permitted(scenario, layout)
     total = math.fsum(job_type.share for job_type in scenario.types)
-    stretch = math.exp(scenario.noise**2 / 2)  # mean of 1 / lognormal speed noise
     grouped: dict[tuple[int, int, bytes], float] = {}
     for t, job_type in enumerate(scenario.types):
-        rows = _combinations(job_type)
-        job = np.zeros(len(rows), JOB)
-        for i, (_, gpus, cores, memory, gpu_memory) in enumerate(rows):
-            job[i]["gpus"], job[i]["cores"] = gpus, cores
-            job[i]["memory"], job[i]["gpu_memory"] = (round(g * MB_PER_GB) for g in (memory, gpu_memory))
-        allowed = may_run(job, np.broadcast_to(lists[t], (len(rows), len(lists[t]))), layout)
-        for i, row in enumerate(rows):
-            if not allowed[i].any():
-                raise ConfigError(
-                    f"scenario {scenario.name}: types.{job_type.name}: a job of {row[1]:g} GPUs with "
-                    f"{row[2]:g} cores, {row[3]:g} GB and {row[4]:g} GB of GPU memory each fits no "
-                    "pool of the cluster, even empty; lower the demand or add such nodes"
-                )
-            key = (t, int(row[1]), allowed[i].tobytes())
-            grouped[key] = grouped.get(key, 0.0) + row[0] * job_type.share / total
-    types = np.array([key[0] for key in grouped])
-    gangs = np.array([key[1] for key in grouped])
-    means = np.array([mean_size(job_type.size) for job_type in scenario.types]) * stretch
-    spans = gangs[:, None] > layout.pools["node_gpus"]
-    communication = np.array([job_type.communication for job_type in scenario.types])[types]
-    factor = 1 + spans * communication[:, None] * layout.pools["span_cost"]
-    seconds = means[types][:, None] / speeds[types][:, layout.pools["model"]] * factor
+        odds, job = _demands(job_type)
+        allowed = may_run(job, np.broadcast_to(lists[t], (len(job), len(lists[t]))), layout)
+        _refuse_homeless(scenario, job_type, job, allowed)
+        for p, one, row in zip(odds, job, allowed, strict=True):
+            key = (t, int(one["gpus"]), row.tobytes())
+            grouped[key] = grouped.get(key, 0.0) + p * job_type.share / total
+    types, gangs = (np.array([key[i] for key in grouped]) for i in (0, 1))
     return Classes(
         types,
         np.array(list(grouped.values())),
-        gangs[:, None] * seconds,
+        gangs[:, None] * _mean_seconds(scenario, layout, types, gangs),
         np.array([np.frombuffer(key[2], np.bool_) for key in grouped]),
     )
+
+
+def _mean_seconds(
+    scenario: Scenario, layout: Layout, types: NDArray[np.int64], gangs: NDArray[np.int64]
+) -> Floats:
+    """Expected run time [C, P] of a job of given type and gang size, both [C], on each pool."""
+    stretch = math.exp(scenario.noise**2 / 2)  # mean of 1 / lognormal speed noise
+    means = np.array([mean_size(job_type.size) * stretch for job_type in scenario.types])
+    communication = np.array([job_type.communication for job_type in scenario.types])
+    spans = gangs[:, None] > layout.pools["node_gpus"]
+    factor = 1 + spans * communication[types][:, None] * layout.pools["span_cost"]
+    speeds = type_speeds(scenario, layout)[types][:, layout.pools["model"]]
+    seconds: Floats = means[types][:, None] / speeds * factor
+    return seconds
 
 
 def solve(weight: Floats, gpu_seconds: Floats, allowed: Mask, gpus: Floats) -> Capacity:
@@ -173,12 +185,14 @@ def solve(weight: Floats, gpu_seconds: Floats, allowed: Mask, gpus: Floats) -> C
     for c in range(count):
         whole[c, c * pools : (c + 1) * pools] = 1
         busy[np.arange(pools), c * pools + np.arange(pools)] = demand[c] / gpus
-    busy[:, -1] = -demand.mean()  # the last variable is the load of the busiest pool, scaled
+    scale = float(demand.mean())
+    busy[:, -1] = -scale  # the last variable is the load of the busiest pool, in units of `scale`
     objective = np.zeros(count * pools + 1)
     objective[-1] = 1
     bounds = [(0, None if ok else 0) for ok in allowed.ravel()] + [(0, None)]
-    answer = linprog(objective, busy, np.zeros(pools), whole, np.ones(count), bounds, method="highs")
-    if not answer.success:  # the program is always feasible: every class has a pool
+    answer = linprog(
+        objective, busy, np.zeros(pools), whole, np.ones(count), bounds, method="highs"
+    )
+    if answer.x is None:  # the program is always feasible: every class has a pool
         raise RuntimeError(f"capacity LP: {answer.message}")
-    shares = answer.x[:-1].reshape(count, pools)
-    return Capacity(1 / float(answer.x[-1] * demand.mean()), shares)
+    return Capacity(1 / float(answer.x[-1] * scale), answer.x[:-1].reshape(count, pools))

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from adlro.config import Choice, Constant, Exponential, Lognormal, Scenario, Size
@@ -69,7 +70,7 @@ def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) 
     """The capacity LP over whole types, as if any of their jobs could run on any permitted pool."""
     lists = capacity.permitted(scenario, layout)
     count = len(scenario.types)
-    weight = np.bincount(grouped.type, grouped.weight, count)
+    weight: Floats = np.bincount(grouped.type, grouped.weight, count).astype(np.float64)
     work = np.empty((count, len(layout.pools)))
     for p in range(len(layout.pools)):
         work[:, p] = np.bincount(grouped.type, grouped.weight * grouped.gpu_seconds[:, p], count)
@@ -111,7 +112,7 @@ def prepare(scenario: Scenario) -> Setting:
     return _ready(scenario.model_dump_json())
 
 
-def _sizes(size: Size, u: Floats) -> Floats:
+def _from_law(size: Size, u: Floats) -> Floats:
     """Seconds at speed 1 from uniform numbers, by the inverse of the law's distribution."""
     if isinstance(size, Constant):
         return np.full(len(u), size.seconds)
@@ -123,7 +124,7 @@ def _sizes(size: Size, u: Floats) -> Floats:
     return np.minimum(size.minimum_s * (1 - u) ** (-1 / size.alpha), size.cap * size.minimum_s)
 
 
-def _pick(table: tuple[Floats, Floats], types: Records, u: Floats) -> Floats:
+def _pick(table: tuple[Floats, Floats], types: NDArray[np.int64], u: Floats) -> Floats:
     values, odds = table
     column = (u[:, None] >= odds[types]).sum(axis=1)
     picked: Floats = values[types, column]
@@ -132,48 +133,68 @@ def _pick(table: tuple[Floats, Floats], types: Records, u: Floats) -> Floats:
 
 def _estimates(setting: Setting, jobs: Records, seconds: Floats, seed: int) -> Floats:
     wanted = setting.scenario.estimates
-    if wanted.source == "oracle":
-        return seconds
+    est = seconds
     if wanted.source == "request":
-        return jobs["requested"][:, None] / setting.speeds[jobs["type"]]
-    rng = np.random.default_rng((seed, _ESTIMATES))
-    common = rng.standard_normal(len(jobs))[:, None]
-    apart = rng.standard_normal(seconds.shape)
-    return seconds * np.exp(wanted.sigma * (common + _MODEL_SPREAD * apart))
+        est = jobs["requested"][:, None] / setting.speeds[jobs["type"]]
+    elif wanted.source == "noisy":
+        rng = np.random.default_rng((seed, _ESTIMATES))
+        common = rng.standard_normal(len(jobs))[:, None]
+        apart = rng.standard_normal(seconds.shape)
+        est = seconds * np.exp(wanted.sigma * (common + _MODEL_SPREAD * apart))
+    capped: Floats = np.minimum(est, jobs["limit"][:, None])
+    return capped
+
+
+def _by_type(values: list[float], types: NDArray[np.int64]) -> Floats:
+    return np.array(values)[types]
+
+
+def _types(scenario: Scenario, u: Floats, forced: NDArray[np.int64]) -> NDArray[np.int64]:
+    share = np.cumsum([job_type.share for job_type in scenario.types])
+    drawn = np.searchsorted(share / share[-1], u, side="right")
+    return np.where(forced >= 0, forced, np.minimum(drawn, len(share) - 1))
+
+
+def _users(scenario: Scenario, u: Floats) -> NDArray[np.int64]:
+    share = np.cumsum(np.arange(1.0, scenario.users + 1) ** -scenario.user_skew)
+    drawn = np.searchsorted(share / share[-1], u, side="right")
+    return np.minimum(drawn, scenario.users - 1)
+
+
+def _sizes(scenario: Scenario, types: NDArray[np.int64], u: Floats) -> Floats:
+    """Seconds [J] that each job needs at speed 1."""
+    sizes = np.empty(len(u))
+    for t, job_type in enumerate(scenario.types):
+        sizes[types == t] = _from_law(job_type.size, u[types == t])
+    return sizes
 
 
 def generate(setting: Setting, seed: int) -> Workload:
     """Draw the scenario's jobs for one seed."""
-    scenario = setting.scenario
-    count, types = scenario.jobs, scenario.types
-    jobs = np.zeros(count, JOB)
-    times, forced = arrivals.draw(scenario, setting.rate, np.random.default_rng((seed, _ARRIVALS)))
+    scenario, tables = setting.scenario, setting.tables
     rng = np.random.default_rng((seed, _DEMANDS))
-    u = rng.random((10, count))
-    share = np.cumsum([job_type.share for job_type in types])
-    kind = np.minimum(np.searchsorted(share / share[-1], u[0], side="right"), len(types) - 1)
-    kind = np.where(forced >= 0, forced, kind)
-    size = np.empty(count)
-    for t, job_type in enumerate(types):
-        size[kind == t] = _sizes(job_type.size, u[1, kind == t])
-    low = np.array([job_type.priority.low for job_type in types])
-    high = np.array([job_type.priority.high for job_type in types])
-    spread = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in types]
-    popularity = np.arange(1, scenario.users + 1) ** -scenario.user_skew
-    popularity = np.cumsum(popularity) / popularity.sum()
-    jobs["arrival"], jobs["type"], jobs["share"] = times, kind, WHOLE
-    jobs["gpus"] = _pick(setting.tables["gpus"], kind, u[2])
-    jobs["cores"] = _pick(setting.tables["cores"], kind, u[3])
-    jobs["memory"] = np.rint(_pick(setting.tables["memory_gb"], kind, u[4]) * MB_PER_GB)
-    jobs["gpu_memory"] = np.rint(_pick(setting.tables["gpu_memory_gb"], kind, u[5]) * MB_PER_GB)
-    jobs["priority"] = low[kind] + (high - low)[kind] * u[6]
-    jobs["requested"] = np.ceil(size * (1 + 4 * u[7]) / _REQUEST_STEP) * _REQUEST_STEP
+    u = rng.random((10, scenario.jobs))
+    times, forced = arrivals.draw(scenario, setting.rate, np.random.default_rng((seed, _ARRIVALS)))
+    types = _types(scenario, u[0], forced)
+    sizes = _sizes(scenario, types, u[1])
+    low = _by_type([t.priority.low for t in scenario.types], types)
+    high = _by_type([t.priority.high for t in scenario.types], types)
+    jobs = np.zeros(scenario.jobs, JOB)
+    jobs["arrival"], jobs["type"], jobs["share"] = times, types, WHOLE
+    jobs["gpus"] = _pick(tables["gpus"], types, u[2])
+    jobs["cores"] = _pick(tables["cores"], types, u[3])
+    jobs["memory"] = np.rint(_pick(tables["memory_gb"], types, u[4]) * MB_PER_GB)
+    jobs["gpu_memory"] = np.rint(_pick(tables["gpu_memory_gb"], types, u[5]) * MB_PER_GB)
+    jobs["priority"] = low + (high - low) * u[6]
+    jobs["requested"] = np.ceil(sizes * (1 + 4 * u[7]) / _REQUEST_STEP) * _REQUEST_STEP
     jobs["limit"] = jobs["requested"] if scenario.limit == "kill" else math.inf
-    jobs["communication"] = np.array([job_type.communication for job_type in types])[kind]
-    jobs["checkpoint"] = np.array(spread)[kind]
-    jobs["user"] = np.minimum(np.searchsorted(popularity, u[8], side="right"), scenario.users - 1)
+    jobs["communication"] = _by_type([t.communication for t in scenario.types], types)
+    cannot = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in scenario.types]
+    jobs["checkpoint"] = _by_type(cannot, types)
+    jobs["user"] = _users(scenario, u[8])
     jobs["account"] = np.floor(u[9] * len(scenario.accounts))
-    noise = np.random.default_rng((seed, _NOISE)).standard_normal((count, len(setting.layout.models)))
-    seconds = size[:, None] / (setting.speeds[kind] * np.exp(scenario.noise * noise))
-    allowed = capacity.may_run(jobs, setting.lists[kind], setting.layout)
+    rng = np.random.default_rng((seed, _NOISE))
+    noise = rng.standard_normal((scenario.jobs, len(setting.layout.models)))
+    seconds = sizes[:, None] / (setting.speeds[types] * np.exp(scenario.noise * noise))
+    allowed = capacity.may_run(jobs, setting.lists[types], setting.layout)
     return Workload(jobs, _estimates(setting, jobs, seconds, seed), allowed, seconds)

@@ -1,0 +1,196 @@
+"""A cluster in ordinary Python objects: what the heapq and the simpy simulator have in common."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from adlro.sim.state import Empty
+from adlro.workloads.workload import Workload
+
+
+class Option(NamedTuple):
+    """An eligible pool of a job."""
+
+    pool: int
+    est: float  # seconds as a policy sees them
+    seconds: float  # the truth
+
+
+class Task(NamedTuple):
+    """A job; demands are for each GPU."""
+
+    arrival: float
+    gpus: int
+    cores: int
+    memory: int  # MB
+    limit: float
+    communication: float
+    options: tuple[Option, ...]  # in the order of the pools
+
+
+@dataclass(slots=True)
+class Node:
+    """What a node has left."""
+
+    idle: list[int]  # its free GPUs, lowest first
+    cores: int
+    memory: int  # MB
+
+
+@dataclass(slots=True)
+class Pool:
+    """GPUs of one model on nodes of one shape."""
+
+    free: int
+    nodes: list[Node]
+    span_cost: float
+
+
+class Held(NamedTuple):
+    """What a run holds on one node."""
+
+    node: Node
+    gpus: list[int]
+
+
+class Run(NamedTuple):
+    """A gang at work; sorts by its end, then by job."""
+
+    end: float
+    job: int
+    start: float
+    expected: float  # end by the estimate
+    pool: int
+    held: list[Held]
+
+
+class Schedule(NamedTuple):
+    """What came of a run: the books that the kernel keeps, too. J jobs, G GPUs."""
+
+    start: list[float]  # [J]
+    finish: list[float]  # [J]
+    pool: list[int]  # [J]
+    nodes: list[int]  # [J] how many nodes each gang stood on
+    busy: list[float]  # [G] seconds
+    job_seconds: float
+    idle_seconds: float
+    events: int
+    decisions: int
+    real_decisions: int
+
+
+def take_tasks(workload: Workload, empty: Empty) -> list[Task]:
+    """The workload's columns as one tuple a job."""
+    models = empty.pools["model"]
+    columns = [workload.jobs[key].tolist() for key in Task._fields[:-1]]
+    tables = (workload.allowed, workload.est[:, models], workload.seconds[:, models])
+    options = [
+        tuple(
+            Option(p, est, seconds)
+            for p, (ok, est, seconds) in enumerate(zip(*rows, strict=True))
+            if ok
+        )
+        for rows in zip(*(table.tolist() for table in tables), strict=True)
+    ]
+    return [Task(*row) for row in zip(*columns, options, strict=True)]
+
+
+def take_pools(empty: Empty) -> list[Pool]:
+    """The empty cluster as objects."""
+    keys = ["first_gpu", "gpus", "cores", "memory"]
+    nodes = [
+        Node(list(range(first, first + gpus)), cores, memory)
+        for first, gpus, cores, memory in empty.nodes[keys].tolist()
+    ]
+    keys = ["free", "first_node", "nodes", "span_cost"]
+    return [
+        Pool(free, nodes[first : first + count], span_cost)
+        for free, first, count, span_cost in empty.pools[keys].tolist()
+    ]
+
+
+def fits(pool: Pool, gpus: int, cores: int, memory: int) -> bool:
+    """True when the pool's nodes together can take the whole gang now."""
+    if pool.free < gpus:
+        return False
+    for node in pool.nodes:
+        room = len(node.idle)
+        if room * cores > node.cores:
+            room = node.cores // cores
+        if room * memory > node.memory:
+            room = node.memory // memory
+        gpus -= room
+        if gpus <= 0:
+            return True
+    return False
+
+
+def any_feasible(tasks: list[Task], queue: list[int], pools: list[Pool]) -> bool:
+    """True when at least one waiting job could start somewhere now."""
+    for j in queue:
+        _, gpus, cores, memory, _, _, options = tasks[j]
+        for p, _, _ in options:
+            if fits(pools[p], gpus, cores, memory):
+                return True
+    return False
+
+
+def _next_node(pool: Pool, wanted: int, cores: int, memory: int) -> tuple[Node, int]:
+    """The node to fill next, and how far: the tightest that holds all, else the roomiest."""
+    best, fewest, most = pool.nodes[0], math.inf, 0
+    for node in pool.nodes:
+        room = free = len(node.idle)
+        if room * cores > node.cores:
+            room = node.cores // cores
+        if room * memory > node.memory:
+            room = node.memory // memory
+        if room >= wanted:
+            if free < fewest:
+                best, fewest, most = node, free, wanted
+        elif room > most:
+            best, most = node, room
+    return best, most
+
+
+def _place(pool: Pool, gpus: int, cores: int, memory: int) -> list[Held]:
+    """Hand GPUs, cores and memory to a gang that fits, best fit."""
+    pool.free -= gpus
+    held = []
+    while gpus:
+        node, count = _next_node(pool, gpus, cores, memory)
+        held.append(Held(node, node.idle[:count]))
+        del node.idle[:count]
+        node.cores -= count * cores
+        node.memory -= count * memory
+        gpus -= count
+    return held
+
+
+def start(now: float, j: int, task: Task, option: Option, pools: list[Pool]) -> Run:
+    """Place a gang that fits, and say when it ends."""
+    _, gpus, cores, memory, limit, communication, _ = task
+    p, est, seconds = option
+    pool = pools[p]
+    held = _place(pool, gpus, cores, memory)
+    if len(held) > 1:
+        factor = 1.0 + communication * pool.span_cost
+        est *= factor
+        seconds *= factor
+    return Run(now + (limit if seconds > limit else seconds), j, now, now + est, p, held)
+
+
+def release(run: Run, task: Task, pools: list[Pool], busy: list[float]) -> None:
+    """Give back what a run held, and add its length to the books of its GPUs."""
+    end, _, began, _, p, held = run
+    _, gpus, cores, memory, _, _, _ = task
+    pools[p].free += gpus
+    length = end - began
+    for node, ids in held:
+        for g in ids:
+            busy[g] += length
+        node.cores += len(ids) * cores
+        node.memory += len(ids) * memory
+        node.idle += ids
+        node.idle.sort()

@@ -1,0 +1,153 @@
+"""`adlro compare`: policies side by side on the same jobs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from adlro.cli.options import FILE, changed_scenario, say_if_cold, scenario_options, stdout
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from adlro.config import Scenario
+    from adlro.evaluate.compare import Comparison, Row
+    from adlro.evaluate.stats import Estimate
+
+
+def _seeds(text: str) -> range:
+    """N = seeds 0 to N - 1; A:B = seeds A to B - 1."""
+    found = re.fullmatch(r"(?:(\d+):)?(\d+)", text)
+    seeds = range(int(found[1] or 0), int(found[2])) if found else range(0)
+    if not seeds:
+        raise click.BadParameter(
+            f"{text!r} is not a number of seeds above 0, nor a range such as 100:200",
+            param_hint="--seeds",
+        )
+    return seeds
+
+
+def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
+    """Mean ± half of the interval."""
+    text = f"{figure.mean * scale:,.{digits}f}"
+    if figure.ci95 is None:
+        return text
+    half = (figure.ci95[1] - figure.ci95[0]) / 2 * scale
+    return f"{text} ± {half:,.{digits}f}"
+
+
+def _versus_cell(row: Row, best: str) -> str:
+    if row.name == best:
+        return "best"
+    figure = row.versus[best].mean_jct_pct
+    digits = 1 if abs(figure.mean) < 100 else 0
+    text = f"{figure.mean:+,.{digits}f}"
+    if figure.ci95 is None:
+        return text + " %"
+    return f"{text} ± {(figure.ci95[1] - figure.ci95[0]) / 2:,.{digits}f} %"
+
+
+def _table(result: Comparison) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    best = min(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean).name
+    table = Table(
+        title=f"{result.scenario} · load {result.load:g} · {result.jobs:,} jobs × "
+        f"{result.seeds:,} seeds · estimates {result.estimates} · measured: {result.measure}",
+        caption="± 95 % interval over seeds; differences are paired seed by seed. "
+        "JCT = finish - arrival. All jobs run to the end.",
+        box=SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("policy", no_wrap=True)
+    for heading in ("mean JCT s", f"vs {best}", "p99 JCT s", "jobs/h", "GPU use %", "HyperScore"):
+        table.add_column(heading, justify="right")
+    for row in sorted(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean):
+        figures = row.metrics
+        table.add_row(
+            row.name,
+            _cell(figures["mean_jct_s"]),
+            _versus_cell(row, best),
+            _cell(figures["p99_jct_s"]),
+            _cell(figures["throughput_jobs_per_h"], 1),
+            _cell(figures["gpu_utilisation"], 1, 100),
+            _cell(figures["hyperscore"], 2),
+            style="bold" if row.name == best else None,
+        )
+    return table
+
+
+def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> Comparison:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from adlro.evaluate.compare import compare
+    from adlro.policies import registry
+    from adlro.sim.simulator import warm_up
+    from adlro.workloads.synthetic import prepare
+
+    setting = prepare(scenario)
+    names = registry.names() if policies == "all" else [n for n in policies.split(",") if n]
+    chosen = [registry.load(name, setting) for name in dict.fromkeys(names)]
+    if not chosen:
+        raise click.BadParameter("name at least one policy", param_hint="--policies")
+    say_if_cold()
+    warm_up(chosen)
+    columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=len(chosen) * len(seeds))
+        return compare(setting, chosen, seeds, threads=threads, done=lambda: progress.advance(task))
+
+
+@click.command("compare")
+@scenario_options
+@click.option(
+    "--policies",
+    default="all",
+    show_default=True,
+    help="Names with commas between (see 'adlro policy list'); ./mine.py is a policy of your own.",
+)
+@click.option(
+    "--seeds", default="20", show_default=True, help="N, or a range A:B (B not included)."
+)
+@click.option("--threads", default=2, show_default=True, type=click.IntRange(1, 256))
+@click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
+def command(
+    scenario: str,
+    load: float | None,
+    estimates: str | None,
+    jobs: int | None,
+    policies: str,
+    seeds: str,
+    threads: int,
+    json_file: Path | None,
+) -> None:
+    """Run policies on the same jobs and print the table, best first.
+
+    SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own.
+    """
+    from adlro.evaluate.output import check_writable, write_text
+
+    numbers = _seeds(seeds)
+    printed = json_file == Path("-")
+    check_writable(None if printed else json_file)
+    result = _compare(changed_scenario(scenario, load, estimates, jobs), policies, numbers, threads)
+    text = result.model_dump_json(indent=2) + "\n"
+    if printed:
+        click.echo(text, nl=False)
+        return
+    stdout().print(_table(result))
+    if json_file is not None:
+        write_text(json_file, text)
+        click.echo(f"all figures: {json_file}")

@@ -1,0 +1,104 @@
+"""`adlro`: finds the subcommand, prints what is wrong as one line, ends with the right status."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+COMMANDS = ("compare", "simulate", "scenario", "cluster", "policy", "bench")
+
+
+class _Commands(click.Group):
+    """Subcommands by name; a module is imported only when its command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which people meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The `command` of the module of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"adlro.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a suggestion for a misspelt command."""
+        from adlro.errors import suggestion
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}; {suggestion(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import version
+
+    from adlro import __version__
+    from adlro.compiled import cache_state
+
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    click.echo(f"adlro {__version__} (Python {python})")
+    click.echo(f"numba {version('numba')}, numpy {version('numpy')}")
+    click.echo(f"cache: {cache_state()}")
+    ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the versions and the state of the compile cache.",
+)
+def cli() -> None:
+    r"""A scheduler for mixed GPU clusters: simulate, compare policies, see the schedule.
+
+    \b
+    Start with:   adlro compare paper16
+    Then look at: adlro simulate paper16 --policy min-min --gantt schedule.html
+    """
+
+
+def _fail(message: str, status: int) -> int:
+    click.echo("adlro: " + " ".join(message.split()), err=True)
+    return status
+
+
+def _status() -> int:
+    from adlro.errors import AdlroError
+
+    try:
+        cli.main(prog_name="adlro", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as exc:
+        click.echo(exc.ctx.get_help() if exc.ctx else "")
+    except click.ClickException as exc:
+        context = getattr(exc, "ctx", None)
+        hint = f" (see '{context.command_path} --help')" if context else ""
+        return _fail(exc.format_message() + hint, 2)
+    except AdlroError as exc:
+        return _fail(str(exc), 2)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("stopped", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has gone
+    return 0
+
+
+def main() -> None:
+    """Run the command line and end the process."""
+    status = _status()
+    if status == 130:  # do not wait for runs that are still under way in other threads
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)

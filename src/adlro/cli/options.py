@@ -1,0 +1,67 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from adlro.config import Scenario
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a better message
+
+
+def scenario_options(command: C) -> C:
+    """The scenario and what can be changed in it."""
+    for option in (
+        click.option("--jobs", type=int, help="How many jobs arrive.  [default: the scenario's]"),
+        click.option(
+            "--estimates",
+            help="Run times that policies see: oracle, noisy:S or request."
+            "  [default: the scenario's]",
+        ),
+        click.option(
+            "--load",
+            type=float,
+            help="Arrivals as a fraction of what the cluster can carry.  [default: the scenario's]",
+        ),
+        click.argument("scenario", default="paper16"),
+    ):
+        command = option(command)
+    return command
+
+
+def changed_scenario(
+    name: str, load: float | None, estimates: str | None, jobs: int | None
+) -> Scenario:
+    """The scenario with the options applied.
+
+    Raises:
+        ConfigError: there is no such scenario, or a value is out of range.
+    """
+    from adlro.config import adjusted, find_scenario
+
+    return adjusted(find_scenario(name), load=load, estimates=estimates, jobs=jobs)
+
+
+def say_if_cold() -> None:
+    """A line while the compiler works for the first time, so that nobody thinks it hangs."""
+    from adlro.compiled import is_cold
+
+    if is_cold():
+        click.echo("compiling the simulator, once for this version (10 to 30 s) …", err=True)
+
+
+def stdout() -> Console:
+    """Where tables go: as wide as the terminal, and wide enough where there is none."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=120)

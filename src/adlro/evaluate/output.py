@@ -1,0 +1,55 @@
+"""Results on disk: written beside and renamed, so that no file is ever half there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from adlro.errors import OutputError
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse before the work starts what could not be written after it.
+
+    Raises:
+        OutputError: the folder does not exist or is not writable, or the path is a folder.
+    """
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; name a file")
+    if not folder.is_dir():
+        raise OutputError(f"{path}: there is no folder {str(path.parent)!r}; make it first")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: the folder is not writable; choose another place")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or nothing.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    check_writable(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    except OSError as exc:
+        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
+    except OSError as exc:
+        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
