@@ -105,7 +105,9 @@ def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> C
     say_if_cold()
     warm_up(chosen)
     columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
         task = progress.add_task("", total=len(chosen) * len(seeds))
         return compare(setting, chosen, seeds, threads=threads, done=lambda: progress.advance(task))
 

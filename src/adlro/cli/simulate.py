@@ -106,8 +106,8 @@ def command(
     setting = prepare(wanted)
     chosen = registry.load(policy, setting)
     say_if_cold()
-    result = run_one(setting, chosen, seed, keep_spans=gantt is not None)
     workload = generate(setting, seed)
+    result = run_one(setting, workload, chosen, seed, keep_spans=gantt is not None)
     metrics = measure(setting, workload, result)
     head = (
         f"{wanted.name} · {chosen.name} · load {wanted.load:g} · {wanted.jobs:,} jobs · seed {seed}"

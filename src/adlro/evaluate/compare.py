@@ -13,10 +13,12 @@ from pydantic import BaseModel, ConfigDict
 from adlro import __version__
 from adlro.evaluate.metrics import Metrics, measure
 from adlro.evaluate.stats import Estimate, estimate, percent_difference
+from adlro.policies import own
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.state import Empty
 from adlro.workloads.synthetic import Setting, generate
+from adlro.workloads.workload import Workload
 
 
 class Versus(BaseModel):
@@ -64,23 +66,27 @@ class _Run(NamedTuple):
 
 
 def run_one(
-    setting: Setting, policy: Policy, seed: int, *, keep_spans: bool = False
+    setting: Setting, workload: Workload, policy: Policy, seed: int, *, keep_spans: bool = False
 ) -> simulator.Result:
-    """One policy on one seed of a scenario."""
+    """One policy on the jobs of one seed.
+
+    Raises:
+        PolicyError: the policy asked for what cannot be, or a user's own failed.
+    """
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
-    return simulator.run(empty, generate(setting, seed), policy, seed, keep_spans=keep_spans)
+    with own.mistakes(policy.file, policy.line):
+        return simulator.run(empty, workload, policy, seed, keep_spans=keep_spans)
 
 
 def _seed_runs(
     setting: Setting, policies: Sequence[Policy], seed: int, done: Callable[[], object]
 ) -> list[_Run]:
-    layout = setting.layout
-    empty, workload = Empty(layout.pools, layout.nodes, layout.gpus), generate(setting, seed)
+    workload = generate(setting, seed)
     runs = []
     for policy in policies:
         before = time.thread_time()
-        result = simulator.run(empty, workload, policy, seed)
+        result = run_one(setting, workload, policy, seed)
         cpu_s = time.thread_time() - before
         calls = int(result.world["decisions"]), int(result.world["real_decisions"])
         runs.append(_Run(measure(setting, workload, result), cpu_s, *calls))

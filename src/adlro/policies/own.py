@@ -7,15 +7,14 @@ import importlib.util
 import inspect
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numba
-from numba.core.errors import NumbaError
 
-from adlro.errors import AdlroError, PolicyError
+from adlro.errors import PolicyError
 from adlro.sim.signature import compile_decide
 from adlro.sim.simulator import is_compiled
 
@@ -25,54 +24,80 @@ ARGUMENTS = (
 )  # fmt: skip
 
 
-def _place(exc: BaseException, path: str) -> str:
-    """file:line of the innermost frame in the user's file."""
-    lines = [f.lineno for f in traceback.extract_tb(exc.__traceback__) if f.filename == path]
-    return f"{path}:{lines[-1]}" if lines else path
-
-
 @contextlib.contextmanager
-def mistakes(module: ModuleType) -> Iterator[None]:
-    """Turn what a user's module raises into one line with file and line; ours keep theirs."""
-    path = str(module.__file__)
+def mistakes(path: Path | None, line: int = 0) -> Iterator[None]:
+    """Turn what a user's file raises into one line with file and line.
+
+    Args:
+        path: the file as the user wrote it; None = a policy of ours, whose errors stay as they are.
+        line: where its `decide` starts, for what goes wrong outside of the file.
+    """
     try:
         yield
-    except AdlroError:
-        raise
-    except Exception as exc:
-        if path.startswith(str(Path(__file__).parent)):
+    except PolicyError as exc:
+        if path is None or not line:
             raise
-        raise PolicyError(f"{_place(exc, path)}: {type(exc).__name__}: {exc}") from exc
+        raise PolicyError(f"{path}:{line}: {exc}") from exc
+    except Exception as exc:
+        if path is None:
+            raise
+        frames = traceback.extract_tb(exc.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+        at = (lines or [line])[-1]
+        raise PolicyError(f"{path}:{at}: {type(exc).__name__}: {exc}") from exc
+
+
+def plain(decide: Callable[..., Any]) -> Callable[..., Any]:
+    """The Python function behind a decide, compiled or not."""
+    function: Callable[..., Any] = getattr(decide, "py_func", decide)
+    return function
+
+
+def first_line(decide: Callable[..., Any]) -> int:
+    """Where a decide stands in its file."""
+    code = getattr(plain(decide), "__code__", None)
+    return code.co_firstlineno if code else 1
 
 
 def _execute(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"adlro_own_{path.stem}", path)
+    full = path.resolve()
+    spec = importlib.util.spec_from_file_location(f"adlro_own_{path.stem}", full)
     if spec is None or spec.loader is None:
-        raise PolicyError(f"{path}: is not a Python file; a policy's name ends in .py")
+        raise PolicyError(f"{path}: is not a Python file; the name of a policy's file ends in .py")
     module = importlib.util.module_from_spec(spec)
-    try:
-        with mistakes(module):
+    with mistakes(path):
+        try:
             spec.loader.exec_module(module)
-    except PolicyError as exc:
-        cause = exc.__cause__
-        if isinstance(cause, SyntaxError):
-            raise PolicyError(f"{path}:{cause.lineno}: {cause.msg}") from cause
-        raise
+        except SyntaxError as exc:
+            raise PolicyError(f"{path}:{exc.lineno}: {exc.msg}") from exc
     return module
 
 
-def _compiled(decide: Any, path: Path) -> Any:  # noqa: ANN401  numba's types are untyped
+def _why(exc: Exception, function: Callable[..., Any]) -> tuple[str, int]:
+    """What numba complains of, in one sentence, and the line."""
+    first = function.__code__.co_firstlineno
+    if isinstance(exc, KeyError):  # numba's way to say that a record has no such field
+        source = inspect.getsource(function).splitlines()
+        near = [i for i, row in enumerate(source) if re.search(rf"\b{exc.args[0]}\b", row)]
+        return f"there is no field {exc.args[0]!r}", first + (near or [0])[0]
+    text = str(exc)
+    name = re.escape(Path(function.__code__.co_filename).name)
+    lines = re.findall(rf'File "[^"]*{name}", line (\d+)', text)
+    said = [row.strip() for row in text.splitlines() if row.strip()]
+    reason = next((row for row in said if not row.startswith("Failed in")), said[0])
+    return reason, int(lines[-1]) if lines else first
+
+
+def _compiled(decide: Callable[..., Any], path: Path) -> Callable[..., Any]:
     """The user's dispatcher with array bounds checked, compiled for the one signature."""
-    checked = numba.njit(boundscheck=True, nogil=True)(decide.py_func)
+    function: Any = plain(decide)
+    checked: Callable[..., Any] = numba.njit(boundscheck=True, nogil=True)(function)
     try:
-        return compile_decide(checked)
-    except NumbaError as exc:
-        text = str(exc)
-        lines = re.findall(rf'File "[^"]*{re.escape(path.name)}", line (\d+)', text)
-        line = lines[-1] if lines else str(decide.py_func.__code__.co_firstlineno)
-        said = [row.strip() for row in text.splitlines() if row.strip()]
-        reason = next((row for row in said if not row.startswith("Failed in")), said[0])
+        compile_decide(checked)
+    except Exception as exc:
+        reason, line = _why(exc, function)
         raise PolicyError(f"{path}:{line}: decide cannot be compiled: {reason}") from exc
+    return checked
 
 
 def load(path: Path) -> ModuleType:
@@ -83,19 +108,16 @@ def load(path: Path) -> ModuleType:
     """
     if not path.is_file():
         raise PolicyError(f"{path}: there is no such file")
-    module = _execute(path.resolve())
+    module = _execute(path)
     decide = getattr(module, "decide", None)
     call = f"decide({', '.join(ARGUMENTS)})"
     if not callable(decide):
         raise PolicyError(f"{path}: has no function 'decide'; define {call}")
-    plain = decide.py_func if is_compiled(decide) else decide
     try:
-        inspect.signature(plain).bind(*ARGUMENTS)
+        inspect.signature(plain(decide)).bind(*ARGUMENTS)
     except TypeError as exc:
-        line = getattr(getattr(plain, "__code__", None), "co_firstlineno", 1)
-        raise PolicyError(
-            f"{path}:{line}: decide must take {len(ARGUMENTS)} arguments: {call}"
-        ) from exc
+        where = f"{path}:{first_line(decide)}"
+        raise PolicyError(f"{where}: decide takes {len(ARGUMENTS)} arguments: {call}") from exc
     if is_compiled(decide):
         module.decide = _compiled(decide, path)  # type: ignore[attr-defined]
     return module

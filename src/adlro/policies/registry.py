@@ -25,6 +25,8 @@ class Policy(NamedTuple):
     decide: Callable[..., int]
     params: Floats
     memory: int
+    file: Path | None  # of a user's own policy; None = ours
+    line: int  # where its decide stands in that file
 
 
 def _module(name: str) -> ModuleType | None:
@@ -54,15 +56,17 @@ def load(name: str, setting: Setting) -> Policy:
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
     """
+    file = None
     if "/" in name or name.endswith(".py"):
         module: ModuleType | None = own.load(Path(name))
-        name = Path(name).stem
+        name, file = Path(name).stem, Path(name)
     else:
         module = _module(name)
     if module is None:
         raise PolicyError(f"unknown policy {name!r}; {suggestion(name, names())}")
-    with own.mistakes(module):
+    with own.mistakes(file):
         params = module.params(setting) if hasattr(module, "params") else np.zeros(0)
         memory = module.memory(setting) if hasattr(module, "memory") else 0
         ready = np.ascontiguousarray(params, dtype=np.float64).ravel()
-        return Policy(name, module.decide, ready, int(memory))
+        line = own.first_line(module.decide)
+        return Policy(name, module.decide, ready, int(memory), file, line)

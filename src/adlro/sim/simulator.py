@@ -51,30 +51,56 @@ def is_compiled(decide: Callable[..., int]) -> bool:
 
 
 def view(state: State, workload: Workload) -> tuple[Any, ...]:
-    """The arguments of decide up to `gpus`: what is in use, and only jobs that have arrived."""
+    """The arguments of decide up to `gpus`: what is in use, and only jobs that have arrived.
+
+    As numpy.recarray, so that `queue[0].job` reads the same in plain Python as in compiled code.
+    """
     w = state.world[0]
     waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
     arrived, running = int(w["arrived"]), int(w["running"])
     return (
-        float(w["now"]), workload.jobs[:arrived], workload.est[:arrived], state.queue[waiting],
-        state.eligible[waiting], state.running[:running], state.pools, state.nodes, state.gpus,
+        float(w["now"]), _rows(workload.jobs[:arrived]), workload.est[:arrived],
+        _rows(state.queue[waiting]), state.eligible[waiting], _rows(state.running[:running]),
+        _rows(state.pools), _rows(state.nodes), _rows(state.gpus),
     )  # fmt: skip
 
 
-def _play(
-    policy: Player, state: State, workload: Workload, outcome: Records, spans: Records
-) -> None:
-    """The kernel's `run` for a policy in plain Python: same advance, same apply."""
+def _rows(records: Records) -> Records:
+    return records.view(np.recarray)
+
+
+class _Books(NamedTuple):
+    """A fresh state and where a run writes what comes of it."""
+
+    state: State
+    out: Records
+    outcome: Records
+    spans: Records
+
+
+def _open_books(empty: Empty, jobs: Records, memory: int, seed: int, *, keep_spans: bool) -> _Books:
+    state = fresh(empty, len(jobs), max(memory, 1), seed)
+    state.world["now"] = jobs["arrival"][0]
+    spans = np.zeros(int(jobs["gpus"].sum()) if keep_spans else 0, SPAN)
+    return _Books(state, answers(len(state.gpus)), np.zeros(len(jobs), OUTCOME), spans)
+
+
+def _play(decide: Callable[..., int], params: Floats, workload: Workload, books: _Books) -> None:
+    """The kernel's `run` for a decide in plain Python: same advance, same apply."""
     jobs, est, allowed, seconds = workload
-    out = answers(len(state.gpus))
-    world, memory = state.world, state.memory
+    state, out, outcome, spans = books
+    world = state.world
     while kernel.advance(*state[:8], jobs, allowed, outcome, spans):
         started = 1
         while started > 0:
             seen = view(state, workload)
             world["decisions"] += 1
             world["real_decisions"] += any_feasible(jobs, *seen[3:5], *seen[6:8])
-            answered = policy.decide(*seen, policy.params, memory, out)
+            answered = decide(*seen, params, state.memory, _rows(out))
+            if not isinstance(answered, int | np.integer):
+                raise PolicyError(
+                    f"decide must return how many decisions it wrote, not {answered!r}"
+                )
             started = kernel.apply(answered, out, *state[:8], jobs, est, seconds, outcome)
         if started < 0:
             break
@@ -96,20 +122,25 @@ def run(
     Raises:
         PolicyError: the policy asked for what cannot be, or left jobs waiting for ever.
     """
-    jobs, est, allowed, seconds = workload
-    state = fresh(empty, len(jobs), max(policy.memory, 1), seed)
-    state.world["now"] = jobs["arrival"][0]
-    outcome = np.zeros(len(jobs), OUTCOME)
-    spans = np.zeros(int(jobs["gpus"].sum()) if keep_spans else 0, SPAN)
-    if is_compiled(policy.decide):
-        decide, out = compile_decide(policy.decide), answers(len(state.gpus))
-        compiled_run()(
-            decide, policy.params, state.memory, out, *state[:8], jobs, est, allowed, seconds,
-            outcome, spans,
-        )  # fmt: skip
+
+    def open_books() -> _Books:
+        return _open_books(empty, workload.jobs, policy.memory, seed, keep_spans=keep_spans)
+
+    books = open_books()
+    decide, params = policy.decide, policy.params
+    if is_compiled(decide):
+        state, out, outcome, spans = books
+        try:
+            compiled_run()(
+                compile_decide(decide), params, state.memory, out, *state[:8], *workload, outcome,
+                spans,
+            )  # fmt: skip
+        except Exception:  # once more in plain Python, where the traceback names the line
+            _play(decide.py_func, params, workload, open_books())  # type: ignore[attr-defined]
+            raise
     else:
-        _play(policy, state, workload, outcome, spans)
-    world = state.world[0]
+        _play(decide, params, workload, books)
+    world = books.state.world[0]
     if world["fault"] != faults.NONE:
         raise PolicyError(f"policy {policy.name} {faults.message(world)}")
-    return Result(outcome, world, state.gpus, spans[: world["spans"]])
+    return Result(books.outcome, world, books.state.gpus, books.spans[: world["spans"]])

@@ -1,0 +1,87 @@
+"""The benchmark as a list of steps, and what it writes."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import metadata
+from typing import NamedTuple
+
+from adlro import __version__
+from adlro.bench import clone, plain, speed, startup
+from adlro.bench.figure import Figure
+from adlro.model.cluster import Record
+
+
+class Effort(NamedTuple):
+    """How much is measured: more makes the figures steadier, not different."""
+
+    seeds: int = 50
+    repeats: int = 15  # of which the best counts
+    clones: int = 2000
+    runs: int = 1000  # shared out to threads
+    warm_starts: int = 5
+    help_rounds: int = 5
+
+
+QUICK = Effort(seeds=20, repeats=4, clones=500, runs=400, warm_starts=2, help_rounds=3)
+
+
+class Step(NamedTuple):
+    """One part of the benchmark."""
+
+    about: str
+    measure: Callable[[], list[Figure]]
+
+
+class Report(Record):
+    """What `adlro bench --json` writes."""
+
+    version: str = __version__
+    python: str
+    packages: dict[str, str]
+    machine: str
+    seeds: int
+    repeats: int
+    figures: list[Figure]
+
+
+def in_process(effort: Effort) -> Iterator[Step]:
+    """The steps that need no other process."""
+    on = speed.ground(effort.seeds)
+    repeats = effort.repeats
+    for name in speed.compiled_names(on):
+        yield Step(f"{name}: speed", partial(speed.policy_speed, on, name, repeats))
+    for name in plain.POLICIES:
+        yield Step(f"{name}: beside heapq", partial(speed.beside_heapq, on, name, repeats))
+    if speed.has_simpy():
+        yield Step("fcfs: beside simpy", partial(speed.beside_simpy, on, repeats))
+    jobs = on.setting.scenario.jobs
+    for count in (jobs, 10 * jobs):
+        yield Step(
+            f"clone: {count:,} jobs", partial(clone.clone_cost, count, effort.clones, repeats)
+        )
+    yield Step("threads", partial(speed.thread_scaling, on, effort.runs, repeats))
+
+
+def steps(effort: Effort) -> list[Step]:
+    """The whole benchmark, in the order of its table."""
+    return [
+        *in_process(effort),
+        Step("cold and warm start", partial(startup.compare_starts, effort.warm_starts)),
+        Step("help", partial(startup.help_cost, effort.help_rounds)),
+    ]
+
+
+def report(figures: list[Figure], effort: Effort) -> Report:
+    """The figures with what they were measured on."""
+    names = ["numba", "numpy", *(["simpy"] if speed.has_simpy() else [])]
+    return Report(
+        python=platform.python_version(),
+        packages={name: metadata.version(name) for name in names},
+        machine=f"{platform.system()} {platform.machine()}",
+        seeds=effort.seeds,
+        repeats=effort.repeats,
+        figures=figures,
+    )

@@ -1,0 +1,89 @@
+"""`adlro bench`: how fast this is, beside other simulators doing the same work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from adlro.cli.options import FILE, say_if_cold, stdout
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from adlro.bench.figure import Figure
+    from adlro.bench.measure import Effort
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _table(figures: list[Figure]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(
+        caption="CPU time, the best of several, both sides of a ratio in turns; see docs/bench.md",
+        box=SIMPLE_HEAD,
+        caption_justify="left",
+    )
+    table.add_column("name")
+    for heading in ("value", "unit", "ours", "theirs", "bar", ""):
+        table.add_column(heading, justify="left" if heading in ("unit", "") else "right")
+    words = {None: "", True: "ok", False: "[red]misses[/red]"}
+    for each in figures:
+        value, ours, theirs = _number(each.value), _number(each.ours), _number(each.theirs)
+        table.add_row(each.name, value, each.unit, ours, theirs, each.bar, words[each.holds])
+    return table
+
+
+def _measure(effort: Effort) -> list[Figure]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from adlro.bench.measure import steps
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    figures: list[Figure] = []
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("making ready", total=None)
+        plan = steps(effort)
+        progress.update(task, total=len(plan))
+        for step in plan:
+            progress.update(task, description=step.about)
+            figures += step.measure()
+            progress.advance(task)
+    return figures
+
+
+@click.command("bench")
+@click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
+@click.option("--quick", is_flag=True, help="Fewer repeats: rougher figures, sooner.")
+def command(json_file: Path | None, quick: bool) -> None:
+    """Measure the speed on this machine, beside a heapq and a simpy simulator.
+
+    Takes a minute or two; the first part of it compiles everything from nothing.
+    """
+    from adlro.bench.measure import QUICK, Effort, report
+    from adlro.bench.speed import has_simpy
+    from adlro.evaluate.output import check_writable, write_text
+
+    printed = json_file == Path("-")
+    check_writable(None if printed else json_file)
+    say_if_cold()
+    effort = QUICK if quick else Effort()
+    if not has_simpy():
+        click.echo("simpy is missing: its rows are left out (pip install 'adlro[bench]')", err=True)
+    figures = _measure(effort)
+    text = report(figures, effort).model_dump_json(indent=2) + "\n"
+    if printed:
+        click.echo(text, nl=False)
+        return
+    stdout().print(_table(figures))
+    if json_file is not None:
+        write_text(json_file, text)
+        click.echo(f"all figures: {json_file}")

@@ -1,0 +1,516 @@
+"""Scenario files: what loads, what they mean, and how a mistake in one is told."""
+
+import math
+
+import pytest
+
+from adlro import config
+from adlro.config import Bursty, Estimates, Lognormal, Measure, Pareto, Poisson, Surge
+from adlro.errors import ConfigError
+
+SHIPPED = ["datacenter", "hetero64", "paper16", "paper16-single", "paper16-surge"]
+GOOD = """\
+jobs = 30
+
+[cluster]
+name = "c"
+
+[[cluster.nodes]]
+name = "n"
+gpu = "V100"
+gpus = 4
+cores = 8
+memory_gb = 64
+
+[[types]]
+name = "t"
+share = 1.0
+kind = "ml"
+size = { median_s = 10 }
+gpus = { values = [1, 2], p = [0.5, 0.5] }
+"""
+
+
+def write(folder, text, name="mine.toml"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def changed(old, new):
+    """The good scenario with one piece of text replaced."""
+    assert old in GOOD
+    return GOOD.replace(old, new, 1)
+
+
+def refusal(call, *arguments):
+    """The message of a ConfigError, which must be one line."""
+    with pytest.raises(ConfigError) as caught:
+        call(*arguments)
+    message = str(caught.value)
+    assert message.splitlines() == [message]
+    return message
+
+
+def top(line):
+    """A key of the scenario itself."""
+    return f"{line}\n{GOOD}".replace("jobs = 30\n", "") if line.startswith("jobs") else line + "\n" + GOOD
+
+
+def of_type(line):
+    """A key of the job type."""
+    return changed('kind = "ml"', f'kind = "ml"\n{line}')
+
+
+def of_node(line):
+    """A key of the group of nodes, in place of the old one."""
+    key = line.split(" = ")[0]
+    rows = GOOD.splitlines()
+    head = rows.index("[[cluster.nodes]]")
+    end = rows.index("[[types]]")
+    kept = [row for i, row in enumerate(rows) if not (head < i < end and row.startswith(f"{key} ="))]
+    return "\n".join(kept).replace("[[cluster.nodes]]", f"[[cluster.nodes]]\n{line}")
+
+
+SIZE = "size = { median_s = 10 }"
+PROBABILITIES = "p = [0.5, 0.5]"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_scenario_loads_under_its_own_name(name):
+    assert config.find_scenario(name).name == name
+
+
+def test_these_scenarios_are_shipped():
+    assert list(config.shipped()) == sorted(SHIPPED, key=lambda name: f"{name}.toml")
+
+
+def test_what_a_file_leaves_out_has_its_default(tmp_path):
+    scenario = config.load_scenario(write(tmp_path, GOOD))
+    [job_type] = scenario.types
+    assert (scenario.name, scenario.load, scenario.limit) == ("mine", 0.8, "none")
+    assert (scenario.arrivals, scenario.estimates, scenario.measure) == (
+        Poisson(),
+        Estimates(),
+        Measure(),
+    )
+    assert job_type.size == Lognormal(median_s=10, sigma=1, cap=20)
+    assert (job_type.cores.values, job_type.cores.p) == ((1,), (1,))
+    assert scenario.cluster.nodes[0].network_gb_s == 12.5
+
+
+def test_a_bare_number_is_a_choice_of_one(tmp_path):
+    scenario = config.load_scenario(write(tmp_path, of_type("cores = 6")))
+    assert (scenario.types[0].cores.values, scenario.types[0].cores.p) == ((6,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("{ median_s = 7, sigma = 0, cap = 3 }", Lognormal(median_s=7, sigma=0, cap=3)),
+        (
+            '{ law = "pareto", minimum_s = 60, alpha = 1.3 }',
+            Pareto(law="pareto", minimum_s=60, alpha=1.3, cap=1000),
+        ),
+    ],
+)
+def test_a_size_is_lognormal_unless_it_names_another_law(tmp_path, written, size):
+    scenario = config.load_scenario(write(tmp_path, changed(SIZE, f"size = {written}")))
+    assert scenario.types[0].size == size
+
+
+@pytest.mark.parametrize("literal", ["nan", "inf", "-inf", "-1"])
+@pytest.mark.parametrize("key", ["load", "noise", "idle_weight", "user_skew", "users", "jobs"])
+def test_a_number_of_the_scenario_out_of_range_is_named(tmp_path, key, literal):
+    path = write(tmp_path, top(f"{key} = {literal}"))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: {key}: input should be ")
+    assert message.endswith(f", not {literal}")
+
+
+@pytest.mark.parametrize("literal", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("key", ["count", "gpus", "cores", "memory_gb", "link_gb_s", "network_gb_s"])
+def test_a_number_of_a_group_of_nodes_out_of_range_is_named(tmp_path, key, literal):
+    path = write(tmp_path, of_node(f"{key} = {literal}"))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: cluster.nodes.0.{key}: input should be ")
+    assert message.endswith(f", not {literal}")
+
+
+@pytest.mark.parametrize("literal", ["nan", "inf", "-1"])
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("communication = {}", "communication"),
+        ("checkpoint_s = {}", "checkpoint_s"),
+        ("priority = {{ low = {} }}", "priority.low"),
+        ("priority = {{ high = {} }}", "priority.high"),
+        ("cores = {}", "cores.values.0"),
+        ("memory_gb = {}", "memory_gb.values.0"),
+        ("gpu_memory_gb = {}", "gpu_memory_gb.values.0"),
+        ("speed = {{ T4 = {} }}", "speed.T4"),
+    ],
+)
+def test_a_number_of_a_job_type_out_of_range_is_named(tmp_path, line, key, literal):
+    path = write(tmp_path, of_type(line.format(literal)))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: types.0.{key}: input should be ")
+    assert message.endswith(f", not {literal}")
+
+
+@pytest.mark.parametrize("literal", ["nan", "inf", "-1"])
+@pytest.mark.parametrize(
+    ("arrivals", "key"),
+    [
+        ('process = "bursty", peak = {}', "bursty.peak"),
+        ('process = "bursty", share = {}', "bursty.share"),
+        ('process = "bursty", length_s = {}', "bursty.length_s"),
+        ('process = "diurnal", amplitude = {}', "diurnal.amplitude"),
+        ('process = "diurnal", period_s = {}', "diurnal.period_s"),
+        ('process = "surge", type = "t", share = {}', "surge.share"),
+        ('process = "surge", type = "t", at = {}', "surge.at"),
+        ('process = "surge", type = "t", length_s = {}', "surge.length_s"),
+    ],
+)
+def test_a_number_of_the_arrivals_out_of_range_is_named(tmp_path, arrivals, key, literal):
+    path = write(tmp_path, top(f"arrivals = {{ {arrivals.format(literal)} }}"))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: arrivals.{key}: input should be ")
+    assert message.endswith(f", not {literal}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (top("lod = 0.5"), "lod: unknown key"),
+        (changed('name = "c"', 'name = "c"\nplace = "x"'), "cluster.place: unknown key"),
+        (of_node("gpu_count = 4"), "cluster.nodes.0.gpu_count: unknown key"),
+        (of_type("core = 4"), "types.0.core: unknown key"),
+        (changed("p = [", "odds = 1, p = ["), "types.0.gpus.odds: unknown key"),
+        (changed("median_s = 10", "median_s = 10, mean = 3"), "types.0.size.lognormal.mean: unknown"),
+        (of_type("priority = { lo = 0.1 }"), "types.0.priority.lo: unknown key"),
+        (of_type("demand = { fp16 = 1 }"), "types.0.demand.fp16: unknown key"),
+        (top('arrivals = { process = "poisson", peak = 3 }'), "arrivals.poisson.peak: unknown key"),
+        (top("measure = { midle = 0.7 }"), "measure.midle: unknown key"),
+        (top("estimates = { spread = 1 }"), "estimates.spread: unknown key"),
+    ],
+)
+def test_an_unknown_key_is_named_at_every_level(tmp_path, text, said):
+    path = write(tmp_path, text)
+    assert refusal(config.load_scenario, path).startswith(f"{path}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD.split("[[types]]")[0], "types: field required"),
+        (changed("gpus = 4\n", ""), "cluster.nodes.0.gpus: field required"),
+        (changed('name = "t"\n', ""), "types.0.name: field required"),
+        (top("jobs = 0"), "jobs: input should be greater than 0, not 0"),
+        (top("jobs = 1.5"), "jobs: input should be a valid integer, .*, not 1.5"),
+        (top('jobs = "many"'), "jobs: input should be a valid integer, .*, not 'many'"),
+        (top("load = 0"), "load: input should be greater than 0, not 0"),
+        (top("load = 101"), "load: input should be less than or equal to 100, not 101"),
+        (top('limit = "kil"'), "limit: input should be 'none' or 'kill', not 'kil'"),
+        (top("accounts = []"), r"accounts: .* at least 1 item .*not \[\]"),
+        (changed('kind = "ml"', 'kind = "mll"'), "types.0.kind: .*, not 'mll'"),
+        (changed('kind = "ml"\n', ""), "types.0: needs 'kind', 'demand' or 'speed'"),
+        (changed('kind = "ml"', "demand = { fp32 = 0.5 }"), "types.0.demand: .* sum to 1, not 0.5"),
+        (of_type("priority = { low = 0.9, high = 0.5 }"), "types.0.priority: low 0.9 is above high 0.5"),
+        (changed("share = 1.0", "share = 0"), "types.0.share: input should be greater than 0, not 0"),
+        (changed(SIZE, "size = { median_s = 0 }"), "types.0.size.lognormal.median_s: .*, not 0"),
+        (changed(SIZE, "size = { median_s = 1, cap = 1 }"), "types.0.size.lognormal.cap: .*, not 1"),
+        (changed(SIZE, 'size = { law = "normal" }'), "types.0.size: input tag 'normal'"),
+        (top('arrivals = { process = "poison" }'), "arrivals: input tag 'poison'"),
+        (
+            top('arrivals = { process = "bursty", peak = 9, share = 0.5 }'),
+            "arrivals.bursty: peak 9 x share 0.5 is more than all arrivals",
+        ),
+        (GOOD + GOOD[GOOD.index("[[types]]") :], r".*two job types have the same name: \['t', 't'\]"),
+        (
+            GOOD.replace("[[types]]", GOOD[GOOD.index("[[cl") : GOOD.index("[[types]]")] + "[[types]]"),
+            "cluster: two groups of nodes are called 'n'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key_and_value(tmp_path, text, said):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError, match=f"^{path}: {said}"):
+        config.load_scenario(path)
+    refusal(config.load_scenario, path)
+
+
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [
+        ("[0.5, 0.4]", "the probabilities (0.5, 0.4) add up to 0.9, not 1"),
+        ("[0.6, 0.6]", "the probabilities (0.6, 0.6) add up to 1.2, not 1"),
+        ("[1.0]", "2 values need as many probabilities, not (1.0,)"),
+    ],
+)
+def test_probabilities_must_make_a_whole(tmp_path, p, said):
+    path = write(tmp_path, changed(PROBABILITIES, f"p = {p}"))
+    assert refusal(config.load_scenario, path) == f"{path}: types.0.gpus: {said}"
+
+
+def test_probabilities_may_miss_a_whole_by_rounding(tmp_path):
+    choice = "cores = { values = [1, 2, 3], p = [0.1, 0.2, 0.7] }"  # 0.1 + 0.2 + 0.7 is not 1.0
+    assert sum((0.1, 0.2, 0.7)) != 1
+    assert config.load_scenario(write(tmp_path, of_type(choice))).types[0].cores.p[2] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("gpus = 0", "a job needs at least 1 GPU, not 0"),
+        ("gpus = 1.5", "whole numbers are needed, not (1.5,)"),
+        ("gpus = { values = [0, 2], p = [0.5, 0.5] }", "a job needs at least 1 GPU, not 0"),
+        ("gpus = 1\ncores = 2.5", "whole numbers are needed, not (2.5,)"),
+    ],
+)
+def test_a_gang_is_a_whole_number_of_gpus_and_of_cores(tmp_path, written, said):
+    path = write(tmp_path, changed(f"gpus = {{ values = [1, 2], {PROBABILITIES} }}", written))
+    message = refusal(config.load_scenario, path)
+    key = written.split()[-3]
+    assert message.startswith(f"{path}: types.0.{'cores' if key == 'cores' else 'gpus'}")
+    assert message.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (changed('gpu = "V100"', 'gpu = "V10"'), "cluster.nodes.0.gpu"),
+        (top('affinity = { t = "V10" }'), "affinity.t"),
+        (of_type('models = ["T4", "V10"]'), "types.0.models"),
+        (of_type("speed = { V10 = 1.0 }"), "types.0.speed"),
+    ],
+)
+def test_an_unknown_gpu_model_is_named_by_file_and_key_with_a_near_miss(tmp_path, text, key):
+    path = write(tmp_path, text)
+    message = refusal(config.load_scenario, path)
+    assert "unknown GPU model 'V10': did you mean 'V100 32GB'" in message
+    assert message.startswith(f"{path}: {key}")
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('affinity = { tt = "V100" }', "affinity"),
+        ('arrivals = { process = "surge", type = "tt" }', "arrivals"),
+    ],
+)
+def test_an_unknown_job_type_is_named_by_file_and_key_with_a_near_miss(tmp_path, line, key):
+    path = write(tmp_path, top(line))
+    message = refusal(config.load_scenario, path)
+    assert message.endswith("unknown job type 'tt'; did you mean 't'?")
+    assert message.startswith(f"{path}: {key}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("load = ", "is not valid TOML: Invalid value"),
+        ("load = 1\nload = 2", "is not valid TOML: Cannot overwrite a value"),
+        ('name = "one\ntwo"', "is not valid TOML: Illegal character"),
+        ("\0", "is not valid TOML: Invalid statement"),
+    ],
+)
+def test_malformed_toml_is_told_with_the_place(tmp_path, text, said):
+    path = write(tmp_path, text)
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: {said}")
+    assert "(at " in message
+
+
+def test_a_file_that_is_not_utf_8_is_told_with_the_byte(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"name = '\xff'")
+    assert refusal(config.load_scenario, path) == f"{path}: is not text (byte 8 is not UTF-8)"
+
+
+def test_a_missing_file_is_named(tmp_path):
+    path = tmp_path / "none.toml"
+    said = f"{path}: cannot be read: No such file or directory"
+    assert refusal(config.find_scenario, str(path)) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("papr16", "did you mean 'paper16' or"),
+        ("PAPER16", "did you mean 'paper16' or"),
+        ("zzzz", "known: datacenter, hetero64, "),
+    ],
+)
+def test_an_unknown_scenario_is_answered_with_near_misses_or_all_there_are(name, advice):
+    assert refusal(config.find_scenario, name).startswith(f"unknown scenario {name!r}; {advice}")
+
+
+def test_a_path_is_never_taken_for_a_shipped_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert refusal(config.find_scenario, "./paper16").startswith("paper16: cannot be read")
+
+
+@pytest.mark.parametrize("base", ['"paper17"', '"mine"', "3", '["paper16"]'])
+def test_an_unknown_base_is_named(tmp_path, base):
+    path = write(tmp_path, f"base = {base}")
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: base: unknown scenario ")
+    assert "paper16" in message
+
+
+@pytest.mark.parametrize("types", ["types = [3]", '[[types]]\nname = ["x"]', "types = 3"])
+def test_job_types_that_are_no_tables_are_refused_over_a_base_too(tmp_path, types):
+    path = write(tmp_path, f'base = "paper16"\n{types}')
+    assert refusal(config.load_scenario, path).startswith(f"{path}: types")
+
+
+def test_a_base_is_changed_only_where_the_file_says_so(tmp_path):
+    text = 'base = "paper16"\nload = 0.5\n[[types]]\nname = "ml"\ncores = 3\n'
+    base = config.find_scenario("paper16")
+    mine = config.load_scenario(write(tmp_path, text))
+    old = {job_type.name: job_type for job_type in base.types}
+    assert mine.name == "mine"
+    assert mine.load == 0.5
+    assert (mine.cluster, mine.affinity, mine.noise) == (base.cluster, base.affinity, base.noise)
+    assert [t.name for t in mine.types] == ["simulation", "ml", "data"]
+    assert mine.types[0] == old["simulation"]
+    assert mine.types[1].cores.values == (3,)
+    assert mine.types[1] == old["ml"].model_copy(update={"cores": mine.types[1].cores})
+
+
+def test_a_type_that_the_base_does_not_have_is_added(tmp_path):
+    new = '[[types]]\nname = "new"\nshare = 0.5\nkind = "ml"\nsize = { median_s = 9 }\n'
+    mine = config.load_scenario(write(tmp_path, f'base = "paper16"\n{new}'))
+    assert [t.name for t in mine.types] == ["simulation", "ml", "data", "new"]
+
+
+def test_the_single_gpu_scenario_is_paper16_with_gangs_of_one():
+    single, base = config.find_scenario("paper16-single"), config.find_scenario("paper16")
+    one = single.types[0].gpus
+    assert one.values == (1,)
+    assert single.types == tuple(t.model_copy(update={"gpus": one}) for t in base.types)
+    assert (single.cluster, single.jobs, single.load) == (base.cluster, base.jobs, base.load)
+
+
+def test_the_surge_is_paper16_with_a_wave_of_machine_learning():
+    surge, base = config.find_scenario("paper16-surge"), config.find_scenario("paper16")
+    assert surge.arrivals == Surge(process="surge", type="ml", share=0.25, at=0.4, length_s=1800)
+    assert (surge.types, surge.cluster) == (base.types, base.cluster)
+
+
+def test_a_cluster_file_is_looked_up_beside_the_scenario(tmp_path):
+    nodes = GOOD[GOOD.index("[[cluster.nodes]]") : GOOD.index("[[types]]")]
+    write(tmp_path, nodes.replace("cluster.nodes", "nodes"), "ours.toml")
+    text = 'cluster = "ours.toml"\n' + GOOD[GOOD.index("[[types]]") :]
+    assert config.load_scenario(write(tmp_path, text)).cluster.nodes[0].gpus == 4
+
+
+def test_a_cluster_file_that_is_missing_is_named(tmp_path):
+    path = write(tmp_path, 'cluster = "ours.toml"\n' + GOOD[GOOD.index("[[types]]") :])
+    said = f"{tmp_path / 'ours.toml'}: cannot be read: No such file or directory"
+    assert refusal(config.load_scenario, path) == said
+
+
+def test_a_mistake_in_a_cluster_file_is_named_by_that_file(tmp_path):
+    path = write(tmp_path, '[[nodes]]\nname = "n"\ngpu = "V100"\ngpus = 0\n', "ours.toml")
+    message = refusal(config.load_cluster, path)
+    assert message == f"{path}: nodes.0.gpus: input should be greater than 0, not 0"
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [("all", 1), ("all jobs", 1), ("middle 70 %", 0.7), ("middle 70%", 0.7), ("middle 12.5 %", 0.125)],
+)
+def test_a_measure_is_written_in_words(tmp_path, written, share):
+    scenario = config.load_scenario(write(tmp_path, top(f'measure = "{written}"')))
+    assert scenario.measure.middle == share
+
+
+@pytest.mark.parametrize(
+    ("middle", "words"), [(1.0, "all jobs"), (0.7, "middle 70 %"), (0.07, "middle 7 %")]
+)
+def test_a_measure_reads_back_as_it_is_written(middle, words):
+    assert str(Measure(middle=middle)) == words
+    assert config._as_measure(words) == ({} if middle == 1 else {"middle": middle})
+
+
+@pytest.mark.parametrize(
+    ("middle", "jobs", "window"),
+    [
+        (1.0, 400, slice(0, 400)),
+        (0.7, 400, slice(60, 340)),  # 15 % are cut at each end
+        (0.7, 7, slice(1, 6)),  # 7 * 0.15 = 1.05
+        (0.5, 1, slice(0, 1)),
+    ],
+)
+def test_the_middle_is_what_is_left_when_both_ends_are_cut_alike(middle, jobs, window):
+    assert Measure(middle=middle).window(jobs) == window
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 10, 400])
+@pytest.mark.parametrize("middle", [0.001, 0.1, 0.7])
+def test_the_middle_of_some_jobs_is_never_empty(middle, jobs):
+    window = Measure(middle=middle).window(jobs)
+    assert len(range(jobs)[window]) >= 1
+
+
+@pytest.mark.parametrize("written", ["", "midle 70 %", "middle", "middle -5 %", "middle 70", "70 %"])
+def test_a_measure_that_is_no_measure_is_answered_with_examples(tmp_path, written):
+    path = write(tmp_path, top(f'measure = "{written}"'))
+    said = f"{path}: measure: say 'all' or 'middle 70 %', not {written!r}"
+    assert refusal(config.load_scenario, path) == said
+
+
+@pytest.mark.parametrize(("written", "value"), [("middle 0 %", "0.0"), ("middle 170 %", "1.7")])
+def test_a_share_of_nothing_or_more_than_all_cannot_be_measured(tmp_path, written, value):
+    path = write(tmp_path, top(f'measure = "{written}"'))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: measure.middle: input should be ")
+    assert message.endswith(f"not {value}")
+
+
+@pytest.mark.parametrize(
+    ("written", "source", "sigma"),
+    [("oracle", "oracle", 0), ("request", "request", 0), ("noisy:0.5", "noisy", 0.5)],
+)
+def test_estimates_are_written_in_words_and_read_back(tmp_path, written, source, sigma):
+    scenario = config.load_scenario(write(tmp_path, top(f'estimates = "{written}"')))
+    assert scenario.estimates == Estimates(source=source, sigma=sigma)
+    assert str(scenario.estimates) == written
+
+
+@pytest.mark.parametrize("written", ["", "nosy", "noisy", "noisy:", "noisy:-1", "noisy:nan", "Oracle"])
+def test_estimates_that_do_not_exist_are_answered_with_those_that_do(tmp_path, written):
+    path = write(tmp_path, top(f'estimates = "{written}"'))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: estimates: say oracle, noisy:S ")
+    assert message.endswith(f"or request, not {written!r}")
+
+
+def test_an_adjusted_scenario_differs_only_in_what_was_given():
+    base = config.find_scenario("paper16")
+    mine = config.adjusted(base, load=0.5, estimates="noisy:0.3", jobs=None)
+    assert (mine.load, str(mine.estimates), mine.jobs) == (0.5, "noisy:0.3", 400)
+    assert mine.model_copy(update={"load": base.load, "estimates": base.estimates}) == base
+
+
+def test_an_adjusted_scenario_without_changes_is_the_same():
+    scenario = config.find_scenario("datacenter")
+    assert isinstance(scenario.arrivals, Bursty)
+    assert config.adjusted(scenario) == scenario
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"load": 0.0}, "input should be greater than 0, not 0.0"),
+        ({"load": math.nan}, "input should be a finite number, not nan"),
+        ({"load": None, "jobs": -1}, "input should be greater than 0, not -1"),
+        ({"jobs": 5, "estimates": "nosy"}, "say oracle, .* not 'nosy'"),
+    ],
+)
+def test_a_wrong_option_is_named(changes, said):
+    wrong = list(changes)[-1]
+    with pytest.raises(ConfigError, match=rf"^--{wrong}: .*{said}$"):
+        config.adjusted(config.find_scenario("paper16"), **changes)
