@@ -399,4 +399,7 @@ def adjusted(scenario: Scenario, **changes: object) -> Scenario:
     """
     data = scenario.model_dump()
     data.update({key: value for key, value in changes.items() if value is not None})
-    return _validate(Scenario, data, "--" + next(iter(changes), "scenario"))
+    try:
+        return Scenario.model_validate(data)
+    except ValidationError as exc:
+        raise ConfigError("--" + _one_line(exc)) from exc

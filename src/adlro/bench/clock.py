@@ -1,4 +1,4 @@
-"""Time, taken so that it can be trusted on a busy machine: CPU seconds, the best of several, in turns."""
+"""Time that can be trusted on a busy machine: CPU seconds, the best of several, taken in turns."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ class Spent(NamedTuple):
 
 @contextlib.contextmanager
 def _no_collector() -> Iterator[None]:
-    """Without the garbage collector, which otherwise fines whoever happens to run when it is due."""
+    """Without the garbage collector, which fines whoever happens to run when it is due."""
+    was_on = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()
 
 
 def best(
@@ -48,10 +50,16 @@ def best(
 
 
 def program(arguments: Sequence[str], environment: Mapping[str, str]) -> Spent:
-    """What a program costs from its start to its end, its own children included."""
+    """What a program costs from its start to its end, its own children included.
+
+    Raises:
+        RuntimeError: it failed.
+    """
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     before, started = usage.ru_utime + usage.ru_stime, time.perf_counter()
-    subprocess.run(arguments, env=environment, check=True, capture_output=True)
+    done = subprocess.run(arguments, env=environment, check=False, capture_output=True, text=True)
     wall_s = time.perf_counter() - started
+    if done.returncode != 0:
+        raise RuntimeError(f"{arguments} ended with status {done.returncode}: {done.stderr}")
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Spent(usage.ru_utime + usage.ru_stime - before, wall_s)

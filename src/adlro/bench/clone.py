@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.bench.clock import best
+from adlro.bench.clock import Side, best
 from adlro.bench.clone_kernel import bounce
 from adlro.bench.figure import Bar, Figure, figure
-from adlro.bench.speed import SCENARIO
-from adlro.config import adjusted, find_scenario
+from adlro.bench.ground import ground
 from adlro.model.state import OUTCOME, SPAN
-from adlro.policies import registry
 from adlro.sim import kernel
 from adlro.sim.simulator import view
-from adlro.sim.state import Empty, State, answers, clone, fresh
-from adlro.workloads.synthetic import generate, prepare
+from adlro.sim.state import State, answers, clone, fresh
 
 WAITING = 8  # the states compared have queues of this length, whatever the number of jobs
 _BAR = Bar("<", 5)
 
 
 def mid_run(jobs: int) -> State:
-    """The state of paper16 with so many jobs under min-min, first past half of the events with WAITING jobs."""
-    setting = prepare(adjusted(find_scenario(SCENARIO), jobs=jobs))
-    layout, workload = setting.layout, generate(setting, 0)
-    policy = registry.load("min-min", setting)
-    state = fresh(Empty(layout.pools, layout.nodes, layout.gpus), jobs, policy.memory, 0)
+    """The state of paper16 under min-min, past half of the events, when first WAITING jobs wait."""
+    on = ground(1, jobs)
+    workload, policy = on.workloads[0], on.policy("min-min")
+    state = fresh(on.empty, jobs, policy.memory, 0)
     world, out = state.world[0], answers(len(state.gpus))
     outcome, spans = np.zeros(jobs, OUTCOME), np.zeros(0, SPAN)
     world["now"] = workload.jobs["arrival"][0]
@@ -52,11 +48,10 @@ def clone_cost(jobs: int, times: int, repeats: int) -> list[Figure]:
         for _ in range(times):
             clone(state)
 
-    inside_s, python_s = best(
-        [lambda: lambda: bounce(times, there, back), lambda: from_python], repeats
-    )
+    sides: list[Side] = [lambda: lambda: bounce(times, there, back), lambda: from_python]
+    compiled_s, python_s = best(sides, repeats)
     what = f"{jobs:,} jobs, {WAITING} waiting"
     return [
-        figure(f"clone in compiled code: {what}", inside_s / (2 * times) * 1e6, "µs", _BAR),
-        figure(f"clone from Python: {what}", python_s / times * 1e6, "µs"),
+        figure(f"clone, compiled: {what}", compiled_s / (2 * times) * 1e6, "µs", _BAR),
+        figure(f"clone, from Python: {what}", python_s / times * 1e6, "µs"),
     ]

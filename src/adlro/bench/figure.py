@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from adlro.model.cluster import Record
+from adlro.model.record import Record
 
 
 class Figure(Record):

@@ -9,9 +9,10 @@ from importlib import metadata
 from typing import NamedTuple
 
 from adlro import __version__
-from adlro.bench import clone, plain, speed, startup
+from adlro.bench import clone, plain, rival, speed, startup
 from adlro.bench.figure import Figure
-from adlro.model.cluster import Record
+from adlro.bench.ground import ground
+from adlro.model.record import Record
 
 
 class Effort(NamedTuple):
@@ -49,14 +50,15 @@ class Report(Record):
 
 def in_process(effort: Effort) -> Iterator[Step]:
     """The steps that need no other process."""
-    on = speed.ground(effort.seeds)
+    on = ground(effort.seeds)
     repeats = effort.repeats
     for name in speed.compiled_names(on):
         yield Step(f"{name}: speed", partial(speed.policy_speed, on, name, repeats))
     for name in plain.POLICIES:
-        yield Step(f"{name}: beside heapq", partial(speed.beside_heapq, on, name, repeats))
-    if speed.has_simpy():
-        yield Step("fcfs: beside simpy", partial(speed.beside_simpy, on, repeats))
+        other = rival.heapq_rival(name)
+        yield Step(f"{name}: beside heapq", partial(rival.beside, on, other, repeats))
+    if rival.has_simpy():
+        yield Step("fcfs: beside simpy", partial(rival.beside, on, rival.simpy_rival(), repeats))
     jobs = on.setting.scenario.jobs
     for count in (jobs, 10 * jobs):
         yield Step(
@@ -76,7 +78,7 @@ def steps(effort: Effort) -> list[Step]:
 
 def report(figures: list[Figure], effort: Effort) -> Report:
     """The figures with what they were measured on."""
-    names = ["numba", "numpy", *(["simpy"] if speed.has_simpy() else [])]
+    names = ["numba", "numpy", *(["simpy"] if rival.has_simpy() else [])]
     return Report(
         python=platform.python_version(),
         packages={name: metadata.version(name) for name in names},

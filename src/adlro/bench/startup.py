@@ -18,7 +18,7 @@ def _least(spent: list[Spent]) -> Spent:
 
 
 def compare_starts(warm_starts: int) -> list[Figure]:
-    """A whole `adlro compare` in a process of its own, with an empty compile cache and with a full one."""
+    """A whole `adlro compare` as a process, with an empty compile cache and with a full one."""
     command = [sys.executable, "-m", "adlro", *_COMPARE.split()]
     with tempfile.TemporaryDirectory(prefix="adlro-bench-") as folder:
         environment = {**os.environ, "ADLRO_CACHE_DIR": folder}
@@ -26,9 +26,9 @@ def compare_starts(warm_starts: int) -> list[Figure]:
         warm = _least([program(command, environment) for _ in range(warm_starts)])
     return [
         figure("cold start of compare: CPU", cold.cpu_s, "CPU-s", _COLD),
-        figure("cold start of compare: wall time", cold.wall_s, "s"),
+        figure("cold start of compare: wall", cold.wall_s, "s"),
         figure("warm start of compare: CPU", warm.cpu_s, "CPU-s"),
-        figure("warm start of compare: wall time", warm.wall_s, "s", _WARM),
+        figure("warm start of compare: wall", warm.wall_s, "s", _WARM),
     ]
 
 

@@ -69,7 +69,7 @@ def command(json_file: Path | None, quick: bool) -> None:
     Takes a minute or two; the first part of it compiles everything from nothing.
     """
     from adlro.bench.measure import QUICK, Effort, report
-    from adlro.bench.speed import has_simpy
+    from adlro.bench.rival import has_simpy
     from adlro.evaluate.output import check_writable, write_text
 
     printed = json_file == Path("-")

@@ -62,12 +62,12 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     help="Print the versions and the state of the compile cache.",
 )
 def cli() -> None:
-    r"""A scheduler for mixed GPU clusters: simulate, compare policies, see the schedule.
+    """A scheduler for mixed GPU clusters: simulate, compare policies, see the schedule.
 
     \b
     Start with:   adlro compare paper16
     Then look at: adlro simulate paper16 --policy min-min --gantt schedule.html
-    """
+    """  # noqa: D301  click wants the character itself
 
 
 def _fail(message: str, status: int) -> int:

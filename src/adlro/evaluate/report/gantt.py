@@ -70,7 +70,7 @@ def draw(setting: Setting, workload: Workload, result: Result, title: str) -> st
         bargap=0.15,
         template="plotly_white",
         height=min(200 + 24 * len(names), 4000),
-        legend={"title": "job type", "orientation": "h", "y": 1.02, "x": 1, "xanchor": "right"},
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right"},
         margin={"l": 10, "r": 20, "t": 70, "b": 50},
     )
     figure.update_xaxes(title="hours since the first arrival", rangemode="tozero")

@@ -1,0 +1,168 @@
+"""The benchmark's rivals do the kernel's work, and its figures say what was measured."""
+
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pydantic import ValidationError
+
+from adlro.bench import clock, clone, measure, plain, rival, with_simpy
+from adlro.bench.figure import Bar, Figure, figure, ratio
+from adlro.bench.measure import Effort, Report
+from adlro.bench.world import take_pools, take_tasks
+from adlro.cli.bench import command
+from adlro.config import find_scenario
+from adlro.errors import OutputError, PolicyError
+from adlro.policies import registry
+from adlro.sim import simulator
+from adlro.sim.state import Empty
+from adlro.workloads.synthetic import generate, prepare
+
+TINY = Effort(seeds=1, repeats=1, clones=10, runs=4, warm_starts=1, help_rounds=1)
+SCENARIOS = ("paper16", "paper16-single", "paper16-surge")
+
+
+def both(scenario, policy, seed, run):
+    """The kernel's result and another simulator's schedule of the same jobs."""
+    setting = prepare(find_scenario(scenario))
+    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    workload = generate(setting, seed)
+    ours = simulator.run(empty, workload, registry.load(policy, setting), seed)
+    return ours, run(take_tasks(workload, empty), take_pools(empty))
+
+
+def assert_same(ours, theirs):
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(ours.outcome["start"], theirs.start, **close)
+    np.testing.assert_allclose(ours.outcome["finish"], theirs.finish, **close)
+    np.testing.assert_array_equal(ours.outcome["pool"], theirs.pool)
+    np.testing.assert_array_equal(ours.outcome["nodes"], theirs.nodes)
+    np.testing.assert_allclose(ours.gpus["busy"], theirs.busy, **close)
+    np.testing.assert_allclose(ours.world["job_seconds"], theirs.job_seconds, **close)
+    np.testing.assert_allclose(ours.world["idle_seconds"], theirs.idle_seconds, **close)
+    for key in ("events", "decisions", "real_decisions"):
+        assert ours.world[key] == getattr(theirs, key)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("policy", plain.POLICIES)
+def test_the_heapq_simulator_gives_the_kernels_schedule_and_books(policy, scenario, seed):
+    choose = plain.POLICIES[policy]
+    assert_same(*both(scenario, policy, seed, lambda t, p: plain.run(t, p, choose)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_simpy_simulator_gives_the_kernels_schedule_and_books(scenario, seed):
+    assert_same(*both(scenario, "fcfs", seed, with_simpy.run))
+
+
+def test_the_heapq_simulator_gives_back_all_it_handed_out():
+    setting = prepare(find_scenario("paper16"))
+    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    pools = take_pools(empty)
+    plain.run(take_tasks(generate(setting, 0), empty), pools, plain.fcfs)
+    assert pools == take_pools(empty)
+
+
+def test_the_heapq_simulator_refuses_a_start_without_room():
+    def always_the_first_option(now, tasks, queue, running, pools):
+        return (queue[0], tasks[queue[0]].options[0]) if queue else None
+
+    with pytest.raises(PolicyError, match="no room"):
+        both("paper16", "fcfs", 0, lambda t, p: plain.run(t, p, always_the_first_option))
+
+
+def test_the_heapq_simulator_refuses_a_job_that_does_not_wait():
+    def the_last_job(now, tasks, queue, running, pools):
+        return len(tasks) - 1, tasks[-1].options[0]
+
+    with pytest.raises(PolicyError, match="not waiting"):
+        both("paper16", "fcfs", 0, lambda t, p: plain.run(t, p, the_last_job))
+
+
+def test_speeds_of_simulators_that_disagree_are_not_compared():
+    ours, theirs = both("paper16", "fcfs", 0, with_simpy.run)
+    with pytest.raises(ValueError, match="disagree on the finish"):
+        rival.check_same(ours, theirs._replace(finish=[f * (1 + 1e-6) for f in theirs.finish]))
+
+
+@pytest.mark.parametrize(
+    ("bar", "value", "holds", "text"),
+    [
+        (Bar(">=", 3e6), 3e6, True, ">= 3,000,000"),
+        (Bar(">=", 20), 19.9, False, ">= 20"),
+        (Bar("<", 0.5), 0.5, False, "< 0.5"),
+        (Bar("<", 5), 4.9, True, "< 5"),
+    ],
+)
+def test_a_bar_is_held_or_missed(bar, value, holds, text):
+    assert figure("x", value, "s", bar) == Figure(
+        name="x", value=value, unit="s", bar=text, holds=holds
+    )
+
+
+def test_a_ratio_carries_both_sides():
+    assert ratio("x", 30.0, 4.0, "x") == Figure(name="x", value=7.5, unit="x", ours=30, theirs=4)
+
+
+def test_a_figure_cannot_be_changed():
+    with pytest.raises(ValidationError, match="frozen"):
+        figure("x", 1.0, "s").value = 2.0
+
+
+def test_sides_take_turns_and_the_least_time_counts():
+    order, ticks = [], iter([0, 5, 5, 6, 10, 12, 20, 24])
+
+    def side(name):
+        return lambda: lambda: order.append(name)
+
+    assert clock.best([side("a"), side("b")], 2, lambda: next(ticks)) == [2, 1]
+    assert order == ["a", "b", "a", "b"]
+
+
+def test_a_program_that_fails_shows_what_it_said():
+    with pytest.raises(RuntimeError, match=r"status 1.*oops"):
+        clock.program([sys.executable, "-c", "import sys; sys.exit('oops')"], {})
+
+
+def test_the_states_cloned_have_queues_of_one_length_whatever_the_number_of_jobs():
+    few, many = clone.mid_run(400), clone.mid_run(4000)
+    assert few.world["waiting"] == many.world["waiting"] == clone.WAITING
+    assert few.world["events"] >= 400
+    assert many.world["events"] >= 4000
+
+
+def test_the_part_within_one_process_runs_from_end_to_end():
+    figures = [each for step in measure.in_process(TINY) for each in step.measure()]
+    names = [each.name for each in figures]
+    assert len(set(names)) == len(names)
+    assert all(each.value > 0 for each in figures)
+    ratios = [each for each in figures if each.ours is not None]
+    assert [each.value for each in ratios] == [each.ours / each.theirs for each in ratios]
+    assert {"fcfs, kernel / heapq", "fcfs, kernel / simpy"} <= {each.name for each in ratios}
+    report = measure.report(figures, TINY)
+    assert Report.model_validate_json(report.model_dump_json()) == report
+
+
+def test_without_simpy_its_rows_are_left_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "simpy", None)
+    assert not any("simpy" in step.about for step in measure.in_process(TINY))
+    assert "simpy" not in measure.report([], TINY).packages
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path):
+    result = CliRunner().invoke(command, ["--json", str(tmp_path / "nowhere" / "bench.json")])
+    assert isinstance(result.exception, OutputError)
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_and_writes_all_figures(tmp_path):
+    file = tmp_path / "bench.json"
+    result = CliRunner().invoke(command, ["--quick", "--json", str(file)])
+    assert result.exit_code == 0
+    assert "adlro --help / import numpy" in result.stdout
+    report = Report.model_validate_json(file.read_text())
+    assert report.figures[-1].bar == "< 0.5"
