@@ -249,7 +249,7 @@ class PlainWorld:
         return node
 
     def _spread(self, job: int, nodes: list[Node], gpus: int) -> list[tuple[Node, int]]:
-        """What each node gives to `gpus` GPUs: all the rest by best fit, else the roomiest, again."""
+        """What each node gives to `gpus` GPUs: the rest by best fit, else the roomiest, again."""
         room = {node.id: self.capacity(job, node.id) for node in nodes}
         share = []
         while gpus > 0:

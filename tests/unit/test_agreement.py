@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from adlro.model.room import capacity, fits
 from adlro.model.state import START, WAKE
 from adlro.policies import registry
 from adlro.sim import simulator
@@ -12,7 +13,7 @@ from adlro.sim.state import Empty
 from adlro.workloads.workload import Workload
 from tests.plain import policies as plain_policies
 from tests.plain.cases import random_case
-from tests.plain.simulator import PlainWorld
+from tests.plain.simulator import Decision, PlainWorld
 from tests.plain.simulator import run as run_plain
 
 CASES = 1000
@@ -61,6 +62,13 @@ def test_every_policy_gives_the_same_schedule_in_both_simulators(name, block):
         assert_same(kernel, run_plain(world, plain_policies.make(name, case, seed)), case)
 
 
+def write(answer, out):
+    for i, decision in enumerate(answer):
+        kind = START if decision.kind == "start" else WAKE
+        out[i] = (kind, decision.job, decision.pool, decision.node, decision.gpu, decision.at)
+    return len(answer)
+
+
 class Played:
     """A Python policy for the kernel that plays back decisions recorded in the plain simulator."""
 
@@ -70,12 +78,7 @@ class Played:
         self.answers = iter(trace)
 
     def decide(self, *view):
-        out = view[-1]
-        answer = next(self.answers)
-        for i, decision in enumerate(answer):
-            kind = START if decision.kind == "start" else WAKE
-            out[i] = (kind, decision.job, decision.pool, decision.node, decision.gpu, decision.at)
-        return len(answer)
+        return write(next(self.answers), view[-1])
 
 
 @pytest.mark.parametrize("block", range(CASES // BLOCK))
@@ -85,3 +88,44 @@ def test_random_decisions_recorded_in_the_plain_simulator_replay_in_the_kernel(b
         world = PlainWorld.from_arrays(*case[:6])
         plain = run_plain(world, plain_policies.make("script", case, seed))
         assert_same(run_kernel(case, Played(plain.trace), seed), plain, case)
+
+
+class Scribe:
+    """A Python policy for the kernel that makes random feasible decisions and writes them down."""
+
+    name, params, memory = "scribe", np.zeros(0), 0
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.trace = []
+
+    def decide(self, now, jobs, est, queue, eligible, running, pools, nodes, gpus, *rest):
+        answer = []
+        pairs = [
+            (int(queue[q].job), p)
+            for q, p in zip(*np.nonzero(eligible), strict=True)
+            if fits(jobs[queue[q].job], pools[p], nodes)
+        ]
+        if pairs and (len(running) == 0 or self.rng.random() < 0.6):
+            job, p = pairs[self.rng.integers(len(pairs))]
+            first = pools[p].first_node
+            room = [
+                n for n in range(first, first + pools[p].nodes) if capacity(jobs[job], nodes[n])
+            ]
+            node = int(self.rng.choice(room)) if self.rng.random() < 0.4 else -1
+            answer.append(Decision("start", job, int(p), node, -1, 0.0))
+        if self.rng.random() < 0.3:
+            soon = [run.expected for run in running if run.expected > now]
+            at = float(self.rng.choice([*soon, now + 1.0, now + 7.5]))
+            answer.append(Decision("wake", at=at))
+        self.trace.append(answer)
+        return write(answer, rest[-1])
+
+
+@pytest.mark.parametrize("block", range(CASES // BLOCK))
+def test_random_decisions_recorded_in_the_kernel_replay_in_the_plain_simulator(block):
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        case, scribe = random_case(seed), Scribe(seed)
+        kernel = run_kernel(case, scribe, seed)
+        world = PlainWorld.from_arrays(*case[:6])
+        assert_same(kernel, run_plain(world, plain_policies.Replay(scribe.trace)), case)

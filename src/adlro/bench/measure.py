@@ -26,7 +26,7 @@ class Effort(NamedTuple):
     help_rounds: int = 5
 
 
-QUICK = Effort(seeds=20, repeats=4, clones=500, runs=400, warm_starts=2, help_rounds=3)
+QUICK = Effort(seeds=20, repeats=4, clones=500, runs=400, warm_starts=2)
 
 
 class Step(NamedTuple):

@@ -1,0 +1,165 @@
+"""The command line as a user meets it: real processes, real files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ADLRO = (sys.executable, "-m", "adlro")
+
+
+def adlro(*args, cwd=None):
+    return subprocess.run([*ADLRO, *args], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def assert_one_line(result, *words):
+    lines = result.stderr.strip().splitlines()
+    assert result.returncode == 2
+    assert len(lines) == 1
+    assert lines[0].startswith("adlro: ")
+    assert result.stdout == ""
+    assert [word for word in words if word not in lines[0]] == []
+
+
+def test_compare_prints_the_table_and_writes_the_contract(tmp_path):
+    out = tmp_path / "out.json"
+    result = adlro("compare", "--policies", "fcfs,min-min", "--seeds", "3", "--json", str(out))
+    assert result.returncode == 0, result.stderr
+    assert "paper16 · load 0.8 · 400 jobs" in result.stdout
+    data = json.loads(out.read_text())
+    keys = ("version", "scenario", "seeds", "load", "estimates", "measure", "jobs", "policies")
+    assert set(keys) <= set(data)
+    row = data["policies"][0]
+    assert set(row) == {
+        "name", "metrics", "versus", "decision_us", "decisions", "real_decisions",
+    }  # fmt: skip
+    asked = (
+        "mean_jct_s", "p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "hyperscore",
+    )  # fmt: skip
+    for name in asked:
+        assert set(row["metrics"][name]) == {"mean", "sd", "ci95"}
+    assert set(row["versus"]["min-min"]["mean_jct_pct"]) == {"mean", "sd", "ci95"}
+
+
+def test_compare_prints_json_alone_when_asked():
+    result = adlro("compare", "--policies", "fcfs", "--seeds", "1", "--json", "-")
+    assert json.loads(result.stdout)["seeds"] == 1
+
+
+def test_seeds_can_be_a_range():
+    result = adlro("compare", "--policies", "fcfs", "--seeds", "7:9", "--json", "-")
+    data = json.loads(result.stdout)
+    assert (data["first_seed"], data["seeds"]) == (7, 2)
+
+
+def test_simulate_draws_the_schedule(tmp_path):
+    page, out = tmp_path / "schedule.html", tmp_path / "run.json"
+    result = adlro(
+        "simulate", "paper16-single", "--jobs", "50", "--gantt", str(page), "--json", str(out)
+    )
+    assert result.returncode == 0, result.stderr
+    assert page.read_text().startswith("<!doctype html>")
+    assert json.loads(out.read_text())["metrics"]["mean_jct_s"] > 0
+
+
+def test_a_users_own_scenario_and_policy_run(tmp_path):
+    (tmp_path / "mine.toml").write_text('base = "paper16"\njobs = 30\nmeasure = "middle 70 %"\n')
+    (tmp_path / "mine.py").write_text(
+        "from adlro.model.room import smallest_feasible, start\n\n\n"
+        "def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, "
+        "memory, out):\n"
+        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes)\n"
+        "    return start(out, queue[q].job, p) if q >= 0 else 0\n"
+    )
+    args = ("./mine.toml", "--policies", "pair-sjf,./mine.py", "--seeds", "2", "--json", "-")
+    data = json.loads(adlro("compare", *args, cwd=tmp_path).stdout)
+    theirs, own = data["policies"]
+    assert (data["scenario"], data["measure"], own["name"]) == ("mine", "middle 70 %", "mine")
+    assert own["metrics"] == theirs["metrics"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("scenario", "list"),
+        ("scenario", "show", "paper16-surge"),
+        ("cluster", "show", "datacenter"),
+        ("policy", "list"),
+        ("--version",),
+        ("--help",),
+        ("compare", "--help"),
+    ],
+)
+def test_what_can_be_looked_at(args):
+    result = adlro(*args)
+    assert result.returncode == 0
+    assert result.stdout
+    assert result.stderr == ""
+
+
+def test_version_tells_numba_numpy_and_the_cache():
+    text = adlro("--version").stdout
+    assert [word for word in ("adlro 0.", "numba ", "numpy ", "cache: ") if word not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("compare", "paper61"), ["paper61", "did you mean 'paper16'"]),
+        (("compare", "--policies", "minmin"), ["minmin", "did you mean 'min-min'"]),
+        (("compare", "--policies", ","), ["--policies"]),
+        (("compare", "--policies", "./none.py"), ["none.py", "no such file"]),
+        (("compare", "--seeds", "0"), ["--seeds", "'0'"]),
+        (("compare", "--seeds", "9:3"), ["--seeds", "'9:3'"]),
+        (("compare", "--load", "nan"), ["--load", "nan"]),
+        (("compare", "--load", "-1"), ["--load", "-1"]),
+        (("compare", "--jobs", "0"), ["--jobs", "0"]),
+        (("compare", "--estimates", "noise"), ["--estimates", "noise"]),
+        (("compare", "--json", "nowhere/out.json"), ["nowhere/out.json", "no folder"]),
+        (("simulate", "--gantt", "."), ["is a folder"]),
+        (("simulate", "--seed", "-1"), ["--seed", "-1"]),
+        (("simulate", "--polici", "x"), ["--polici"]),
+        (("comparee",), ["comparee", "did you mean 'compare'"]),
+        (("cluster", "show", "none.toml"), ["none.toml", "cannot be read"]),
+    ],
+)
+def test_a_mistake_is_one_line_with_status_2(args, words, tmp_path):
+    assert_one_line(adlro(*args, cwd=tmp_path), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_file_is_named_with_key_and_value(tmp_path):
+    (tmp_path / "bad.toml").write_text('base = "paper16"\nloud = 0.5\n')
+    assert_one_line(adlro("compare", "./bad.toml", cwd=tmp_path), "bad.toml", "loud", "unknown key")
+
+
+def test_an_unwritable_place_is_refused_before_the_work(tmp_path):
+    if os.geteuid() == 0:
+        target = "/proc/adlro.json"  # root may write anywhere else
+    else:
+        tmp_path.chmod(0o500)
+        target = str(tmp_path / "out.json")
+    result = adlro("compare", "--policies", "fcfs", "--seeds", "1", "--json", target)
+    assert result.returncode == 2
+    assert target in result.stderr.splitlines()[-1]
+
+
+def test_ctrl_c_ends_cleanly_and_writes_nothing(tmp_path):
+    args = ("compare", "--seeds", "100000", "--policies", "fcfs,min-min", "--json", "out.json")
+    process = subprocess.Popen(
+        [*ADLRO, *args],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (out, err.strip().splitlines()[-1]) == ("", "adlro: stopped")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,65 @@
+import pytest
+
+from adlro.config import adjusted, find_scenario
+from adlro.evaluate.compare import Comparison, compare, run_one
+from adlro.evaluate.report.gantt import draw
+from adlro.policies import registry
+from adlro.workloads.synthetic import generate, prepare
+
+
+@pytest.fixture(scope="module")
+def setting():
+    return prepare(adjusted(find_scenario("paper16"), jobs=60))
+
+
+def _figures(result: Comparison) -> dict[str, object]:
+    """All but the speed of the machine."""
+    data = result.model_dump()
+    for row in data["policies"]:
+        del row["decision_us"]
+    return data
+
+
+def test_one_and_two_threads_give_the_same_figures(setting):
+    policies = [registry.load(name, setting) for name in ("fcfs", "random", "min-min")]
+    one = compare(setting, policies, range(6), threads=1)
+    two = compare(setting, policies, range(6), threads=2)
+    assert _figures(one) == _figures(two)
+
+
+def test_every_policy_is_compared_with_every_other_on_the_same_jobs(setting):
+    policies = [registry.load(name, setting) for name in ("fcfs", "sjf", "min-min")]
+    result = compare(setting, policies, range(4))
+    rows = {row.name: row for row in result.policies}
+    assert set(rows["sjf"].versus) == {"fcfs", "min-min"}
+    means = {name: row.metrics["mean_jct_s"].mean for name, row in rows.items()}
+    versus = rows["fcfs"].versus["min-min"].mean_jct_pct
+    assert versus.mean == pytest.approx(100 * (means["fcfs"] / means["min-min"] - 1))
+    assert rows["fcfs"].decisions >= rows["fcfs"].real_decisions > 0
+
+
+def test_progress_is_told_after_each_run(setting):
+    ticks = []
+    policies = [registry.load(name, setting) for name in ("fcfs", "sjf")]
+    compare(setting, policies, range(3), done=lambda: ticks.append(1))
+    assert len(ticks) == 6
+
+
+def test_fcfs_and_static_affinity_are_ten_to_fifteen_times_min_min_on_paper16():
+    full = prepare(find_scenario("paper16"))
+    names = ("fcfs", "static-affinity", "min-min")
+    result = compare(full, [registry.load(name, full) for name in names], range(100))
+    jct = [row.metrics["mean_jct_s"].mean for row in result.policies]
+    assert 10 < jct[0] / jct[2] < 15
+    assert 10 < jct[1] / jct[2] < 15
+
+
+def test_the_gantt_page_shows_every_run_and_needs_no_network(setting):
+    workload = generate(setting, 0)
+    policy = registry.load("min-min", setting)
+    result = run_one(setting, workload, policy, 0, keep_spans=True)
+    page = draw(setting, workload, result, "a title with <b>marks</b>")
+    assert page.count("waited") == int(workload.jobs["gpus"].sum())
+    assert "(V100 32GB)" in page
+    assert "&lt;b&gt;" in page
+    assert 'src="http' not in page

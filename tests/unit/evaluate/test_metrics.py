@@ -1,0 +1,101 @@
+"""Metrics on a schedule small enough to check by hand."""
+
+import numpy as np
+import pytest
+
+from adlro.config import Scenario
+from adlro.evaluate.compare import run_one
+from adlro.evaluate.hyperscore import hyperscore
+from adlro.evaluate.metrics import fastest_possible, jain, measure
+from adlro.policies import registry
+from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.workload import Workload
+
+SCENARIO = {
+    "name": "hand",
+    "cluster": {
+        "nodes": [{"name": "a", "gpu": "V100 32GB", "gpus": 2, "cores": 8, "memory_gb": 64}]
+    },
+    "types": [
+        {"name": "t", "share": 1, "speed": {"V100": 1}, "size": {"law": "constant", "seconds": 100}}
+    ],
+    "jobs": 3,
+    "users": 2,
+}
+
+
+@pytest.fixture
+def by_hand():
+    """Two GPUs, fcfs. Job 0: 0-100 on GPU 0. Job 1 (2 GPUs): waits, 100-150. Job 2: 150-160."""
+    setting = prepare(Scenario.model_validate(SCENARIO))
+    drawn = generate(setting, 0)
+    jobs = drawn.jobs.copy()
+    jobs["arrival"], jobs["gpus"], jobs["user"] = [0, 20, 30], [1, 2, 1], [0, 1, 1]
+    jobs["priority"] = [0.0, 0.5, 1.0]
+    seconds = np.array([[100.0], [50.0], [10.0]])
+    workload = Workload(jobs, seconds, drawn.allowed, seconds)
+    result = run_one(setting, workload, registry.load("fcfs", setting), 0)
+    return setting, workload, result, measure(setting, workload, result)
+
+
+def test_times_of_the_hand_worked_schedule(by_hand):
+    metrics = by_hand[3]
+    # JCT 100, 130, 130; waits 0, 80, 120
+    assert metrics.mean_jct_s == pytest.approx(120)
+    assert metrics.weighted_jct_s == pytest.approx((0.5 * 130 + 1.0 * 130) / 1.5)
+    assert metrics.p50_jct_s == pytest.approx(130)
+    assert metrics.mean_wait_s == pytest.approx(200 / 3)
+    assert metrics.longest_wait_s == pytest.approx(120)
+    # slowdowns 1, 130/50, 130/10
+    assert metrics.bounded_slowdown == pytest.approx((1 + 2.6 + 13) / 3)
+
+
+def test_use_of_the_cluster_in_the_hand_worked_schedule(by_hand):
+    metrics = by_hand[3]
+    # 160 s from first arrival to last finish; GPU 0 busy 160 s, GPU 1 busy 50 s
+    assert metrics.makespan_s == pytest.approx(160)
+    assert metrics.throughput_jobs_per_h == pytest.approx(3 * 3600 / 160)
+    assert metrics.gpu_utilisation == pytest.approx(210 / 320)
+    assert metrics.idle_gpu_s == pytest.approx(110)
+    shares = np.array([160, 50]) / 160
+    assert metrics.gpu_imbalance == pytest.approx(shares.std() / shares.mean())
+    assert metrics.model_imbalance == 0
+    # 300 W: 210 s busy, 110 s idle at 15 %
+    assert metrics.energy_kwh == pytest.approx(300 * (210 + 0.15 * 110) / 3.6e6)
+
+
+def test_fairness_reward_and_score_of_the_hand_worked_schedule(by_hand):
+    setting, _, _, metrics = by_hand
+    # user 0: 100/100; user 1: mean of 50/130 and 10/130 = 30/130
+    x = np.array([1, 30 / 130])
+    assert metrics.jain_users == pytest.approx(x.sum() ** 2 / (2 * (x**2).sum()))
+    # equal share = 1 GPU each: the gang of 2 would take 100 s; ratios 1, 1.3, 13
+    assert metrics.finish_time_fairness == pytest.approx(np.percentile([1, 1.3, 13], 95))
+    assert metrics.reward == pytest.approx(-(120 + 0.5 * 110 / 3))
+    v = ((160 / 3) / 120 * (3 / 160) / setting.capacity_per_s * (210 / 320)) ** (1 / 3)
+    assert metrics.hyperscore == pytest.approx(hyperscore(v))
+
+
+def test_only_the_middle_jobs_count_when_the_scenario_says_so(by_hand):
+    setting, workload, result, _ = by_hand
+    text = {**SCENARIO, "measure": "middle 34 %"}
+    middle = prepare(Scenario.model_validate(text))
+    metrics = measure(middle, workload, result)
+    assert str(middle.scenario.measure) == "middle 34 %"
+    assert metrics.mean_jct_s == pytest.approx(130)  # job 1 alone
+    assert metrics.throughput_jobs_per_h == pytest.approx(3 * 3600 / 160)  # of the whole run
+    assert setting.scenario.measure.window(3) == slice(0, 3)
+
+
+def test_a_gang_larger_than_a_node_cannot_escape_the_span_penalty():
+    nodes = [{"name": "a", "count": 2, "gpu": "V100", "gpus": 1, "cores": 8, "memory_gb": 64}]
+    types = [{**SCENARIO["types"][0], "gpus": 2, "communication": 0.5}]
+    text = {**SCENARIO, "cluster": {"nodes": nodes}, "types": types}
+    setting = prepare(Scenario.model_validate(text))
+    workload = generate(setting, 0)
+    assert fastest_possible(workload, setting.layout) == pytest.approx([150, 150, 150])
+
+
+def test_jain_is_one_for_equals_and_one_nth_for_a_king():
+    assert jain(np.array([3.0, 3.0, 3.0])) == pytest.approx(1)
+    assert jain(np.array([0.0, 0.0, 5.0, 0.0])) == pytest.approx(1 / 4)

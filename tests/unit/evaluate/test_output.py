@@ -1,0 +1,31 @@
+import pytest
+
+from adlro.errors import OutputError
+from adlro.evaluate import output
+
+
+def test_a_file_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_path):
+    target = tmp_path / "out.json"
+    target.write_text("old")
+    output.write_text(target, "new")
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_missing_folder_is_refused_in_one_line(tmp_path):
+    with pytest.raises(OutputError, match=r"there is no folder .*; make it first$"):
+        output.write_text(tmp_path / "nowhere" / "out.json", "text")
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(OutputError, match="is a folder; name a file"):
+        output.check_writable(tmp_path)
+
+
+def test_text_that_cannot_be_encoded_leaves_the_old_file_alone(tmp_path):
+    target = tmp_path / "out.json"
+    target.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        output.write_text(target, "\ud800")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
