@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +58,7 @@ def _table(result: Comparison) -> Table:
     best = min(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean).name
     table = Table(
         title=f"{result.scenario} · load {result.load:g} · {result.jobs:,} jobs × "
-        f"{result.seeds:,} seeds · estimates {result.estimates} · measured: {result.measure}",
+        f"{result.seeds:,} seed{'s' if result.seeds > 1 else ''} · estimates {result.estimates} · measured: {result.measure}",
         caption="± 95 % interval over seeds; differences are paired seed by seed. "
         "JCT = finish - arrival. All jobs run to the end.",
         box=SIMPLE_HEAD,
@@ -123,7 +124,12 @@ def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> C
 @click.option(
     "--seeds", default="20", show_default=True, help="N, or a range A:B (B not included)."
 )
-@click.option("--threads", default=2, show_default=True, type=click.IntRange(1, 256))
+@click.option(
+    "--threads",
+    default=lambda: os.cpu_count() or 1,
+    show_default="one a core",
+    type=click.IntRange(1, 256),
+)
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
 def command(
     scenario: str,

@@ -1,0 +1,300 @@
+"""The kernel: schedules worked out by hand, laws of every schedule, and what stops a run."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from adlro.errors import PolicyError
+from adlro.model.state import DECISION_KINDS, MIGRATE, OUTCOME, PREEMPT, SPAN
+from adlro.policies import registry
+from adlro.sim import kernel, simulator
+from adlro.sim.state import answers, clone, fresh
+from tests.plain.cases import random_case
+from tests.worlds import (
+    Scripted,
+    build,
+    from_case,
+    gpus_of,
+    job,
+    nodes,
+    play,
+    start,
+    wake,
+)
+
+SEEDS = st.integers(0, 10**6)
+NAMES = st.sampled_from(registry.names())
+EVERY_CASE = settings(deadline=None, max_examples=60)
+
+
+def random_world(seed):
+    return from_case(random_case(seed))
+
+
+class InPython:
+    """A shipped policy called from Python, so that the kernel is driven from outside."""
+
+    def __init__(self, name, world, look=lambda *view: None):
+        compiled = registry.load(name, world.setting)
+        self.name, self.params, self.memory = name, compiled.params, compiled.memory
+        self.compiled, self.look = compiled.decide, look
+
+    def decide(self, *view):
+        self.look(*view)
+        return self.compiled(*view)
+
+
+def state_of(world, policy, seed=0):
+    """A state before the first arrival, with an empty outcome and span log."""
+    jobs = world.workload.jobs
+    state = fresh(world.empty, len(jobs), max(policy.memory, 1), seed)
+    state.world["now"] = jobs["arrival"][0]
+    return state, np.zeros(len(jobs), OUTCOME), np.zeros(int(jobs["gpus"].sum()), SPAN)
+
+
+def play_moments(world, policy, state, outcome, spans, most=10**9):
+    """Up to `most` moments of the kernel, as simulator.run plays them."""
+    jobs, est, allowed, seconds = world.workload
+    out = answers(len(state.gpus))
+    while most > 0 and kernel.advance(*state[:8], jobs, allowed, outcome, spans):
+        started = 1
+        while started > 0:
+            view = simulator.view(state, world.workload)
+            answered = policy.decide(*view, policy.params, state.memory, out)
+            started = kernel.apply(answered, out, *state[:8], jobs, est, seconds, outcome)
+        most -= 1
+
+
+def photograph(state):
+    return [array.tobytes() for array in state]
+
+
+# Schedules worked out by hand.
+
+
+def test_two_jobs_share_one_gpu_in_turn():
+    # Job 0 runs 0-5. Job 1 comes at 1 and runs 5-8. In the system: 5 + 7 = 12 job-seconds.
+    # Calls: two at 0 (start, nothing), one at 1, two at 5; at 8 all is over.
+    result = play(build([nodes()], [job(0, 5), job(1, 3)]), "fcfs")
+    assert result.outcome["start"].tolist() == [0, 5]
+    assert result.outcome["finish"].tolist() == [5, 8]
+    assert result.world["job_seconds"] == 12
+    assert result.world["idle_seconds"] == 0
+    assert result.world["decisions"] == 5
+    assert result.world["real_decisions"] == 2  # those at 0 and at 5 with a job that could start
+    assert result.world["events"] == 4  # two arrivals, two finishes
+
+
+def test_the_clock_starts_at_the_first_arrival_and_idle_gpus_count_from_there():
+    # 2 GPUs from 10 to 17: job 0 holds one for 2 s, job 1 (from 14) one for 3 s: 14 - 5 idle.
+    result = play(build([nodes("V100", 2)], [job(10, 2), job(14, 3)]), "fcfs")
+    assert result.outcome["finish"].tolist() == [12, 17]
+    assert (result.world["idle_seconds"], result.world["job_seconds"]) == (9, 5)
+    assert result.gpus["busy"].tolist() == [5, 0]  # the lowest free GPU is taken
+
+
+def test_each_model_takes_its_own_seconds():
+    # Pool 0 is full until 30, so job 1 starts on pool 1 and takes 7 s there.
+    world = build([nodes("V100"), nodes("T4")], [job(0, 30, 99), job(1, 3, 7)])
+    result = play(world, "fcfs")
+    assert result.outcome["pool"].tolist() == [0, 1]
+    assert result.outcome["finish"].tolist() == [30, 8]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "finish", "spanned"),
+    [(4, 10, 1), (5, 17.5, 2), (8, 17.5, 2)],  # 10 * (1 + 0.75 * 1) where it spans
+)
+def test_a_gang_pays_for_the_network_only_if_it_spans(gpus, finish, spanned):
+    world = build([nodes("V100", 4, 2)], [job(0, 10, gpus=gpus, communication=0.75)])
+    result = play(world, "fcfs")
+    assert (result.outcome["finish"][0], result.outcome["nodes"][0]) == (finish, spanned)
+
+
+def test_the_visible_end_of_a_run_is_its_estimate_with_the_same_factor():
+    # Estimate 8 s on both nodes: expected at 2 + 8 * 1.5 = 14; it truly ends at 2 + 10 * 1.5 = 17.
+    seen = []
+    jobs = [job(2, 10, est=(8,), gpus=8, communication=0.5), job(5, 1)]
+    world = build([nodes("V100", 4, 2)], jobs)
+    look = lambda *view: seen.extend(view[5]["expected"].tolist())  # noqa: E731
+    result = play(world, InPython("fcfs", world, look))
+    assert set(seen) == {14}
+    assert result.outcome["finish"][0] == 17
+
+
+def test_a_limit_cuts_a_run_and_only_a_longer_one():
+    # Job 0 would span and take 20 s, its limit is 15. Job 1 takes exactly its limit.
+    jobs = [job(0, 10, gpus=8, communication=1, limit=15), job(0, 10, limit=10)]
+    result = play(build([nodes("V100", 4, 2)], jobs), "fcfs")
+    assert result.outcome["finish"].tolist() == [15, 25]
+    assert result.outcome["killed"].tolist() == [1, 0]
+
+
+def test_cores_and_memory_keep_a_job_waiting_until_they_are_given_back():
+    # 4 GPUs, 4 cores, 10 GB. Job 0 takes two GPUs and all cores: job 1 waits until 5. Job 2 needs
+    # neither; job 3 takes 6 GB from 1 to 8, so job 4 (5 GB) waits from 6 to 8.
+    big = 1024
+    jobs = [job(0, 5, gpus=2, cores=2), job(1, 9, cores=1), job(1, 20), job(1, 7, memory=6 * big)]
+    world = build([nodes("V100", 4, cores=4, memory_gb=10)], [*jobs, job(6, 1, memory=5 * big)])
+    assert play(world, "pair-sjf").outcome["start"].tolist() == [0, 5, 1, 1, 8]
+
+
+def test_a_finish_makes_room_for_an_arrival_of_the_same_moment():
+    result = play(build([nodes()], [job(0, 5), job(5, 1)]), "fcfs")
+    assert result.outcome["start"].tolist() == [0, 5]
+    assert result.world["decisions"] == 4  # two at 0, two at 5
+
+
+def test_simultaneous_finishes_are_handled_by_job_id():
+    # All three end at 9; they were started in the order 2, 0, 1.
+    world = build([nodes("V100", 3)], [job(0, 9), job(0, 9), job(0, 9)])
+    result = play(world, Scripted([start(2), start(0), start(1)]))
+    assert result.outcome["finish"].tolist() == [9, 9, 9]
+    assert result.spans["job"].tolist() == [0, 1, 2]
+    assert result.spans["gpu"].tolist() == [1, 2, 0]
+
+
+def test_a_run_of_no_length_ends_in_a_second_moment_of_the_same_time():
+    # At 3: a call that starts job 0, one that starts nothing; the finish is a new moment with
+    # a call for job 1, which arrived in the first.
+    policy = Scripted([start(0)], [], [start(1)])
+    result = play(build([nodes()], [job(3, 0), job(3, 2)]), policy)
+    assert policy.asked_at == [3, 3, 3, 3]
+    assert result.outcome["start"].tolist() == [3, 3]
+    assert result.outcome["finish"].tolist() == [3, 5]
+
+
+def test_decisions_of_one_answer_are_applied_in_order_and_asked_for_again():
+    # Job 0 fills node 0, so that the second start of the same answer finds only node 1.
+    policy = Scripted([start(0, node=0), start(1)], [])
+    jobs = [job(0, 4, gpus=2), job(0, 6, gpus=2)]
+    result = play(build([nodes("V100", 2, 2)], jobs), policy)
+    assert [gpus_of(result, j) for j in range(2)] == [[0, 1], [2, 3]]
+    assert policy.asked_at == [0, 0, 4]  # nothing is asked after the last finish at 6
+
+
+def test_a_policy_is_asked_with_an_empty_queue_but_not_after_the_last_finish():
+    sizes = []
+    world = build([nodes()], [job(0, 2), job(5, 1)])
+    play(world, InPython("fcfs", world, lambda *view: sizes.append((view[0], len(view[3])))))
+    assert sizes == [(0, 1), (0, 0), (2, 0), (5, 1), (5, 0)]
+
+
+def test_the_queue_is_sorted_by_age_whatever_was_taken_out_of_it():
+    # Five jobs at 0; 1, 3 and 0 start at once, so 2 and 4 are left when 5 and 6 come at 1.
+    queues = []
+
+    class Watching(Scripted):
+        def decide(self, now, *view):
+            queues.append((now, view[2]["job"].tolist(), view[2]["since"].tolist()))
+            return super().decide(now, *view)
+
+    policy = Watching([start(1), start(3)], [start(0)], [], [start(5)], [], [start(6), start(2)])
+    jobs = [job(0, 9)] * 5 + [job(1, 9)] * 2
+    with pytest.raises(PolicyError, match="left 1 jobs waiting"):
+        play(build([nodes("V100", 4)], jobs), policy)
+    assert queues[:5] == [
+        (0, [0, 1, 2, 3, 4], [0] * 5),
+        (0, [0, 2, 4], [0] * 3),
+        (0, [2, 4], [0] * 2),
+        (1, [2, 4, 5, 6], [0, 0, 1, 1]),
+        (1, [2, 4, 6], [0, 0, 1]),
+    ]
+    assert [queue for _, queue, _ in queues[5:]] == [[2, 4, 6], [4], [4], [4]]
+
+
+# Timers.
+
+
+def test_the_timer_keeps_the_earliest_wake_and_rings_once():
+    # Of 3 and 2 only 2 is kept; asked again at 2, it rings at 5, and the job runs 5-6.
+    policy = Scripted([wake(3), wake(2)], [wake(5)], [start(0)], [])
+    result = play(build([nodes()], [job(0, 1)]), policy)
+    assert policy.asked_at == [0, 2, 5, 5]
+    assert result.outcome["finish"].tolist() == [6]
+
+
+def test_a_later_wake_does_not_move_an_earlier_one():
+    policy = Scripted([wake(2)], [start(0), wake(9)], [wake(12)], [])
+    play(build([nodes()], [job(0, 20)]), policy)
+    assert policy.asked_at == [0, 2, 2, 9]
+
+
+def test_a_timer_rings_together_with_an_arrival_and_a_finish_in_one_moment():
+    # At 4 job 0 ends, job 1 arrives and the timer rings: one moment, one call (and one more
+    # after the start). The timer is unset then: the next call is for job 1's end, which is the last.
+    policy = Scripted([start(0), wake(4)], [], [start(1)], [])
+    result = play(build([nodes()], [job(0, 4), job(4, 3)]), policy)
+    assert policy.asked_at == [0, 0, 4, 4]
+    assert result.outcome["start"].tolist() == [0, 4]
+    assert result.world["events"] == 5  # two arrivals, two finishes, one timer
+
+
+def test_a_timer_between_events_adds_a_call_and_changes_no_integral():
+    jobs = [job(0, 10), job(6, 5)]
+    plain = play(build([nodes("V100", 2)], jobs), Scripted([start(0)], [], [start(1)]))
+    policy = Scripted([start(0), wake(3)], [], [wake(7)], [start(1)])
+    timed = play(build([nodes("V100", 2)], jobs), policy)
+    assert policy.asked_at == [0, 0, 3, 6, 6, 7, 10]
+    assert timed.outcome.tobytes() == plain.outcome.tobytes()
+    assert timed.world["job_seconds"] == plain.world["job_seconds"] == 15
+    assert timed.world["idle_seconds"] == plain.world["idle_seconds"] == 7  # 2 * 11 - 15
+
+
+def test_a_timer_that_is_still_set_at_the_end_does_not_prolong_the_run():
+    result = play(build([nodes()], [job(0, 5)]), Scripted([start(0), wake(100)]))
+    assert result.world["now"] == 5
+
+
+# What stops a run.
+
+RUN = [job(0, 9, 9, allowed=[0, 2]), job(0, 9, 9, gpus=2), job(3, 9, 9)]
+# Pool 0: nodes 0, 1 with GPUs 0-3; pool 1: node 2 with GPU 4; pool 2: node 3 with GPU 5, no cores.
+GROUPS = [
+    nodes("V100", 2, 2, cores=2),
+    nodes("T4", 1),
+    nodes("T4", 1, cores=1, memory_gb=1),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([(7, 0, 0, -1, -1, 0)], "wrote a decision of unknown kind 7; known: 0 start, 3 wake"),
+        ([(-1, 0, 0, -1, -1, 0)], "wrote a decision of unknown kind -1; known: 0 start, 3 wake"),
+        ([(PREEMPT, 0, 0, -1, -1, 0)], "asked for 'preempt', which this simulator does not know yet"),
+        ([(MIGRATE, 0, 0, -1, -1, 0)], "asked for 'migrate', which this simulator does not know yet"),
+        ([start(7)], "asked to start job 7, which is not waiting"),
+        ([start(-1)], "asked to start job -1, which is not waiting"),
+        ([start(2)], "asked to start job 2, which is not waiting"),  # it comes at 3
+        ([start(0), start(0)], "asked to start job 0, which is not waiting"),
+        ([start(0, 3)], "asked to start job 0 on pool 3, but there is no such pool"),
+        ([start(0, -1)], "asked to start job 0 on pool -1, but there is no such pool"),
+        ([start(0, 1)], "asked to start job 0 on pool 1, where it is not eligible"),
+        ([start(0, gpu=0), start(1, node=0)], "asked to start job 1 on pool 0, on node or GPU 0"),
+        ([start(0, node=3)], "asked to start job 0 on pool 0, on node or GPU 3"),
+        ([start(0, node=2)], "asked to start job 0 on pool 0, on node or GPU 2"),
+        ([start(0, node=99)], "asked to start job 0 on pool 0, on node or GPU 99"),
+        ([start(0, gpu=4)], "asked to start job 0 on pool 0, on node or GPU 4"),
+        ([start(0, gpu=99)], "asked to start job 0 on pool 0, on node or GPU 99"),
+        ([start(0, node=0, gpu=2)], "asked to start job 0 on pool 0, on node or GPU 2"),
+        ([wake(0)], "asked to be woken at 0 s, which is not in the future"),
+        ([wake(-1)], "asked to be woken at -1 s, which is not in the future"),
+        ([wake(float("nan"))], "asked to be woken at nan s, which is not in the future"),
+    ],
+)
+def test_an_infeasible_decision_stops_the_run_and_names_the_policy(answer, said):
+    jobs = [RUN[0], job(0, 9, 9, gpus=2, cores=1), RUN[2]]
+    groups = [nodes("V100", 2, 2, cores=1), *GROUPS[1:]]
+    world = build(groups if "job 1 on pool 0" in said else GROUPS, jobs)
+    with pytest.raises(PolicyError) as caught:
+        play(world, Scripted(answer))
+    message = str(caught.value)
+    assert message.startswith(f"policy scripted {said}")
+    assert message.endswith(" (at 0 s)")
+    assert message.splitlines() == [message]

@@ -1,0 +1,283 @@
+"""The capacity LP: solved by hand, checked against drawn jobs, and true to its word in a run."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy.integrate import quad
+from scipy.optimize import linprog
+from scipy.stats import norm
+
+from adlro.config import (
+    Constant,
+    Exponential,
+    JobType,
+    Lognormal,
+    Pareto,
+    Scenario,
+    adjusted,
+    find_scenario,
+)
+from adlro.errors import ConfigError
+from adlro.model.cluster import Cluster, NodeGroup
+from adlro.policies import registry
+from adlro.sim import simulator
+from adlro.sim.state import Empty
+from adlro.workloads import capacity, synthetic
+from tests.worlds import nodes
+
+
+def scenario(groups, *types, **more):
+    named = [NodeGroup(name=f"group{i}", **group) for i, group in enumerate(groups)]
+    return Scenario(name="small", cluster=Cluster(nodes=named), types=types, **more)
+
+
+def job_type(name="t", seconds=100, share=1.0, **more):
+    """A type of constant size, as fast on a T4 as on a V100 unless told otherwise."""
+    more = {
+        "speed": {"V100": 1, "T4": 1},
+        "size": Constant(law="constant", seconds=seconds),
+        **more,
+    }
+    return JobType(name=name, share=share, **more)
+
+
+def jobs_per_s(*arguments, **more):
+    return synthetic.prepare(scenario(*arguments, **more)).capacity_per_s
+
+
+def test_one_class_on_one_pool_is_served_by_all_its_gpus():
+    # 4 GPUs, 10 GPU-seconds a job: 0.4 jobs a second.
+    one = np.ones(1)
+    answer = capacity.solve(one, np.array([[10.0]]), np.array([[True]]), np.array([4.0]))
+    assert answer.jobs_per_s == pytest.approx(0.4)
+    assert answer.shares == pytest.approx(np.array([[1.0]]))
+
+
+def test_two_classes_go_where_they_are_comparatively_fast():
+    # Class 0 takes 1 s on pool 0 and 4 s on pool 1, class 1 takes 2 s on both: class 0 belongs to
+    # pool 0. With a share y of class 1 there too, the pools are busy 1/2 + y and 1 - y seconds a
+    # job: y = 1/4, 3/4 s each, so 4/3 jobs a second.
+    answer = capacity.solve(
+        np.array([0.5, 0.5]),
+        np.array([[1.0, 4.0], [2.0, 2.0]]),
+        np.ones((2, 2), np.bool_),
+        np.array([1.0, 1.0]),
+    )
+    assert answer.jobs_per_s == pytest.approx(4 / 3)
+    assert answer.shares == pytest.approx(np.array([[1, 0], [0.25, 0.75]]))
+
+
+def test_a_class_stays_off_the_pools_that_it_may_not_use():
+    # All of class 0 on pool 1: 0.5 x 4 = 2 s a job, and class 1 on pool 0: 1 s. So 1/2 a second.
+    answer = capacity.solve(
+        np.array([0.5, 0.5]),
+        np.array([[1.0, 4.0], [2.0, 2.0]]),
+        np.array([[False, True], [True, True]]),
+        np.array([1.0, 1.0]),
+    )
+    assert answer.jobs_per_s == pytest.approx(1 / 2)
+    assert answer.shares[0] == pytest.approx([0, 1])
+
+
+def test_a_scenario_of_two_types_and_two_pools_is_the_same_lp():
+    # As above with 4 GPUs in each pool and a hundred times the seconds: 4 / 75 jobs a second.
+    groups = [nodes("V100", 4), nodes("T4", 4)]
+    slow = job_type("slow", 100, 0.5, speed={"V100": 1, "T4": 0.25})
+    even = job_type("even", 200, 0.5)
+    assert jobs_per_s(groups, slow, even) == pytest.approx(4 / 75)
+    assert synthetic.prepare(scenario(groups, slow, even)).type_shares == pytest.approx(
+        np.array([[1, 0], [0.25, 0.75]])
+    )
+
+
+@pytest.mark.parametrize(("shares", "expected"), [((0.5, 0.5), 4 / 150), ((0.2, 0.6), 4 / 175)])
+def test_shares_are_scaled_to_add_up_to_one(shares, expected):
+    # One pool of 4: 0.5 x 100 + 0.5 x 200 = 150, or 0.25 x 100 + 0.75 x 200 = 175 s a job.
+    types = job_type("a", 100, shares[0]), job_type("b", 200, shares[1])
+    assert jobs_per_s([nodes("V100", 4)], *types) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "communication", "expected"),
+    [
+        (4, 0.15, 8 / 400),  # two at a time, each on one node
+        (8, 0.0, 8 / 800),
+        (8, 0.15, 8 / 920),  # it spans both nodes: 100 s x 1.15 on 8 GPUs
+    ],
+)
+def test_a_gang_that_must_span_nodes_takes_longer(gpus, communication, expected):
+    kind = job_type(gpus=gpus, communication=communication)
+    assert jobs_per_s([nodes("V100", 4, 2)], kind) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.25, 1.0])
+def test_speed_noise_makes_jobs_longer_on_average(noise):
+    # The mean of 1 / lognormal(noise) is exp(noise^2 / 2).
+    expected = 4 / 100 / math.exp(noise**2 / 2)
+    assert jobs_per_s([nodes("V100", 4)], job_type(), noise=noise) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("large", "expected"), [(0.5, 1 / 50), (0.2, 1 / 50), (0.8, 1 / 80)])
+def test_jobs_that_need_a_large_gpu_can_be_what_limits(large, expected):
+    # A 30 GB job runs on the V100 only. Up to half of them, the T4 takes as much as the V100: 50 s
+    # of each 100; with 80 % of them the V100 is busy 80 s a job.
+    memory = {"values": (30, 4), "p": (large, 1 - large)}
+    kind = job_type(gpu_memory_gb=memory)
+    assert jobs_per_s([nodes("V100"), nodes("T4")], kind) == pytest.approx(expected)
+
+
+def test_the_papers_capacity_is_that_of_the_jobs_it_draws():
+    # The same LP written the other way round (as many jobs as possible, no pool over-full), over
+    # 40,000 drawn jobs in groups that may run on the same pools.
+    setting = synthetic.prepare(adjusted(find_scenario("paper16"), jobs=40_000))
+    workload = synthetic.generate(setting, 0)
+    pools = setting.pools
+    factor = np.where(workload.jobs["gpus"][:, None] > 4, 1.15, 1.0)
+    work = workload.seconds[:, pools["model"]] * workload.jobs["gpus"][:, None] * factor
+    keys, group = np.unique(
+        np.column_stack([workload.jobs["type"], workload.jobs["gpus"], workload.allowed]),
+        axis=0,
+        return_inverse=True,
+    )
+    size = np.bincount(group.ravel())
+    total = np.array([np.bincount(group.ravel(), work[:, p]) for p in range(3)]).T  # [C, P]
+    count = len(keys) * 3
+    busy, whole = np.zeros((3, count + 1)), np.zeros((len(keys), count + 1))
+    for c in range(len(keys)):
+        busy[range(3), c * 3 + np.arange(3)] = total[c] / size[c]
+        whole[c, c * 3 : c * 3 + 3] = keys[c, 2:]
+        whole[c, -1] = -size[c] / size.sum()
+    best = linprog([0] * count + [-1], busy, pools["gpus"], whole, np.zeros(len(keys)))
+    assert setting.capacity_per_s == pytest.approx(-best.fun, rel=0.03)
+
+
+def tail_of(size):
+    """P(size > s) without the cap, and the cap in seconds."""
+    if isinstance(size, Lognormal):
+        return lambda s: norm.sf(math.log(s / size.median_s) / size.sigma), size.cap * size.median_s
+    return lambda s: min(1, (size.minimum_s / s) ** size.alpha), size.cap * size.minimum_s
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        Lognormal(median_s=300, sigma=1.0, cap=20),
+        Lognormal(median_s=400, sigma=1.2, cap=2),
+        Lognormal(median_s=50, sigma=0.3, cap=1.05),
+        Pareto(law="pareto", minimum_s=60, alpha=1.3, cap=200),
+        Pareto(law="pareto", minimum_s=60, alpha=1.0, cap=200),
+        Pareto(law="pareto", minimum_s=60, alpha=0.5, cap=10),
+    ],
+)
+def test_the_mean_of_a_capped_size_is_the_integral_of_its_tail(size):
+    tail, cap = tail_of(size)
+    steps = np.linspace(0, cap, 41)
+    mean = math.fsum(quad(tail, low, high)[0] for low, high in itertools.pairwise(steps))
+    assert capacity.mean_size(size) == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "mean"),
+    [
+        (Exponential(law="exponential", mean_s=70), 70),
+        (Constant(law="constant", seconds=7), 7),
+        (Lognormal(median_s=9, sigma=0), 9),
+    ],
+)
+def test_the_mean_of_a_size_without_a_cap(size, mean):
+    assert capacity.mean_size(size) == mean
+
+
+@pytest.mark.parametrize("name", ["paper16", "hetero64", "datacenter"])
+def test_the_mean_of_what_is_drawn_is_the_mean_size(name):
+    setting = synthetic.prepare(adjusted(find_scenario(name), jobs=200_000, noise=0.0))
+    workload = synthetic.generate(setting, 0)
+    size = workload.seconds[:, 0] * setting.speeds[workload.jobs["type"], 0]
+    kinds = range(len(setting.scenario.types))
+    drawn = [size[workload.jobs["type"] == t].mean() for t in kinds]
+    means = [capacity.mean_size(kind.size) for kind in setting.scenario.types]
+    assert drawn == pytest.approx(means, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("demand", "said"),
+    [
+        ({"gpus": 9}, "a job of 9 GPUs with 1 cores, 0 GB and 0 GB of GPU memory each"),
+        ({"cores": 17}, "a job of 1 GPUs with 17 cores, 0 GB and 0 GB of GPU memory each"),
+        ({"memory_gb": 65}, "a job of 1 GPUs with 1 cores, 65 GB and 0 GB of GPU memory each"),
+        ({"gpu_memory_gb": 33}, "a job of 1 GPUs with 1 cores, 0 GB and 33 GB of GPU memory each"),
+        ({"gpus": 4, "cores": 9}, "a job of 4 GPUs with 9 cores, 0 GB and 0 GB of GPU memory each"),
+        ({"partitions": ("west",)}, "a job of 1 GPUs with 1 cores"),
+        ({"models": ("T4",)}, "a job of 1 GPUs with 1 cores"),
+        ({"gpus": {"values": (1, 9), "p": (0.99, 0.01)}}, "a job of 9 GPUs with 1 cores"),
+    ],
+)
+def test_a_job_that_no_node_can_hold_is_named_with_its_demand(demand, said):
+    small = scenario([nodes("V100", 4, 2, cores=16, memory_gb=64)], job_type("big", **demand))
+    with pytest.raises(ConfigError) as caught:
+        synthetic.prepare(small)
+    message = str(caught.value)
+    assert message.splitlines() == [message]
+    assert message.startswith("scenario small: types.big: ")
+    assert said in message
+
+
+@pytest.mark.parametrize("demand", [{"memory_gb": 1e9}, {"cores": 10**12}, {"gpus": 10**12}])
+def test_a_demand_larger_than_can_be_counted_is_refused_in_words(demand):
+    with pytest.raises((ConfigError, ValidationError)):
+        jobs_per_s([nodes("V100", 4)], job_type(**demand))
+
+
+def test_a_demand_that_is_never_drawn_need_not_fit():
+    kind = job_type(gpus={"values": (1, 9), "p": (1, 0)})
+    assert jobs_per_s([nodes("V100", 4)], kind) == pytest.approx(4 / 100)
+
+
+def test_a_gang_fits_a_pool_only_node_by_node():
+    # 16 cores a node: three GPUs of 5 cores. Six fit the two nodes, seven do not.
+    groups = [nodes("V100", 4, 2, cores=16)]
+    assert jobs_per_s(groups, job_type(gpus=6, cores=5)) > 0
+    with pytest.raises(ConfigError, match="a job of 7 GPUs with 5 cores"):
+        jobs_per_s(groups, job_type(gpus=7, cores=5))
+
+
+def test_a_speed_that_the_type_does_not_give_is_asked_for():
+    kind = job_type(speed={"T4": 1})
+    with pytest.raises(ConfigError, match=r"^types\.t\.speed says nothing of 'V100 32GB'; add it"):
+        jobs_per_s([nodes("V100")], kind)
+
+
+def test_a_speed_of_the_users_own_goes_before_the_catalogue():
+    groups = [nodes("V100"), nodes("RTX 6000")]
+    own = scenario(groups, job_type(kind="ml", speed={"Quadro RTX 6000": 2.5}))
+    speeds = capacity.type_speeds(own, synthetic.prepare(own).layout)
+    assert speeds == pytest.approx(np.array([[1.0, 2.5]]))
+
+
+def mean_jct(load, jobs):
+    """Seconds from arrival to end under min-min, over four seeds; gangs of one GPU waste none."""
+    setting = synthetic.prepare(adjusted(find_scenario("paper16-single"), load=load, jobs=jobs))
+    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    policy = registry.load("min-min", setting)
+    means = []
+    for seed in range(4):
+        workload = synthetic.generate(setting, seed)
+        outcome = simulator.run(empty, workload, policy, seed).outcome
+        means.append((outcome["finish"] - workload.jobs["arrival"]).mean())
+    return np.mean(means)
+
+
+@pytest.mark.parametrize("load", [0.8, 0.95])
+def test_below_capacity_the_mean_completion_time_settles(load):
+    short, middle, long = (mean_jct(load, jobs) for jobs in (500, 2000, 8000))
+    assert middle < 1.15 * short
+    assert long < 1.15 * middle
+
+
+def test_above_capacity_the_mean_completion_time_grows_with_the_number_of_jobs():
+    short, middle, long = (mean_jct(1.2, jobs) for jobs in (500, 2000, 8000))
+    assert middle > 1.3 * short
+    assert long > 1.8 * middle
