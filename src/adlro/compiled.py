@@ -84,10 +84,11 @@ _njit: Any = numba.njit  # its published types leave out the options that we nee
 def njit(function: F) -> F:
     """Compile on first use, cached, without the interpreter lock; for code that makes no arrays.
 
-    Reference counts are left out (`_nrt=False`): on a dozen array arguments a call they cost more
-    than the simulation itself. Code that needs new arrays uses `njit_allocating`.
+    Reference counts are left out (`_nrt=False`) and calls are inlined by LLVM (`forceinline`): on a
+    dozen array arguments a call, counting and passing them cost more than the simulation itself.
+    Code that needs new arrays uses `njit_allocating`.
     """
-    compiled: F = _njit(cache=True, nogil=True, _nrt=False)(function)
+    compiled: F = _njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)
     return compiled
 
 

@@ -53,5 +53,5 @@ def clone_cost(jobs: int, times: int, repeats: int) -> list[Figure]:
     what = f"{jobs:,} jobs, {WAITING} waiting"
     return [
         figure(f"clone, compiled: {what}", compiled_s / (2 * times) * 1e6, "µs", _BAR),
-        figure(f"clone, from Python: {what}", python_s / times * 1e6, "µs"),
+        figure(f"clone, Python: {what}", python_s / times * 1e6, "µs"),
     ]

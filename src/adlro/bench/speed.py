@@ -29,9 +29,9 @@ def policy_speed(on: Ground, name: str, repeats: int) -> list[Figure]:
     events = sum(int(world["events"]) for world in worlds)
     alone, generated = best([episodes(on, policy), generated_runs(on, policy)], repeats)
     return [
-        figure(f"{name}, episode: decide calls", calls / alone, CALLS, _BARS.get(name)),
+        figure(f"{name}, episode: calls", calls / alone, CALLS, _BARS.get(name)),
         figure(f"{name}, episode: events", events / alone, EVENTS),
-        figure(f"{name}, generated: decide calls", calls / generated, CALLS),
+        figure(f"{name}, generated: calls", calls / generated, CALLS),
         figure(f"{name}, generated: events", events / generated, EVENTS),
     ]
 

@@ -36,7 +36,7 @@ def _sift(k: int, count: int, running: Records, ends: Records) -> None:
     """Restore the heap of ends after the record at place k changed."""
     slot = ends[k].slot
     while k > 0:
-        up = (k - 1) // 2
+        up = (k - 1) >> 1
         if not _earlier(slot, ends[up].slot, running, ends):
             break
         _put(ends[up].slot, k, ends)
@@ -101,7 +101,7 @@ def _find(j: int, w: Row, queue: Records) -> int:
     """Place of a job in the queue by bisection, or -1."""
     low, high = w.head, w.head + w.waiting
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) >> 1
         if queue[middle].job < j:
             low = middle + 1
         else:
@@ -114,7 +114,7 @@ def _find(j: int, w: Row, queue: Records) -> int:
 @njit
 def _dequeue(q: int, w: Row, queue: Records, eligible: Mask) -> None:
     """Close the gap at place q from the nearer end of the queue."""
-    if q - w.head < w.waiting // 2:
+    if 2 * (q - w.head) < w.waiting:
         for i in range(q, w.head, -1):
             _move(i - 1, i, queue, eligible, queue, eligible)
         w.head += 1

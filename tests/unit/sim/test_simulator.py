@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from adlro.config import find_scenario
 from adlro.errors import PolicyError
-from adlro.model.state import DECISION_KINDS, MIGRATE, OUTCOME, PREEMPT, SPAN
+from adlro.model.state import MIGRATE, OUTCOME, PREEMPT, SPAN
 from adlro.policies import registry
 from adlro.sim import kernel, simulator
-from adlro.sim.state import answers, clone, fresh
+from adlro.sim.state import Empty, answers, clone, fresh
+from adlro.workloads import synthetic
 from tests.plain.cases import random_case
 from tests.worlds import (
     Scripted,
@@ -117,13 +119,14 @@ def test_a_gang_pays_for_the_network_only_if_it_spans(gpus, finish, spanned):
 
 
 def test_the_visible_end_of_a_run_is_its_estimate_with_the_same_factor():
-    # Estimate 8 s on both nodes: expected at 2 + 8 * 1.5 = 14; it truly ends at 2 + 10 * 1.5 = 17.
+    # Estimate 8 s on both nodes: expected at 2 + 8 * 1.5 = 14; it truly ends at 2 + 10 * 1.5 = 17,
+    # when job 1 starts, expected at 18.
     seen = []
     jobs = [job(2, 10, est=(8,), gpus=8, communication=0.5), job(5, 1)]
     world = build([nodes("V100", 4, 2)], jobs)
     look = lambda *view: seen.extend(view[5]["expected"].tolist())  # noqa: E731
     result = play(world, InPython("fcfs", world, look))
-    assert set(seen) == {14}
+    assert set(seen) == {14, 18}
     assert result.outcome["finish"][0] == 17
 
 
@@ -227,7 +230,7 @@ def test_a_later_wake_does_not_move_an_earlier_one():
 
 def test_a_timer_rings_together_with_an_arrival_and_a_finish_in_one_moment():
     # At 4 job 0 ends, job 1 arrives and the timer rings: one moment, one call (and one more
-    # after the start). The timer is unset then: the next call is for job 1's end, which is the last.
+    # after the start). Then the timer is unset: nothing is left but job 1's end.
     policy = Scripted([start(0), wake(4)], [], [start(1)], [])
     result = play(build([nodes()], [job(0, 4), job(4, 3)]), policy)
     assert policy.asked_at == [0, 0, 4, 4]
@@ -253,13 +256,16 @@ def test_a_timer_that_is_still_set_at_the_end_does_not_prolong_the_run():
 
 # What stops a run.
 
-RUN = [job(0, 9, 9, allowed=[0, 2]), job(0, 9, 9, gpus=2), job(3, 9, 9)]
-# Pool 0: nodes 0, 1 with GPUs 0-3; pool 1: node 2 with GPU 4; pool 2: node 3 with GPU 5, no cores.
-GROUPS = [
-    nodes("V100", 2, 2, cores=2),
-    nodes("T4", 1),
-    nodes("T4", 1, cores=1, memory_gb=1),
-]
+
+def strained_world():
+    """Pool 0: nodes 0, 1 with GPUs 0-3 and two cores each; pool 1: GPU 4; pool 2: GPU 5."""
+    jobs = [
+        job(0, 9, 9, 9, cores=1, allowed=[0, 2]),
+        job(0, 9, 9, 9, gpus=4, cores=1, allowed=[0]),  # fits pool 0 only if that is empty
+        job(0, 9, 9, 9, cores=2),  # fits a node of pool 0 only if that is empty
+        job(3, 9, 9, 9),
+    ]
+    return build([nodes("V100", 2, 2, cores=2), nodes("T4"), nodes("A100")], jobs)
 
 
 @pytest.mark.parametrize(
@@ -267,18 +273,20 @@ GROUPS = [
     [
         ([(7, 0, 0, -1, -1, 0)], "wrote a decision of unknown kind 7; known: 0 start, 3 wake"),
         ([(-1, 0, 0, -1, -1, 0)], "wrote a decision of unknown kind -1; known: 0 start, 3 wake"),
-        ([(PREEMPT, 0, 0, -1, -1, 0)], "asked for 'preempt', which this simulator does not know yet"),
-        ([(MIGRATE, 0, 0, -1, -1, 0)], "asked for 'migrate', which this simulator does not know yet"),
+        ([(PREEMPT, 0, 0, -1, -1, 0)], "asked for 'preempt', which this simulator does not know"),
+        ([(MIGRATE, 0, 0, -1, -1, 0)], "asked for 'migrate', which this simulator does not know"),
         ([start(7)], "asked to start job 7, which is not waiting"),
         ([start(-1)], "asked to start job -1, which is not waiting"),
-        ([start(2)], "asked to start job 2, which is not waiting"),  # it comes at 3
+        ([start(3)], "asked to start job 3, which is not waiting"),  # it comes at 3
         ([start(0), start(0)], "asked to start job 0, which is not waiting"),
         ([start(0, 3)], "asked to start job 0 on pool 3, but there is no such pool"),
         ([start(0, -1)], "asked to start job 0 on pool -1, but there is no such pool"),
         ([start(0, 1)], "asked to start job 0 on pool 1, where it is not eligible"),
-        ([start(0, gpu=0), start(1, node=0)], "asked to start job 1 on pool 0, on node or GPU 0"),
-        ([start(0, node=3)], "asked to start job 0 on pool 0, on node or GPU 3"),
+        ([start(0), start(1)], "asked to start job 1 on pool 0, which has no room for it now"),
+        ([start(0, node=0), start(2, node=0)], "asked to start job 2 on pool 0, on node or GPU 0"),
+        ([start(0, gpu=1), start(2, gpu=1)], "asked to start job 2 on pool 0, on node or GPU 1"),
         ([start(0, node=2)], "asked to start job 0 on pool 0, on node or GPU 2"),
+        ([start(0, 2, node=0)], "asked to start job 0 on pool 2, on node or GPU 0"),
         ([start(0, node=99)], "asked to start job 0 on pool 0, on node or GPU 99"),
         ([start(0, gpu=4)], "asked to start job 0 on pool 0, on node or GPU 4"),
         ([start(0, gpu=99)], "asked to start job 0 on pool 0, on node or GPU 99"),
@@ -289,12 +297,292 @@ GROUPS = [
     ],
 )
 def test_an_infeasible_decision_stops_the_run_and_names_the_policy(answer, said):
-    jobs = [RUN[0], job(0, 9, 9, gpus=2, cores=1), RUN[2]]
-    groups = [nodes("V100", 2, 2, cores=1), *GROUPS[1:]]
-    world = build(groups if "job 1 on pool 0" in said else GROUPS, jobs)
     with pytest.raises(PolicyError) as caught:
-        play(world, Scripted(answer))
+        play(strained_world(), Scripted(answer))
     message = str(caught.value)
     assert message.startswith(f"policy scripted {said}")
     assert message.endswith(" (at 0 s)")
     assert message.splitlines() == [message]
+
+
+@pytest.mark.parametrize(("at", "more"), [(3, 5), (9, 5)])
+def test_a_job_that_runs_or_has_ended_cannot_start(at, more):
+    # Job 0 runs 0-9; the policy is asked at 3 and at 9.
+    jobs = [job(0, 9), job(3, 99), job(9, more)]
+    policy = Scripted([start(0)], [], *([[start(0)]] if at == 3 else [[], [start(0)]]))
+    with pytest.raises(PolicyError, match=rf"start job 0, which is not waiting \(at {at} s\)$"):
+        play(build([nodes("V100", 3)], jobs), policy)
+
+
+@pytest.mark.parametrize("count", [8, 1000, -1])
+def test_more_answers_than_there_is_room_for_stop_the_run(count):
+    class Boasting(Scripted):
+        def decide(self, *view):
+            return count
+
+    said = rf"^policy scripted answered {count}, but 'out' holds at most 7 decisions \(at 0 s\)$"
+    with pytest.raises(PolicyError, match=said):
+        play(strained_world(), Boasting())
+
+
+def test_there_is_room_for_one_start_a_gpu_and_a_wake():
+    policy = Scripted([start(0), start(1), wake(1)])
+    result = play(build([nodes("V100", 2)], [job(0, 5), job(0, 5)]), policy)
+    assert result.outcome["start"].tolist() == [0, 0]
+    assert policy.asked_at == [0, 0, 1]
+
+
+@pytest.mark.parametrize("last", [[], [wake(float("inf"))]])
+def test_a_policy_that_leaves_jobs_waiting_for_ever_stalls(last):
+    # Job 0 runs 0-4, jobs 1 and 2 are never started; after 4 nothing can happen.
+    policy = Scripted([start(0)], [], [], last)
+    said = (
+        r"^policy scripted left 2 jobs waiting \(the oldest is 1\) with nothing running \(at 4 s\)$"
+    )
+    with pytest.raises(PolicyError, match=said):
+        play(build([nodes()], [job(0, 4), job(0, 4), job(2, 4)]), policy)
+
+
+def test_a_policy_may_wait_as_long_as_jobs_are_to_come():
+    result = play(
+        build([nodes()], [job(0, 1), job(50, 1)]), Scripted([], [start(0)], [], [start(1)])
+    )
+    assert result.outcome["start"].tolist() == [50, 51]
+
+
+class Rounds:
+    """Asks to be woken every second, and starts jobs only when now is a multiple of a period."""
+
+    name, memory = "rounds", 0
+
+    def __init__(self, period):
+        self.params = np.array([period])
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        if now % params[0] == 0 and len(queue) > 0 and pools[0].free > 0:
+            out[0].kind, out[0].job, out[0].pool = 0, queue[0].job, 0
+            out[0].node = out[0].gpu = -1
+            return 1
+        out[0].kind, out[0].at = 3, now + 1.0
+        return 1
+
+
+def test_timers_without_end_while_nothing_else_can_happen_stop_the_run():
+    said = r"^policy rounds let 100000 timers pass with nothing running and started nothing"
+    with pytest.raises(PolicyError, match=said):
+        play(build([nodes()], [job(1, 5)]), Rounds(1e9))
+
+
+def test_timers_that_pass_while_a_job_runs_are_not_timers_without_end():
+    # Job 0 runs 0-150,000.5; the rounds of 2 s start job 1 at 150,002.
+    world = build([nodes()], [job(0, 150_000.5), job(0, 5)])
+    assert play(world, Rounds(2.0)).outcome["start"].tolist() == [0, 150_002]
+
+
+# Laws of every schedule.
+
+
+@given(SEEDS, NAMES)
+@EVERY_CASE
+def test_every_job_runs_once_as_one_gang_where_it_may_for_its_time(seed, name):
+    world = random_world(seed)
+    jobs, _, allowed, seconds = world.workload
+    result = play(world, name, seed)
+    outcome, spans = result.outcome, result.spans[np.argsort(result.spans["job"], kind="stable")]
+    of = spans["job"]
+    np.testing.assert_array_equal(np.bincount(of, minlength=len(jobs)), jobs["gpus"])
+    assert len(np.unique(spans[["job", "gpu"]])) == len(spans)
+    np.testing.assert_array_equal(spans["start"], outcome["start"][of])
+    np.testing.assert_array_equal(spans["end"], outcome["finish"][of])
+    node = world.empty.gpus["node"][spans["gpu"]]
+    np.testing.assert_array_equal(world.empty.nodes["pool"][node], outcome["pool"][of])
+    each = np.arange(len(jobs))
+    assert allowed[each, outcome["pool"]].all()
+    stood_on = [len(set(node[of == j].tolist())) for j in each]
+    np.testing.assert_array_equal(outcome["nodes"], stood_on)
+    pool = world.empty.pools[outcome["pool"]]
+    factor = np.where(outcome["nodes"] > 1, 1 + jobs["communication"] * pool["span_cost"], 1)
+    length = seconds[each, pool["model"]] * factor
+    np.testing.assert_array_equal(outcome["killed"], length > jobs["limit"])
+    expected = outcome["start"] + np.minimum(length, jobs["limit"])
+    np.testing.assert_allclose(outcome["finish"], expected, rtol=1e-12)
+    assert (outcome["start"] >= jobs["arrival"]).all()
+
+
+def peaks(spans, where, amount, count):
+    """The most that is ever held at once of each of `count` things; ends go before starts."""
+    time = np.concatenate([spans["end"], spans["start"]])
+    change = np.concatenate([-amount, amount])
+    place = np.concatenate([where, where])
+    order = np.argsort(time, kind="stable")
+    held = [np.cumsum(change[order][place[order] == k]) for k in range(count)]
+    return np.array([max(h.max(initial=0), 0) for h in held])
+
+
+@given(SEEDS, NAMES)
+@EVERY_CASE
+def test_nothing_is_ever_handed_out_twice(seed, name):
+    world = random_world(seed)
+    spans = play(world, name, seed).spans
+    gpus, machines = world.empty.gpus, world.empty.nodes
+    ones, node = np.ones(len(spans), int), gpus["node"][spans["gpu"]]
+    need = world.workload.jobs[spans["job"]]
+    assert (peaks(spans, spans["gpu"], ones, len(gpus)) <= 1).all()
+    assert (peaks(spans, node, need["cores"], len(machines)) <= machines["cores"]).all()
+    assert (peaks(spans, node, need["memory"], len(machines)) <= machines["memory"]).all()
+
+
+@given(SEEDS, NAMES)
+@EVERY_CASE
+def test_the_integrals_equal_the_sums_over_jobs_and_gpus(seed, name):
+    world = random_world(seed)
+    arrival = world.workload.jobs["arrival"]
+    result = play(world, name, seed)
+    outcome = result.outcome
+    times = (outcome["finish"] - arrival).sum()
+    held = ((outcome["finish"] - outcome["start"]) * world.workload.jobs["gpus"]).sum()
+    whole = len(world.empty.gpus) * (outcome["finish"].max() - arrival[0])
+    by_gpu = np.bincount(
+        result.spans["gpu"], result.spans["end"] - result.spans["start"], len(world.empty.gpus)
+    )
+    assert result.world["job_seconds"] == pytest.approx(times, rel=1e-9)
+    assert result.world["idle_seconds"] == pytest.approx(whole - held, rel=1e-9, abs=1e-9 * whole)
+    assert result.gpus["busy"] == pytest.approx(by_gpu, rel=1e-9)
+
+
+@given(SEEDS, NAMES)
+@EVERY_CASE
+def test_the_cluster_is_empty_again_at_the_end(seed, name):
+    world = random_world(seed)
+    result = play(world, name, seed)
+    end = result.world
+    jobs = len(world.workload.jobs)
+    assert (end["finished"], end["arrived"], end["waiting"], end["running"]) == (jobs, jobs, 0, 0)
+    assert end["busy_gpus"] == 0
+    assert end["events"] == 2 * jobs
+    assert result.gpus["free"].tolist() == world.empty.gpus["free"].tolist()
+    assert set(result.gpus["job"].tolist()) == {-1}
+
+
+@given(SEEDS, NAMES)
+@EVERY_CASE
+def test_a_policy_called_from_python_plays_the_same_run(seed, name):
+    world = random_world(seed)
+    compiled, called = play(world, name, seed), play(world, InPython(name, world), seed)
+    assert compiled.outcome.tobytes() == called.outcome.tobytes()
+    assert compiled.spans.tobytes() == called.spans.tobytes()
+    assert compiled.world.tobytes() == called.world.tobytes()
+    assert compiled.gpus.tobytes() == called.gpus.tobytes()
+
+
+@given(SEEDS, NAMES)
+@settings(deadline=None, max_examples=30)
+def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_rest(seed, name):
+    world = random_world(seed)
+    jobs, est, allowed, _ = world.workload
+    pictures = []
+
+    def look(now, seen, estimates, queue, eligible, running, pools, machines, gpus, *own):
+        arrived = int((jobs["arrival"] <= now).sum())
+        known = sorted([*queue["job"].tolist(), *running["job"].tolist()])
+        pictures.append(
+            len(seen) == len(estimates) == arrived
+            and seen.tobytes() == jobs[:arrived].tobytes()
+            and estimates.tobytes() == est[:arrived].tobytes()
+            and eligible.tobytes() == allowed[queue["job"]].tobytes()
+            and known == sorted(set(known))
+            and set(known) <= set(range(arrived))
+            and pools["free"].sum() == machines["free"].sum() == (gpus["job"] < 0).sum()
+            and len(gpus) - pools["free"].sum() == jobs["gpus"][running["job"]].sum()
+        )
+
+    result = play(world, InPython(name, world, look), seed)
+    assert all(pictures)
+    assert len(pictures) == result.world["decisions"]
+
+
+@given(SEEDS, NAMES)
+@settings(deadline=None, max_examples=30)
+def test_a_real_decision_is_one_with_a_feasible_pair(seed, name):
+    world = random_world(seed)
+    real = []
+
+    def look(now, seen, estimates, queue, eligible, running, pools, machines, *own):
+        rooms = []
+        for k, p in np.argwhere(eligible):
+            need = seen[queue["job"][k]]
+            own_nodes = machines[machines["pool"] == p]
+            room = own_nodes["free"]
+            if need["cores"] > 0:
+                room = np.minimum(room, own_nodes["free_cores"] // need["cores"])
+            if need["memory"] > 0:
+                room = np.minimum(room, own_nodes["free_memory"] // need["memory"])
+            rooms.append(room.sum() >= need["gpus"])
+        real.append(any(rooms))
+
+    play(world, InPython(name, world, look), seed)
+    assert play(world, name, seed).world["real_decisions"] == sum(real)
+
+
+# Same seed, same bytes, and independent copies.
+
+
+def test_one_thread_and_two_give_equal_bytes():
+    setting = synthetic.prepare(find_scenario("paper16"))
+    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    policies = [registry.load(name, setting) for name in registry.names()]
+    workloads = [synthetic.generate(setting, seed) for seed in range(6)]
+
+    def fingerprint(task):
+        seed, policy = task
+        result = simulator.run(empty, workloads[seed], policy, seed, keep_spans=True)
+        return [array.tobytes() for array in result]
+
+    tasks = list(product(range(6), policies))
+    alone = [fingerprint(task) for task in tasks]
+    with ThreadPoolExecutor(2) as threads:
+        together = list(threads.map(fingerprint, tasks))
+    assert together == alone
+
+
+def test_a_run_leaves_the_workload_and_the_empty_cluster_as_they_were():
+    world = random_world(3)
+    before = [array.tobytes() for array in (*world.empty, *world.workload)]
+    play(world, "min-min")
+    assert [array.tobytes() for array in (*world.empty, *world.workload)] == before
+
+
+@given(SEEDS, NAMES, st.integers(1, 60))
+@settings(deadline=None, max_examples=40)
+def test_a_clone_plays_on_to_the_same_end_and_leaves_the_original_alone(seed, name, moments):
+    world = random_world(seed)
+    policy = registry.load(name, world.setting)
+    expected = play(world, policy, seed)
+    state, outcome, spans = state_of(world, policy, seed)
+    play_moments(world, policy, state, outcome, spans, moments)
+    twin, twin_outcome, twin_spans = clone(state), outcome.copy(), spans.copy()
+    before = photograph(state)
+    play_moments(world, policy, twin, twin_outcome, twin_spans)
+    assert photograph(state) == before
+    assert twin_outcome.tobytes() == expected.outcome.tobytes()
+    assert twin_spans.tolist() == expected.spans.tolist()
+    assert twin.gpus.tobytes() == expected.gpus.tobytes()
+    after = photograph(twin)
+    play_moments(world, policy, state, outcome, spans)
+    assert outcome.tobytes() == expected.outcome.tobytes()
+    assert state.world["job_seconds"] == twin.world["job_seconds"] == expected.world["job_seconds"]
+    assert photograph(twin) == after
+
+
+def test_a_queue_that_slides_to_the_end_of_its_array_goes_back_to_the_front():
+    # Four jobs every 4 s, each 1 s long, so that never more than four wait. Room for four jobs and
+    # their slack is eight places: forty jobs slide past the end several times.
+    world = build([nodes("V100")], [job(4 * (k // 4), 1) for k in range(40)])
+    policy = registry.load("fcfs", world.setting)
+    _, outcome, spans = state_of(world, policy)
+    small = fresh(world.empty, 4, 1, 0)
+    play_moments(world, policy, small, outcome, spans)
+    assert len(small.queue) == 8
+    assert outcome["start"].tolist() == list(range(40))
