@@ -56,9 +56,10 @@ def _table(result: Comparison) -> Table:
     from rich.table import Table
 
     best = min(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean).name
+    seeds = f"{result.seeds:,} seed{'s' if result.seeds > 1 else ''}"
     table = Table(
-        title=f"{result.scenario} · load {result.load:g} · {result.jobs:,} jobs × "
-        f"{result.seeds:,} seed{'s' if result.seeds > 1 else ''} · estimates {result.estimates} · measured: {result.measure}",
+        title=f"{result.scenario} · load {result.load:g} · {result.jobs:,} jobs × {seeds} · "
+        f"estimates {result.estimates} · measured: {result.measure}",
         caption="± 95 % interval over seeds; differences are paired seed by seed. "
         "JCT = finish - arrival. All jobs run to the end.",
         box=SIMPLE_HEAD,
