@@ -6,10 +6,11 @@ PYTHON ?= python3
 .PHONY: demo test install check format warm bench slow clean
 
 demo: $(VENV)/.package
-	mkdir -p out
-	$(BIN)/adlro compare paper16 --policies fcfs,static-affinity,easy-backfill,min-min --seeds 50 --json out/paper16.json
-	$(BIN)/adlro simulate paper16 --policy min-min --gantt out/paper16-min-min.html
-	$(BIN)/adlro simulate paper16 --policy fcfs --gantt out/paper16-fcfs.html
+	@mkdir -p out
+	@$(BIN)/adlro compare paper16 --policies fcfs,static-affinity,easy-backfill,min-min --seeds 50 --json out/paper16.json
+	@$(BIN)/adlro simulate paper16 --policy min-min --gantt out/paper16-min-min.html > out/paper16-min-min.txt
+	@$(BIN)/adlro simulate paper16 --policy fcfs --gantt out/paper16-fcfs.html > out/paper16-fcfs.txt
+	@echo "two schedules of one seed, to open in a browser: out/paper16-min-min.html out/paper16-fcfs.html"
 
 test: check warm
 	$(BIN)/pytest -n 2 -m "not slow"
