@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -32,30 +33,21 @@ def source_hash(package: Path) -> str:
 
 def cache_folder() -> Path:
     """Folder of this version's compiled code; its parent is the user's to choose and to delete."""
-    chosen = os.environ.get("ADLRO_CACHE_DIR")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    base = Path(chosen) if chosen else home / "adlro"
-    return base / f"numba-{source_hash(Path(__file__).parent)}"
-
-
-def _count(folder: Path) -> int:
-    return sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
-
-
-def is_cold() -> bool:
-    """True when this version has compiled nothing yet."""
-    return _count(cache_folder()) == 0
+    chosen = os.environ.get("ADLRO_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    base = Path(chosen) if chosen else Path("~/.cache").expanduser()
+    return base / "adlro-numba" / source_hash(Path(__file__).parent)
 
 
 def cache_state() -> str:
     """One phrase for people: how many compiled functions the cache holds, and where."""
     folder = cache_folder()
-    count = _count(folder)
+    count = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
     return f"{count} compiled functions in {folder}" if count else f"empty ({folder})"
 
 
 def _prune(folder: Path) -> None:
-    others = [p for p in folder.parent.glob("numba-*") if p != folder]
+    names = re.compile("[0-9a-f]{16}")
+    others = [p for p in folder.parent.iterdir() if p != folder and names.fullmatch(p.name)]
     for old in sorted(others, key=lambda p: p.stat().st_mtime, reverse=True)[_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -65,9 +57,10 @@ def _prepare() -> Path:
     try:
         fresh = not folder.is_dir()
         folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
         if fresh:
             _prune(folder)
-    except OSError:  # a read-only home: compiled code lasts as long as this process
+    except (OSError, RuntimeError):  # no home, or one that is read-only: for this process alone
         folder = Path(tempfile.mkdtemp(prefix="adlro-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -81,6 +74,12 @@ vars(numba.config)["CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]  # if it was imp
 _njit: Any = numba.njit  # its published types leave out the options that we need
 
 
+def _options(function: Callable[..., Any], **more: bool) -> dict[str, bool]:
+    """A user's own function is bounds-checked, and not cached: its module has no lasting name."""
+    ours = function.__module__.startswith("adlro.")
+    return {"nogil": True, **more, **({"cache": True} if ours else {"boundscheck": True})}
+
+
 def njit(function: F) -> F:
     """Compile on first use, cached, without the interpreter lock; for code that makes no arrays.
 
@@ -88,11 +87,11 @@ def njit(function: F) -> F:
     dozen array arguments a call, counting and passing them cost more than the simulation itself.
     Code that needs new arrays uses `njit_allocating`.
     """
-    compiled: F = _njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)
+    compiled: F = _njit(**_options(function, _nrt=False, forceinline=True))(function)
     return compiled
 
 
 def njit_allocating(function: F) -> F:
     """As `njit`, for code that makes arrays of its own; its callers need not be allocating."""
-    compiled: F = _njit(cache=True, nogil=True, _nrt=True)(function)
+    compiled: F = _njit(**_options(function, _nrt=True))(function)
     return compiled

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     NonNegativeFloat,
-    PositiveFloat,
-    PositiveInt,
     ValidationError,
     model_validator,
 )
@@ -44,6 +43,14 @@ class Choice(Record):
         return self
 
 
+def _known_gpu(name: str) -> str:
+    try:
+        gpu.find(name)
+    except ConfigError as exc:
+        raise ValueError(str(exc)) from exc
+    return name
+
+
 def _as_choice(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return {"values": (value,), "p": (1.0,)}
@@ -56,39 +63,58 @@ def _whole_numbers(choice: Choice) -> Choice:
     return choice
 
 
-Amount = Annotated[Choice, BeforeValidator(_as_choice)]
+def _at_least_one(choice: Choice) -> Choice:
+    if min(choice.values) < 1:
+        raise ValueError(f"a job needs at least 1 GPU, not {min(choice.values):g}")
+    return choice
+
+
+def _countable(choice: Choice) -> Choice:
+    if max(choice.values) > MOST:
+        raise ValueError(f"{max(choice.values):g} is more than the {MOST:,} that can be counted")
+    return choice
+
+
+MOST = 1_000_000  # of anything that is counted: GPUs, cores, GB, users
+GpuName = Annotated[Name, AfterValidator(_known_gpu)]
+Amount = Annotated[Choice, AfterValidator(_countable), BeforeValidator(_as_choice)]
+Count = Annotated[Amount, AfterValidator(_whole_numbers)]
+Gang = Annotated[Count, AfterValidator(_at_least_one)]
+Seconds = Annotated[float, Field(ge=1e-3, le=1e9)]
+Speed = Annotated[float, Field(ge=1e-4, le=1e4)]  # V100 = 1
+Spread = Annotated[float, Field(ge=0, le=5)]  # of a lognormal law
 
 
 class Lognormal(Record):
     """Most jobs are short, some very long; clipped at `cap` times the median."""
 
     law: Literal["lognormal"] = "lognormal"
-    median_s: PositiveFloat
-    sigma: NonNegativeFloat = 1.0
-    cap: Annotated[float, Field(gt=1)] = 20.0
+    median_s: Seconds
+    sigma: Spread = 1.0
+    cap: Annotated[float, Field(gt=1, le=1e6)] = 20.0
 
 
 class Pareto(Record):
     """A power law: P(size > s) = (minimum / s)^alpha; clipped at `cap` times the minimum."""
 
     law: Literal["pareto"]
-    minimum_s: PositiveFloat
-    alpha: PositiveFloat
-    cap: Annotated[float, Field(gt=1)] = 1000.0
+    minimum_s: Seconds
+    alpha: Annotated[float, Field(ge=0.01, le=100)]
+    cap: Annotated[float, Field(gt=1, le=1e6)] = 1000.0
 
 
 class Exponential(Record):
     """No memory."""
 
     law: Literal["exponential"]
-    mean_s: PositiveFloat
+    mean_s: Seconds
 
 
 class Constant(Record):
     """Every job the same."""
 
     law: Literal["constant"]
-    seconds: PositiveFloat
+    seconds: Seconds
 
 
 def _default_law(value: object) -> object:
@@ -123,23 +149,21 @@ class JobType(Record):
     size: Size  # seconds on a GPU of speed 1 (the reference, V100)
     kind: Literal["simulation", "ml", "data"] | None = None  # whose measured speeds apply
     demand: gpu.Demand | None = None  # what bounds it on a GPU nobody measured
-    speed: dict[str, PositiveFloat] = {}  # noqa: RUF012  measured by the user: GPU model -> speed, V100 = 1
-    gpus: Amount = Choice(values=(1,), p=(1,))
+    speed: dict[GpuName, Speed] = {}  # noqa: RUF012  measured by the user: GPU model -> speed
+    gpus: Gang = Choice(values=(1,), p=(1,))
     gpu_memory_gb: Amount = Choice(values=(0,), p=(1,))
-    cores: Amount = Choice(values=(1,), p=(1,))
+    cores: Count = Choice(values=(1,), p=(1,))
     memory_gb: Amount = Choice(values=(0,), p=(1,))
-    models: tuple[Name, ...] = ()  # GPU models it may use; () = all
+    models: tuple[GpuName, ...] = ()  # GPU models it may use; () = all
     partitions: tuple[Name, ...] = ()  # () = all
     priority: Priority = Priority()
-    communication: NonNegativeFloat = 0.0  # extra share of run time when a gang spans nodes
+    communication: Annotated[float, Field(ge=0, le=100)] = (
+        0.0  # extra share of run time when a gang spans nodes
+    )
     checkpoint_s: NonNegativeFloat | None = None  # None = it cannot
 
     @model_validator(mode="after")
     def _usable(self) -> JobType:
-        for key in ("gpus", "cores"):
-            _whole_numbers(getattr(self, key))
-        if min(self.gpus.values) < 1:
-            raise ValueError(f"a job needs at least 1 GPU, not {min(self.gpus.values):g}")
         if self.kind is None and self.demand is None and not self.speed:
             raise ValueError("needs 'kind', 'demand' or 'speed' to know how fast each GPU is")
         return self
@@ -157,7 +181,7 @@ class Bursty(Record):
     process: Literal["bursty"]
     peak: Annotated[float, Field(gt=1)] = 3.0
     share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the time that is burst
-    length_s: PositiveFloat = 3600.0  # mean length of a burst
+    length_s: Seconds = 3600.0  # mean length of a burst
 
     @model_validator(mode="after")
     def _quiet_rate(self) -> Bursty:
@@ -171,7 +195,7 @@ class Diurnal(Record):
 
     process: Literal["diurnal"]
     amplitude: Annotated[float, Field(gt=0, le=1)] = 0.6
-    period_s: PositiveFloat = 86_400.0
+    period_s: Annotated[float, Field(ge=60, le=1e9)] = 86_400.0
 
 
 class Surge(Record):
@@ -181,7 +205,7 @@ class Surge(Record):
     type: Name
     share: Annotated[float, Field(gt=0, lt=1)] = 0.25  # of all jobs that belong to the wave
     at: Annotated[float, Field(ge=0, le=1)] = 0.4  # when it begins, as a share of the run
-    length_s: PositiveFloat = 1800.0
+    length_s: Seconds = 1800.0
 
 
 Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="process")]
@@ -199,7 +223,7 @@ class Measure(Record):
 
     def window(self, jobs: int) -> slice:
         """The ids that count."""
-        skipped = round(jobs * (1 - self.middle) / 2)
+        skipped = min(round(jobs * (1 - self.middle) / 2), (jobs - 1) // 2)
         return slice(skipped, jobs - skipped)
 
 
@@ -218,7 +242,7 @@ class Estimates(Record):
     """Where run-time estimates come from: the same for every policy compared."""
 
     source: Literal["oracle", "noisy", "request"] = "oracle"
-    sigma: NonNegativeFloat = 0.0
+    sigma: Spread = 0.0
 
     def __str__(self) -> str:
         """As it is written on the command line."""
@@ -245,49 +269,49 @@ class Scenario(Record):
     about: str = ""
     cluster: Cluster
     types: Annotated[tuple[JobType, ...], Field(min_length=1)]
-    jobs: PositiveInt = 400
+    jobs: Annotated[int, Field(ge=1, le=100_000_000)] = 400
     load: Load = 0.8  # fraction of the fluid-LP capacity
     arrivals: Arrivals = Poisson()
-    noise: NonNegativeFloat = 0.0  # spread of the lognormal speed noise of each (job, model)
+    noise: Spread = 0.0  # spread of the lognormal speed noise of each (job, model)
     estimates: Annotated[Estimates, BeforeValidator(_as_estimates)] = Estimates()
     measure: Annotated[Measure, BeforeValidator(_as_measure)] = Measure()
     limit: Literal["none", "kill"] = "none"  # kill = a job ends at its requested time
     idle_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # lambda of the paper's reward
-    affinity: dict[str, Name] = {}  # noqa: RUF012  job type -> GPU model, for static-affinity
-    users: PositiveInt = 10
-    user_skew: NonNegativeFloat = 1.0  # user k submits in proportion to 1 / k^skew
+    affinity: dict[str, GpuName] = {}  # noqa: RUF012  job type -> GPU model, for static-affinity
+    users: Annotated[int, Field(ge=1, le=MOST)] = 10
+    user_skew: Annotated[float, Field(ge=0, le=10)] = (
+        1.0  # user k submits in proportion to 1 / k^skew
+    )
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
 
     @model_validator(mode="after")
     def _names_agree(self) -> Scenario:
         types = [job_type.name for job_type in self.types]
         if len(set(types)) < len(types):
-            raise ValueError(f"two job types have the same name: {types}")
-        mentioned = [
-            *self.affinity,
-            *([self.arrivals.type] if isinstance(self.arrivals, Surge) else []),
-        ]
-        for name in mentioned:
-            if name not in types:
-                raise ValueError(f"unknown job type {name!r}; {suggestion(name, types)}")
-        for name in [
-            *self.affinity.values(),
-            *(m for t in self.types for m in (*t.models, *t.speed)),
-        ]:
-            gpu.find(name)
+            raise ValueError(f"types: two job types have the same name: {types}")
+        surge = [self.arrivals.type] if isinstance(self.arrivals, Surge) else []
+        for key, names in (("affinity", list(self.affinity)), ("arrivals.type", surge)):
+            for name in names:
+                if name not in types:
+                    near = suggestion(name, types)
+                    raise ValueError(f"{key}: unknown job type {name!r}; {near}")
         return self
+
+
+_LAWS = ("lognormal", "pareto", "exponential", "constant", "poisson", "bursty", "diurnal", "surge")
 
 
 def _one_line(exc: ValidationError) -> str:
     """The first thing that is wrong: key, what is wrong, the value."""
     error = exc.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in error["loc"]) or "file"
+    place = [str(part) for part in error["loc"] if part not in _LAWS]
+    key = ".".join(place) + ": " if place else ""
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        return f"{key}: unknown key; remove it or correct its spelling"
+        return f"{key}unknown key; remove it or correct its spelling"
     if error["type"] in ("missing", "value_error"):
-        return f"{key}: {message[:1].lower()}{message[1:]}"
-    return f"{key}: {message[:1].lower()}{message[1:]}, not {error['input']!r}"
+        return f"{key}{message[:1].lower()}{message[1:]}"
+    return f"{key}{message[:1].lower()}{message[1:]}, not {error['input']!r}"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -322,11 +346,12 @@ def load_cluster(path: Path) -> Cluster:
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A scenario's tables with changes on top; job types are matched by name."""
     both = {**base, **changes}
-    ours, theirs = base.get("types"), changes.get("types")
-    if isinstance(ours, list) and isinstance(theirs, list):
-        named = {entry.get("name"): entry for entry in ours}
+    theirs = changes.get("types")
+    if isinstance(theirs, list) and all(isinstance(entry, dict) for entry in theirs):
+        named = {entry["name"]: entry for entry in base["types"]}
         for entry in theirs:
-            named[entry.get("name")] = {**named.get(entry.get("name"), {}), **entry}
+            name = str(entry.get("name"))
+            named[name] = {**named.get(name, {}), **entry}
         both["types"] = list(named.values())
     return both
 
@@ -338,11 +363,11 @@ def _read_scenario(path: Path) -> dict[str, Any]:
     if base is None:
         return data
     known = shipped()
-    if base not in known or known[base] == path:
+    if not isinstance(base, str) or base not in known or known[base] == path:
         raise ConfigError(
             f"{path}: base: unknown scenario {base!r}; {suggestion(str(base), known)}"
         )
-    return _merged(_read(known[base]), data)
+    return _merged(_read_scenario(known[base]), data)
 
 
 def load_scenario(path: Path) -> Scenario:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from adlro.model.state import Floats, Mask, Records
 
-MAX_RINGS = 100_000  # timers in a row that may start nothing while nothing else can happen
+MAX_RINGS = 100_000  # timers in a row with nothing else between them
 
 
 class Infeasible(Exception):  # noqa: N818
@@ -290,6 +290,8 @@ class PlainWorld:
         if moment == inf:
             raise Stalled(f"jobs {self.waiting} wait at {self.now} and nothing can happen")
         self._pass_time(moment)
+        if moment in (next_end, next_arrival):
+            self._rings = 0
         while self._ends and self._ends[0][0] == moment:
             self._finish(heapq.heappop(self._ends)[1])
         while self.arrivals_left and self.jobs[self.arrived].arrival == moment:
@@ -298,8 +300,6 @@ class PlainWorld:
         if self.timer == moment:
             self.timer = inf
             self._rings += 1
-        if self.runs or self.arrivals_left:
-            self._rings = 0
 
     def _pass_time(self, moment: float) -> None:
         elapsed = moment - self.now
@@ -343,7 +343,7 @@ class PlainWorld:
         nodes = len({self._node_of[gpu].id for gpu in gpus})
         factor = 1 + job.communication * pool.span_cost if nodes > 1 else 1
         length = self._seconds[job.id][pool.model] * factor
-        expected = self.now + self.est[job.id][pool.model] * factor
+        expected = self.now + min(self.est[job.id][pool.model] * factor, job.limit)
         self.take(job.id, gpus)
         self.waiting.remove(job.id)
         self.runs[job.id] = Run(job.id, pool.id, gpus, nodes, self.now, expected)

@@ -95,15 +95,15 @@ def test_the_fingerprint_does_not_depend_on_where_the_source_lies(tree):
 
 def test_the_cache_lies_where_the_user_says_under_the_fingerprint(tmp_path, monkeypatch):
     monkeypatch.setenv("ADLRO_CACHE_DIR", str(tmp_path))
-    name = f"numba-{compiled.source_hash(PACKAGE)}"
-    assert compiled.cache_folder() == tmp_path / name
-    assert compiled.cache_state() == f"empty ({tmp_path / name})"
+    folder = tmp_path / "adlro-numba" / compiled.source_hash(PACKAGE)
+    assert compiled.cache_folder() == folder
+    assert compiled.cache_state() == f"empty ({folder})"
 
 
 def test_the_cache_lies_in_the_users_cache_folder_otherwise(tmp_path, monkeypatch):
     monkeypatch.delenv("ADLRO_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert compiled.cache_folder().parent == tmp_path / "adlro"
+    assert compiled.cache_folder().parent == tmp_path / "adlro-numba"
 
 
 def run_copy(folder):
@@ -148,14 +148,17 @@ def test_an_edit_of_a_callee_in_another_module_is_seen_and_so_is_its_undoing(tmp
     assert compiled_files(tmp_path) == files  # the third run found the first one's code again
 
 
-def test_only_a_few_caches_of_other_versions_are_kept(tmp_path):
+def test_only_a_few_caches_of_other_versions_are_kept_and_nothing_else_is_touched(tmp_path):
     folder = tmp_path / "adlro"
     shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    caches = tmp_path / "cache" / "adlro-numba"
     for age in range(10):
-        old = tmp_path / "cache" / f"numba-{age}"
+        old = caches / f"{age:016x}"
         old.mkdir(parents=True)
         os.utime(old, (1000 - age, 1000 - age))
+    (caches / "notes").mkdir()
+    (tmp_path / "cache" / "numba-0.60").mkdir()
     run_copy(tmp_path)
-    kept = sorted(path.name for path in (tmp_path / "cache").iterdir())
-    current = f"numba-{compiled.source_hash(folder)}"
-    assert kept == sorted([current, "numba-0", "numba-1", "numba-2", "numba-3"])
+    kept = {path.name for path in caches.iterdir()}
+    assert kept == {compiled.source_hash(folder), "notes", *(f"{age:016x}" for age in range(4))}
+    assert (tmp_path / "cache" / "numba-0.60").is_dir()

@@ -178,7 +178,7 @@ def start(now: float, j: int, task: Task, option: Option, pools: list[Pool]) -> 
         factor = 1.0 + communication * pool.span_cost
         est *= factor
         seconds *= factor
-    return Run(now + (limit if seconds > limit else seconds), j, now, now + est, p, held)
+    return Run(now + min(seconds, limit), j, now, now + min(est, limit), p, held)
 
 
 def release(run: Run, task: Task, pools: list[Pool], busy: list[float]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, say_if_cold, stdout
+from adlro.cli.options import FILE, stdout
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,7 +74,6 @@ def command(json_file: Path | None, quick: bool) -> None:
 
     printed = json_file == Path("-")
     check_writable(None if printed else json_file)
-    say_if_cold()
     effort = QUICK if quick else Effort()
     if not has_simpy():
         click.echo("simpy is missing: its rows are left out (pip install 'adlro[bench]')", err=True)

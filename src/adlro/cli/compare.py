@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, changed_scenario, say_if_cold, scenario_options, stdout
+from adlro.cli.options import FILE, changed_scenario, say_if_slow, scenario_options, stdout
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +45,7 @@ def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
 def _versus_cell(row: Row, best: str) -> str:
     if row.name == best:
         return "best"
-    figure = row.versus[best].mean_jct_pct
+    figure = row.versus[best]["mean_jct_pct"]
     digits = 1 if abs(figure.mean) < 100 else 0
     text = f"{figure.mean:+,.{digits}f}"
     if figure.ci95 is None:
@@ -66,9 +68,9 @@ def _table(result: Comparison) -> Table:
         title_justify="left",
         caption_justify="left",
     )
-    table.add_column("policy", no_wrap=True)
+    table.add_column("policy", overflow="fold")
     for heading in ("mean JCT s", f"vs {best}", "p99 JCT s", "jobs/h", "GPU use %", "HyperScore"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     for row in sorted(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean):
         figures = row.metrics
         table.add_row(
@@ -100,12 +102,16 @@ def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> C
     from adlro.workloads.synthetic import prepare
 
     setting = prepare(scenario)
-    names = registry.names() if policies == "all" else [n for n in policies.split(",") if n]
+    names = (
+        registry.names()
+        if policies == "all"
+        else [n.strip() for n in policies.split(",") if n.strip()]
+    )
     chosen = [registry.load(name, setting) for name in dict.fromkeys(names)]
     if not chosen:
         raise click.BadParameter("name at least one policy", param_hint="--policies")
-    say_if_cold()
-    warm_up(chosen)
+    with say_if_slow():
+        warm_up(chosen)
     columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     quiet = not console.is_terminal
@@ -151,7 +157,9 @@ def command(
     numbers = _seeds(seeds)
     printed = json_file == Path("-")
     check_writable(None if printed else json_file)
-    result = _compare(changed_scenario(scenario, load, estimates, jobs), policies, numbers, threads)
+    wanted = changed_scenario(scenario, load, estimates, jobs)
+    with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
+        result = _compare(wanted, policies, numbers, threads)
     text = result.model_dump_json(indent=2) + "\n"
     if printed:
         click.echo(text, nl=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 
@@ -90,15 +92,22 @@ def _status() -> int:
         return _fail(str(exc), 2)
     except (KeyboardInterrupt, click.Abort):
         return _fail("stopped", 130)
-    except BrokenPipeError:
+    except OSError as exc:
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return _fail(f"cannot write: {exc.strerror}", 2)
+        if not isinstance(exc, BrokenPipeError):
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has gone
     return 0
 
 
 def main() -> None:
     """Run the command line and end the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode
     status = _status()
-    if status == 130:  # do not wait for runs that are still under way in other threads
+    if status:  # do not wait for runs that are still under way in other threads
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)

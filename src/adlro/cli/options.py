@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,12 +53,16 @@ def changed_scenario(
     return adjusted(find_scenario(name), load=load, estimates=estimates, jobs=jobs)
 
 
-def say_if_cold() -> None:
-    """A line while the compiler works for the first time, so that nobody thinks it hangs."""
-    from adlro.compiled import is_cold
-
-    if is_cold():
-        click.echo("compiling the simulator, once for this version (10 to 30 s) …", err=True)
+@contextlib.contextmanager
+def say_if_slow() -> Iterator[None]:
+    """A line while the compiler works, so that nobody thinks it hangs."""
+    text = "compiling, once for this version (some 10 s) …"
+    timer = threading.Timer(0.7, lambda: click.echo(text, err=True))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def stdout() -> Console:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, changed_scenario, say_if_cold, scenario_options, stdout
+from adlro.cli.options import FILE, changed_scenario, say_if_slow, scenario_options, stdout
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,6 +24,7 @@ _SHOWN = {  # metric -> what people call it, digits, scale
     "p99_jct_s": ("p99 JCT, s", 0, 1),
     "mean_wait_s": ("mean wait, s", 0, 1),
     "longest_wait_s": ("longest wait, s", 0, 1),
+    "killed_jobs": ("killed by their limit", 0, 1),
     "bounded_slowdown": ("bounded slowdown", 2, 1),
     "makespan_s": ("makespan, h", 2, 1 / 3600),
     "throughput_jobs_per_h": ("throughput, jobs/h", 1, 1),
@@ -73,7 +74,7 @@ def _pool_table(setting: Setting, result: Result) -> Table:
 @click.command("simulate")
 @scenario_options
 @click.option("--policy", default="min-min", show_default=True, help="Name, or a file of your own.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option("--json", "json_file", type=FILE, help="Also write the figures here; - = print them.")
 @click.option("--gantt", type=FILE, help="Draw the schedule into this HTML file.")
 def command(
@@ -93,10 +94,11 @@ def command(
     import json
 
     from adlro import __version__
-    from adlro.evaluate.compare import run_one
+    from adlro.evaluate.compare import in_background, run_one
     from adlro.evaluate.metrics import measure
     from adlro.evaluate.output import check_writable, write_text
     from adlro.policies import registry
+    from adlro.sim.simulator import warm_up
     from adlro.workloads.synthetic import generate, prepare
 
     printed = json_file == Path("-")
@@ -105,9 +107,11 @@ def command(
     wanted = changed_scenario(scenario, load, estimates, jobs)
     setting = prepare(wanted)
     chosen = registry.load(policy, setting)
-    say_if_cold()
+    with say_if_slow():
+        warm_up([chosen])
     workload = generate(setting, seed)
-    result = run_one(setting, workload, chosen, seed, keep_spans=gantt is not None)
+    keep = gantt is not None
+    result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
     metrics = measure(setting, workload, result)
     head = (
         f"{wanted.name} · {chosen.name} · load {wanted.load:g} · {wanted.jobs:,} jobs · seed {seed}"

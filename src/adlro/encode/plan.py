@@ -23,6 +23,22 @@ def free_gpus(pools: Records) -> int:
 
 
 @njit
+def _sort(times: Floats, first: int, end: int) -> None:
+    """Sort times[first:end] in place, by Shell's method: no recursion, quick on a few numbers."""
+    gap = 1
+    while 9 * gap < end - first:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(first + gap, end):
+            value, k = times[i], i
+            while k >= first + gap and times[k - gap] > value:
+                times[k] = times[k - gap]
+                k -= gap
+            times[k] = value
+        gap = gap // 3
+
+
+@njit
 def fill_free_times(
     now: float, jobs: Records, running: Records, pools: Records, times: Floats
 ) -> None:
@@ -34,14 +50,11 @@ def fill_free_times(
             times[i] = now
         for r in range(len(running)):
             if running[r].pool == p:
-                ready, gang = expected_end(running[r], now), jobs[running[r].job].gpus
-                i = end - 1
-                while i >= first and times[i] > ready:
-                    times[i + gang] = times[i]
-                    i -= 1
-                for k in range(i + 1, i + 1 + gang):
+                ready = expected_end(running[r], now)
+                for k in range(end, end + jobs[running[r].job].gpus):
                     times[k] = ready
-                end += gang
+                end += jobs[running[r].job].gpus
+        _sort(times, first + pools[p].free, end)
 
 
 @njit

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from adlro import __version__
+from adlro.errors import PolicyError
 from adlro.evaluate.metrics import Metrics, measure
 from adlro.evaluate.stats import Estimate, estimate, percent_difference
+from adlro.model.state import Floats
 from adlro.policies import own
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
@@ -20,13 +22,7 @@ from adlro.sim.state import Empty
 from adlro.workloads.synthetic import Setting, generate
 from adlro.workloads.workload import Workload
 
-
-class Versus(BaseModel):
-    """How a policy stands against another: below 0 is better."""
-
-    model_config = ConfigDict(frozen=True)
-
-    mean_jct_pct: Estimate
+R = TypeVar("R")
 
 
 class Row(BaseModel):
@@ -36,7 +32,7 @@ class Row(BaseModel):
 
     name: str
     metrics: dict[str, Estimate]
-    versus: dict[str, Versus]
+    versus: dict[str, dict[str, Estimate]]  # rival -> METRIC_pct: how much larger ours is
     decision_us: float  # CPU time of a call of decide, the simulator's own work included
     decisions: int  # calls of decide, over all seeds
     real_decisions: int  # those with at least one feasible pair
@@ -75,8 +71,14 @@ def run_one(
     """
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
-    with own.mistakes(policy.file, policy.line):
+    if policy.file is None:
         return simulator.run(empty, workload, policy, seed, keep_spans=keep_spans)
+    with own.mistakes(policy.file, policy.line):  # a stranger gets copies, in case it writes
+        copy = Workload._make(array.copy() for array in workload)
+        result = simulator.run(empty, copy, policy, seed, keep_spans=keep_spans)
+        if not all(np.array_equal(a, b) for a, b in zip(copy, workload, strict=True)):
+            raise PolicyError("decide changed the jobs or their estimates, which are not its own")
+        return result
 
 
 def _seed_runs(
@@ -94,16 +96,38 @@ def _seed_runs(
     return runs
 
 
+def _figures(runs: list[list[_Run]], p: int) -> Floats:
+    """Every metric of one policy on every seed, [seeds, metrics]."""
+    return np.array([seed[p].metrics for seed in runs])
+
+
+def _versus(ours: Floats, theirs: Floats) -> dict[str, Estimate]:
+    """The paired differences of all metrics that are not 0 on the other side, in percent."""
+    return {
+        name.removesuffix("_s") + "_pct": percent_difference(ours[:, i], theirs[:, i])
+        for i, name in enumerate(Metrics._fields)
+        if theirs[:, i].mean() != 0
+    }
+
+
+def in_background(work: Callable[[], R]) -> R:
+    """Run compiled work in another thread, so that Ctrl-C reaches this one at once."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(work).result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
 def _row(policy: Policy, p: int, runs: list[list[_Run]], rivals: Sequence[Policy]) -> Row:
     own = [seed[p] for seed in runs]
-    figures = np.array([run.metrics for run in own])
-    jct = [np.array([seed[k].metrics.mean_jct_s for seed in runs]) for k in range(len(rivals))]
+    figures = _figures(runs, p)
     decisions = sum(run.decisions for run in own)
     return Row(
         name=policy.name,
         metrics={name: estimate(figures[:, i]) for i, name in enumerate(Metrics._fields)},
         versus={
-            rival.name: Versus(mean_jct_pct=percent_difference(jct[p], jct[k]))
+            rival.name: _versus(figures, _figures(runs, k))
             for k, rival in enumerate(rivals)
             if k != p
         },
@@ -111,6 +135,13 @@ def _row(policy: Policy, p: int, runs: list[list[_Run]], rivals: Sequence[Policy
         decisions=decisions,
         real_decisions=sum(run.real_decisions for run in own),
     )
+
+
+def _refuse_twins(policies: Sequence[Policy]) -> None:
+    names = [policy.name for policy in policies]
+    for policy in policies:
+        if names.count(policy.name) > 1:
+            raise PolicyError(f"two policies are called {policy.name!r}; rename a file")
 
 
 def compare(
@@ -133,13 +164,15 @@ def compare(
     Raises:
         PolicyError: a policy asked for what cannot be.
     """
-    with ThreadPoolExecutor(threads) as pool:
+    _refuse_twins(policies)
+    if not all(simulator.is_compiled(policy.decide) for policy in policies):
+        threads = 1  # Python code may keep things between calls: seeds go one after the other
+    pool = ThreadPoolExecutor(threads)
+    try:
         tasks = [pool.submit(_seed_runs, setting, policies, seed, done) for seed in seeds]
-        try:
-            runs = [task.result() for task in tasks]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        runs = [task.result() for task in tasks]
+    finally:  # on Ctrl-C or an error, do not wait for what is still under way
+        pool.shutdown(wait=False, cancel_futures=True)
     scenario = setting.scenario
     return Comparison(
         scenario=scenario.name,

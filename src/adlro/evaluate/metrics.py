@@ -27,6 +27,7 @@ class Metrics(NamedTuple):
     p99_jct_s: float
     mean_wait_s: float  # start - arrival
     longest_wait_s: float
+    killed_jobs: float  # ended by their limit before their work was done
     bounded_slowdown: float  # mean of max(1, JCT / max(run time, 10 s))
     makespan_s: float  # whole run: last finish - first arrival
     throughput_jobs_per_h: float  # whole run: jobs / makespan
@@ -101,6 +102,7 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
         p99_jct_s=p99,
         mean_wait_s=float(wait.mean()),
         longest_wait_s=float(wait.max()),
+        killed_jobs=float(outcome["killed"].sum()),
         bounded_slowdown=float(np.maximum(1, jct / np.maximum(run, SLOWDOWN_FLOOR_S)).mean()),
         makespan_s=span,
         throughput_jobs_per_h=throughput * 3600,

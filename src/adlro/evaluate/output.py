@@ -15,9 +15,9 @@ def check_writable(path: Path | None) -> None:
     Raises:
         OutputError: the folder does not exist or is not writable, or the path is a folder.
     """
-    if path is None:
+    if path is None or _is_special(path):
         return
-    folder = path.absolute().parent
+    folder = path.resolve().parent
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; name a file")
     if not folder.is_dir():
@@ -34,17 +34,30 @@ def write_text(path: Path, text: str) -> None:
     """
     check_writable(path)
     try:
-        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+        if _is_special(path):
+            path.write_text(text, encoding="utf-8")
+        else:
+            _replace(path.resolve(), text)
     except OSError as exc:
         raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
+def _is_special(path: Path) -> bool:
+    """True for a device or a pipe: there is nothing to rename, it is written to as it is."""
+    try:
+        return path.exists() and not path.is_file() and not path.is_dir()
+    except OSError as exc:
+        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".adlro-")
     beside = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
         beside.chmod(0o666 & ~_umask())
         beside.replace(path)
-    except OSError as exc:
-        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
     finally:
         beside.unlink(missing_ok=True)
 

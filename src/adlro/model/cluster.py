@@ -6,32 +6,44 @@ from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, field_validator, model_validator
 
+from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.record import Record
 from adlro.model.state import GPU, NODE, POOL, WHOLE, Records
 
 MB_PER_GB = 1024
+_MOST_GPUS = 1_000_000
 # A gang that spans nodes pays for the difference between network and link; 1 = this pair.
 _REFERENCE_NETWORK, _REFERENCE_LINK = 12.5, 300.0  # GB/s: 100 Gb/s network, NVLink 2
 
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]
+Number = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class NodeGroup(Record):
     """Nodes that are alike."""
 
     name: Name
-    count: PositiveInt = 1
+    count: Number = 1
     gpu: Name
-    gpus: PositiveInt
-    cores: PositiveInt
-    memory_gb: PositiveFloat
+    gpus: Number
+    cores: Number
+    memory_gb: Annotated[float, Field(gt=0, le=1e6)]
     link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = the model's own
     network_gb_s: PositiveFloat = _REFERENCE_NETWORK
     partition: Name = "main"
+
+    @field_validator("gpu")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        try:
+            gpu.find(name)
+        except ConfigError as exc:
+            raise ValueError(str(exc)) from exc
+        return name
 
     @property
     def link(self) -> float:
@@ -65,6 +77,8 @@ class Cluster(Record):
             if group.name in seen:
                 raise ValueError(f"two groups of nodes are called {group.name!r}")
             seen.add(group.name)
+        if sum(group.count * group.gpus for group in self.nodes) > _MOST_GPUS:
+            raise ValueError(f"nodes: more than {_MOST_GPUS:,} GPUs in all")
         return self
 
 
@@ -90,6 +104,19 @@ def _node_names(groups: list[NodeGroup]) -> tuple[str, ...]:
         for group in groups
         for i in range(group.count)
     )
+
+
+def _pool_names(
+    pools: Records, models: tuple[gpu.GpuModel, ...], partitions: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Model and partition, and a number where several pools share both."""
+    names: list[str] = []
+    count: dict[str, int] = {}
+    for pool in pools:
+        name = f"{models[pool['model']].name} ({partitions[pool['partition']]})"
+        count[name] = count.get(name, 0) + 1
+        names.append(f"{name} #{count[name]}" if count[name] > 1 else name)
+    return tuple(names)
 
 
 def lay_out(cluster: Cluster) -> Layout:
@@ -121,5 +148,5 @@ def lay_out(cluster: Cluster) -> Layout:
     pools["free"], nodes["free"], nodes["up"] = pools["gpus"], nodes["gpus"], 1
     nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
     gpus["free"], gpus["job"], gpus["next"], gpus["speed"] = WHOLE, -1, -1, 1.0
-    names = [f"{models[pool['model']].name} ({partitions[pool['partition']]})" for pool in pools]
-    return Layout(models, partitions, tuple(names), _node_names(groups), pools, nodes, gpus)
+    names = _pool_names(pools, models, partitions)
+    return Layout(models, partitions, names, _node_names(groups), pools, nodes, gpus)

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import inspect
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,7 +45,9 @@ def mistakes(path: Path | None, line: int = 0) -> Iterator[None]:
         frames = traceback.extract_tb(exc.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
         at = (lines or [line])[-1]
-        raise PolicyError(f"{path}:{at}: {type(exc).__name__}: {exc}") from exc
+        where = f"{path}:{at}" if at else str(path)
+        said = " ".join(str(exc).split())
+        raise PolicyError(f"{where}: {type(exc).__name__}: {said}") from exc
 
 
 def plain(decide: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,11 +68,14 @@ def _execute(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise PolicyError(f"{path}: is not a Python file; the name of a policy's file ends in .py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and numba look it up there
     with mistakes(path):
         try:
             spec.loader.exec_module(module)
         except SyntaxError as exc:
             raise PolicyError(f"{path}:{exc.lineno}: {exc.msg}") from exc
+        except SystemExit as exc:
+            raise PolicyError(f"{path}: ends the program when it is imported") from exc
     return module
 
 
@@ -88,16 +94,19 @@ def _why(exc: Exception, function: Callable[..., Any]) -> tuple[str, int]:
     return reason, int(lines[-1]) if lines else first
 
 
-def _compiled(decide: Callable[..., Any], path: Path) -> Callable[..., Any]:
-    """The user's dispatcher with array bounds checked, compiled for the one signature."""
-    function: Any = plain(decide)
-    checked: Callable[..., Any] = numba.njit(boundscheck=True, nogil=True)(function)
+def _check_bounds(module: ModuleType) -> None:
+    """Compile the user's own functions anew with array bounds checked: a slip must not crash us."""
+    for name, value in list(vars(module).items()):
+        if is_compiled(value) and value.py_func.__module__ == module.__name__:
+            setattr(module, name, numba.njit(boundscheck=True, nogil=True)(value.py_func))
+
+
+def _compile(decide: Callable[..., Any], path: Path) -> None:
     try:
-        compile_decide(checked)
+        compile_decide(decide)
     except Exception as exc:
-        reason, line = _why(exc, function)
+        reason, line = _why(exc, plain(decide))
         raise PolicyError(f"{path}:{line}: decide cannot be compiled: {reason}") from exc
-    return checked
 
 
 def load(path: Path) -> ModuleType:
@@ -119,5 +128,6 @@ def load(path: Path) -> ModuleType:
         where = f"{path}:{first_line(decide)}"
         raise PolicyError(f"{where}: decide takes {len(ARGUMENTS)} arguments: {call}") from exc
     if is_compiled(decide):
-        module.decide = _compiled(decide, path)  # type: ignore[attr-defined]
+        _check_bounds(module)
+        _compile(module.decide, path)
     return module

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import pkgutil
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +32,7 @@ class Policy(NamedTuple):
 
 def _module(name: str) -> ModuleType | None:
     full = f"{adlro.policies.__name__}.{name.replace('-', '_')}"
-    if "_" in name or importlib.util.find_spec(full) is None:
+    if not re.fullmatch(r"[a-z0-9-]+", name) or importlib.util.find_spec(full) is None:
         return None
     module = importlib.import_module(full)
     return module if hasattr(module, "decide") else None

@@ -15,7 +15,7 @@ from adlro.model.room import any_feasible, capacity, fits, place, release
 from adlro.model.state import PREEMPT, START, WAKE, WHOLE, Floats, Mask, Records, Row
 from adlro.sim import faults
 
-MOST_WAKES = 100_000
+MOST_WAKES = 100_000  # timers in a row with nothing else between them
 
 
 @njit
@@ -181,17 +181,16 @@ def advance(
         moment = min(moment, ends[ends[0].slot].end)
     if w.arrived < len(jobs):
         moment = min(moment, jobs[w.arrived].arrival)
-    elif w.running == 0 and (w.wakes >= MOST_WAKES or moment == np.inf):
-        if w.waiting > 0:
-            w.fault = faults.STALLED if moment == np.inf else faults.ENDLESS_WAKES
-            w.fault_value = w.waiting if moment == np.inf else w.wakes
-            w.fault_job = queue[w.head].job
-        if w.waiting > 0 or moment == np.inf:
-            return False
+    if moment == np.inf or w.wakes >= MOST_WAKES:
+        w.fault = faults.STALLED if moment == np.inf else faults.ENDLESS_WAKES
+        w.fault_value = w.waiting if moment == np.inf else w.wakes
+        w.fault_job = queue[w.head].job if w.waiting > 0 else -1
+        return False
     passed = moment - w.now
     w.job_seconds += passed * (w.waiting + w.running)
     w.idle_seconds += passed * (w.up_gpus - w.busy_gpus)
     w.now = moment
+    before = w.events
     while w.running > 0 and ends[ends[0].slot].end <= moment:
         _finish(ends[0].slot, w, running, ends, pools, nodes, gpus, jobs, outcome, spans)
         w.events += 1
@@ -199,6 +198,8 @@ def advance(
         _enqueue(w.arrived, w, queue, eligible, allowed)
         w.arrived += 1
         w.events += 1
+    if w.events > before:
+        w.wakes = 0
     if w.wake <= moment:
         w.wake = np.inf
         w.wakes += 1
@@ -279,7 +280,7 @@ def _start(
     run.job, run.pool, run.gpu, run.nodes = j, decision.pool, first, spanned
     run.restarts, run.left = queue[q].restarts, queue[q].left
     run.start = w.now
-    run.expected = w.now + est[j, pool.model] * run.left * factor
+    run.expected = w.now + min(est[j, pool.model] * run.left * factor, job.limit)
     ends[slot].end = w.now + (job.limit if killed else length)
     _put(slot, slot, ends)
     w.running += 1
@@ -331,6 +332,7 @@ def apply(
                 seconds, outcome,
             )  # fmt: skip
             started += 1
+            decision.node = decision.gpu = -1  # the next answer that names none means none
         elif decision.kind == WAKE:
             if not decision.at > w.now:
                 return _stop(w, faults.WAKE_IN_THE_PAST, decision, decision.at)

@@ -13,6 +13,7 @@ import numba
 from numba import types
 
 from adlro.model import state
+from adlro.model.room import any_feasible
 from adlro.sim import kernel
 
 _FLOATS = types.float64[::1]
@@ -63,6 +64,17 @@ def compiled_run() -> Any:  # noqa: ANN401
     kernel.run.compile(_RUN)  # type: ignore[attr-defined]
     kernel.run.disable_compile()  # type: ignore[attr-defined]
     return kernel.run
+
+
+@functools.cache
+def compile_steps() -> None:
+    """Compile (or load) what the driver for policies in plain Python calls."""
+    books = (_records(state.OUTCOME), _records(state.SPAN))
+    kernel.advance.compile((*_STATE, _JOBS, _MASK, *books))  # type: ignore[attr-defined]
+    kernel.apply.compile(  # type: ignore[attr-defined]
+        (types.intp, _records(state.DECISION), *_STATE, _JOBS, _TABLE, _TABLE, books[0])
+    )
+    any_feasible.compile((_JOBS, *_STATE[1:3], *_STATE[5:7]))  # type: ignore[attr-defined]
 
 
 def compile_decide(decide: Any) -> Any:  # noqa: ANN401

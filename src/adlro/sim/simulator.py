@@ -11,7 +11,7 @@ from adlro.errors import PolicyError
 from adlro.model.room import any_feasible
 from adlro.model.state import OUTCOME, SPAN, Floats, Records
 from adlro.sim import faults, kernel
-from adlro.sim.signature import compile_decide, compiled_run
+from adlro.sim.signature import compile_decide, compile_steps, compiled_run
 from adlro.sim.state import Empty, State, answers, fresh
 from adlro.workloads.workload import Workload
 
@@ -53,20 +53,27 @@ def is_compiled(decide: Callable[..., int]) -> bool:
 def view(state: State, workload: Workload) -> tuple[Any, ...]:
     """The arguments of decide up to `gpus`: what is in use, and only jobs that have arrived.
 
-    As numpy.recarray, so that `queue[0].job` reads the same in plain Python as in compiled code.
+    As numpy.recarray, so that `queue[0].job` reads the same in plain Python as in compiled code;
+    read-only, as the world is not the policy's to change.
     """
     w = state.world[0]
     waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
     arrived, running = int(w["arrived"]), int(w["running"])
-    return (
-        float(w["now"]), _rows(workload.jobs[:arrived]), workload.est[:arrived],
-        _rows(state.queue[waiting]), state.eligible[waiting], _rows(state.running[:running]),
-        _rows(state.pools), _rows(state.nodes), _rows(state.gpus),
+    records = (
+        workload.jobs[:arrived], workload.est[:arrived], state.queue[waiting],
+        state.eligible[waiting], state.running[:running], state.pools, state.nodes, state.gpus,
     )  # fmt: skip
+    return (float(w["now"]), *(_locked(array) for array in records))
 
 
 def _rows(records: Records) -> Records:
     return records.view(np.recarray)
+
+
+def _locked(array: Records) -> Records:
+    locked = _rows(array) if array.dtype.names else array.view()
+    locked.flags.writeable = False
+    return locked
 
 
 class _Books(NamedTuple):
@@ -85,6 +92,14 @@ def _open_books(empty: Empty, jobs: Records, memory: int, seed: int, *, keep_spa
     return _Books(state, answers(len(state.gpus)), np.zeros(len(jobs), OUTCOME), spans)
 
 
+def is_real(state: State, workload: Workload) -> bool:
+    """True when at least one waiting job could start somewhere now."""
+    w = state.world[0]
+    waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
+    queue, mask = state.queue[waiting], state.eligible[waiting]
+    return any_feasible(workload.jobs, queue, mask, state.pools, state.nodes)
+
+
 def _play(decide: Callable[..., int], params: Floats, workload: Workload, books: _Books) -> None:
     """The kernel's `run` for a decide in plain Python: same advance, same apply."""
     jobs, est, allowed, seconds = workload
@@ -95,7 +110,7 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
         while started > 0:
             seen = view(state, workload)
             world["decisions"] += 1
-            world["real_decisions"] += any_feasible(jobs, *seen[3:5], *seen[6:8])
+            world["real_decisions"] += is_real(state, workload)
             answered = decide(*seen, params, state.memory, _rows(out))
             if not isinstance(answered, int | np.integer):
                 raise PolicyError(
@@ -108,10 +123,12 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
 
 def warm_up(policies: Iterable[Player]) -> None:
     """Compile (or load) the kernel and these policies now, in this thread."""
-    compiled_run()
     for policy in policies:
         if is_compiled(policy.decide):
+            compiled_run()
             compile_decide(policy.decide)
+        else:
+            compile_steps()
 
 
 def run(
@@ -143,4 +160,7 @@ def run(
     world = books.state.world[0]
     if world["fault"] != faults.NONE:
         raise PolicyError(f"policy {policy.name} {faults.message(world)}")
+    for now, before in zip(books.state[5:7], empty[:2], strict=True):
+        if not np.array_equal(now, before):  # all is done: all must be free again
+            raise PolicyError(f"policy {policy.name} changed the cluster's records by itself")
     return Result(books.outcome, world, books.state.gpus, books.spans[: world["spans"]])

@@ -69,5 +69,7 @@ def clone(state: State) -> State:
 
 
 def answers(gpus: int) -> Records:
-    """Room for the decisions of one answer: at most one start a GPU and a wake."""
-    return np.zeros(gpus + 1, DECISION)
+    """Room for the decisions of one answer: at most one start a GPU and a wake; none named."""
+    out = np.zeros(gpus + 1, DECISION)
+    out["node"] = out["gpu"] = -1
+    return out

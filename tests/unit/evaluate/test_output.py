@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from adlro.errors import OutputError
@@ -15,6 +17,25 @@ def test_a_file_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_path):
 def test_a_missing_folder_is_refused_in_one_line(tmp_path):
     with pytest.raises(OutputError, match=r"there is no folder .*; make it first$"):
         output.write_text(tmp_path / "nowhere" / "out.json", "text")
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    target.write_text("old")
+    link.symlink_to(target)
+    output.write_text(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_device_is_written_to_and_stays_a_device():
+    output.write_text(Path("/dev/null"), "text")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_name_too_long_is_refused_in_one_line(tmp_path):
+    with pytest.raises(OutputError, match=r"cannot be written: File name too long$"):
+        output.check_writable(tmp_path / ("x" * 300))
 
 
 def test_a_folder_is_not_a_file(tmp_path):

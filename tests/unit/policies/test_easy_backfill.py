@@ -1,5 +1,7 @@
 """EASY backfilling: younger jobs may go first, but never delay the oldest."""
 
+import pytest
+
 from tests.worlds import build, job, nodes, play
 
 
@@ -18,13 +20,20 @@ def test_a_long_job_may_use_the_gpus_that_the_reservation_spares():
     assert outcome["start"].tolist() == [0, 10, 1, 15]
 
 
-def test_the_reservation_is_where_the_oldest_would_end_first():
-    # Pool 0 has two GPUs for job 2 at 10, pool 1 at 12: it would end at 30 or at 22, so pool 1 is
-    # reserved. Job 3 (20 s, 19 s) may use the free GPU of pool 0 at once, and not that of pool 1.
-    jobs = [job(0, 10, 99), job(0, 99, 12), job(1, 20, 10, gpus=2), job(1, 20, 19)]
+@pytest.mark.parametrize(
+    ("head", "start", "pools"),
+    [
+        ((20, 10), 12, [1, 0]),  # it would end at 10 + 20 or 12 + 10: the T4s are reserved
+        ((5, 28), 10, [0, 1]),  # at 10 + 5 or 12 + 28: the V100s
+    ],
+)
+def test_the_reservation_is_where_the_oldest_would_end_first(head, start, pools):
+    # Jobs 0 and 1 hold one of the two GPUs of each pool, until 10 and 12. Job 2 needs two of a
+    # pool. Job 3 is too long for a GPU of the reserved pool and takes the free one of the other.
+    jobs = [job(0, 10, 99), job(0, 99, 12), job(1, *head, gpus=2), job(1, 20, 20)]
     outcome = play(build([nodes("V100", 2), nodes("T4", 2)], jobs), "easy-backfill").outcome
-    assert outcome["start"].tolist() == [0, 0, 12, 1]
-    assert outcome["pool"].tolist() == [0, 1, 1, 0]
+    assert outcome["start"].tolist() == [0, 0, start, 1]
+    assert outcome["pool"].tolist() == [0, 1, *pools]
 
 
 def test_the_oldest_job_starts_on_its_fastest_free_pool():

@@ -46,9 +46,16 @@ class InPython:
         self.name, self.params, self.memory = name, compiled.params, compiled.memory
         self.compiled, self.look = compiled.decide, look
 
-    def decide(self, *view):
-        self.look(*view)
-        return self.compiled(*view)
+    def decide(self, now, *view):
+        self.look(now, *view)
+        return self.compiled(now, *(unlocked(array) for array in view))
+
+
+def unlocked(array):
+    """A writable plain view, as the kernel hands out: for read-only ones numba compiles anew."""
+    plain = array.view(np.ndarray)
+    plain.flags.writeable = True
+    return plain
 
 
 def state_of(world, policy, seed=0):
@@ -66,8 +73,9 @@ def play_moments(world, policy, state, outcome, spans, most=10**9):
     while most > 0 and kernel.advance(*state[:8], jobs, allowed, outcome, spans):
         started = 1
         while started > 0:
-            view = simulator.view(state, world.workload)
-            answered = policy.decide(*view, policy.params, state.memory, out)
+            now, *view = simulator.view(state, world.workload)
+            own = (policy.params, state.memory, out)
+            answered = policy.decide(now, *(unlocked(array) for array in view), *own)
             started = kernel.apply(answered, out, *state[:8], jobs, est, seconds, outcome)
         most -= 1
 
@@ -222,9 +230,10 @@ def test_the_timer_keeps_the_earliest_wake_and_rings_once():
     assert result.outcome["finish"].tolist() == [6]
 
 
-def test_a_later_wake_does_not_move_an_earlier_one():
+def test_a_later_wake_does_not_move_an_earlier_one_and_none_rings_again_unasked():
+    # At 2 the timer is set to 9, and the wake for 12 does not move it; after 9 it is unset.
     policy = Scripted([wake(2)], [start(0), wake(9)], [wake(12)], [])
-    play(build([nodes()], [job(0, 20)]), policy)
+    play(build([nodes()], [job(0, 9000)]), policy)
     assert policy.asked_at == [0, 2, 2, 9]
 
 
@@ -263,6 +272,7 @@ def strained_world():
         job(0, 9, 9, 9, cores=1, allowed=[0, 2]),
         job(0, 9, 9, 9, gpus=4, cores=1, allowed=[0]),  # fits pool 0 only if that is empty
         job(0, 9, 9, 9, cores=2),  # fits a node of pool 0 only if that is empty
+        job(0, 9, 9, 9),
         job(3, 9, 9, 9),
     ]
     return build([nodes("V100", 2, 2, cores=2), nodes("T4"), nodes("A100")], jobs)
@@ -277,14 +287,14 @@ def strained_world():
         ([(MIGRATE, 0, 0, -1, -1, 0)], "asked for 'migrate', which this simulator does not know"),
         ([start(7)], "asked to start job 7, which is not waiting"),
         ([start(-1)], "asked to start job -1, which is not waiting"),
-        ([start(3)], "asked to start job 3, which is not waiting"),  # it comes at 3
+        ([start(4)], "asked to start job 4, which is not waiting"),  # it comes at 3
         ([start(0), start(0)], "asked to start job 0, which is not waiting"),
         ([start(0, 3)], "asked to start job 0 on pool 3, but there is no such pool"),
         ([start(0, -1)], "asked to start job 0 on pool -1, but there is no such pool"),
         ([start(0, 1)], "asked to start job 0 on pool 1, where it is not eligible"),
         ([start(0), start(1)], "asked to start job 1 on pool 0, which has no room for it now"),
         ([start(0, node=0), start(2, node=0)], "asked to start job 2 on pool 0, on node or GPU 0"),
-        ([start(0, gpu=1), start(2, gpu=1)], "asked to start job 2 on pool 0, on node or GPU 1"),
+        ([start(0, gpu=1), start(3, gpu=1)], "asked to start job 3 on pool 0, on node or GPU 1"),
         ([start(0, node=2)], "asked to start job 0 on pool 0, on node or GPU 2"),
         ([start(0, 2, node=0)], "asked to start job 0 on pool 2, on node or GPU 0"),
         ([start(0, node=99)], "asked to start job 0 on pool 0, on node or GPU 99"),
@@ -370,15 +380,22 @@ class Rounds:
 
 
 def test_timers_without_end_while_nothing_else_can_happen_stop_the_run():
-    said = r"^policy rounds let 100000 timers pass with nothing running and started nothing"
+    said = r"^policy rounds asked for 100000 timers in a row and did nothing with them"
     with pytest.raises(PolicyError, match=said):
         play(build([nodes()], [job(1, 5)]), Rounds(1e9))
 
 
-def test_timers_that_pass_while_a_job_runs_are_not_timers_without_end():
-    # Job 0 runs 0-150,000.5; the rounds of 2 s start job 1 at 150,002.
-    world = build([nodes()], [job(0, 150_000.5), job(0, 5)])
-    assert play(world, Rounds(2.0)).outcome["start"].tolist() == [0, 150_002]
+def test_a_start_begins_the_count_of_timers_anew():
+    # Two jobs wait for the rounds of 60,000 s: 120,000 timers in all, but never 100,000 in a row.
+    world = build([nodes()], [job(1, 5), job(1, 5)])
+    assert play(world, Rounds(60_000.0)).outcome["start"].tolist() == [60_000, 120_000]
+
+
+def test_a_finish_or_an_arrival_begins_the_count_of_timers_anew():
+    # Rounds of 120,000 s: job 0 runs 0-60,000.5 and job 1 starts at 120,000, after 120,000 timers
+    # with a finish in their middle; job 2 starts at 240,000, with an arrival in their middle.
+    world = build([nodes()], [job(0, 60_000.5), job(0, 5), job(180_000, 5)])
+    assert play(world, Rounds(120_000.0)).outcome["start"].tolist() == [0, 120_000, 240_000]
 
 
 # Laws of every schedule.
@@ -501,6 +518,28 @@ def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_res
     result = play(world, InPython(name, world, look), seed)
     assert all(pictures)
     assert len(pictures) == result.world["decisions"]
+
+
+class Nosy:
+    """A compiled policy that boasts if it sees more jobs than wait, until three of them do."""
+
+    name, memory, params = "nosy", 0, np.zeros(0)
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        if len(queue) == 0 or pools[0].free == 0:
+            return 0
+        if queue[0].job == 0 and len(queue) < 3:
+            return 0 if len(jobs) == len(est) == len(queue) else 99
+        out[0].kind, out[0].job, out[0].pool = 0, queue[0].job, 0
+        out[0].node = out[0].gpu = -1
+        return 1
+
+
+def test_a_compiled_policy_sees_only_jobs_that_have_arrived():
+    result = play(build([nodes()], [job(0, 5), job(1, 5), job(2, 5)]), Nosy())
+    assert result.outcome["start"].tolist() == [2, 7, 12]
 
 
 @given(SEEDS, NAMES)

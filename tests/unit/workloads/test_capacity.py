@@ -236,6 +236,16 @@ def test_a_demand_that_is_never_drawn_need_not_fit():
     assert jobs_per_s([nodes("V100", 4)], kind) == pytest.approx(4 / 100)
 
 
+@pytest.mark.parametrize(
+    "demand", [{"gpus": 4}, {"cores": 16}, {"memory_gb": 64}, {"gpu_memory_gb": 32}]
+)
+def test_a_job_may_take_all_that_there_is(demand):
+    # 4 GPUs of 32 GB, 16 cores and 64 GB on one node; to the LP only GPUs are scarce.
+    groups = [nodes("V100", 4, cores=16, memory_gb=64)]
+    rate = jobs_per_s(groups, job_type(**demand))
+    assert rate == pytest.approx(4 / 100 / demand.get("gpus", 1))
+
+
 def test_a_gang_fits_a_pool_only_node_by_node():
     # 16 cores a node: three GPUs of 5 cores. Six fit the two nodes, seven do not.
     groups = [nodes("V100", 4, 2, cores=16)]

@@ -123,6 +123,15 @@ def test_the_papers_demands(name, column, unit, law):
     assert shares(values) == pytest.approx(expected, abs=0.015)  # 3 sd of 10,000 draws at 1/2
 
 
+def test_a_surge_adds_a_quarter_of_machine_learning_jobs_to_the_mix():
+    # 0.25 + 0.75 x 0.40 = 0.55 are ML, 0.75 x 0.35 simulation, 0.75 x 0.25 data.
+    workload = drawn("paper16-surge", jobs=MANY)
+    kinds = shares(workload.jobs["type"])
+    assert kinds == pytest.approx({0: 0.2625, 1: 0.55, 2: 0.1875}, abs=0.01)
+    ml = workload.jobs[of_type(workload, "ml")]
+    assert set(np.unique(ml["gpu_memory"] // 1024).tolist()) == {8, 15, 22, 30}
+
+
 def test_demands_are_drawn_independently_of_each_other():
     jobs = drawn(jobs=MANY).jobs[of_type(drawn(jobs=MANY), "ml")]
     columns = ["gpus", "cores", "memory", "gpu_memory", "priority", "user", "requested", "arrival"]
@@ -217,6 +226,23 @@ def test_noisy_estimates_err_by_the_asked_spread_and_a_little_more_by_model(sigm
     assert error.std(axis=0) == pytest.approx([sigma * 1.09**0.5] * 3, rel=0.02)
     apart = (error[:, 0] - error[:, 1]).std()
     assert apart == pytest.approx(0.3 * sigma * 2**0.5, rel=0.02)
+
+
+def test_estimates_err_independently_of_the_speed_noise():
+    unsure, quiet = drawn(jobs=MANY, estimates="noisy:0.5"), drawn(jobs=MANY, noise=0.0)
+    error = np.log(unsure.est / unsure.seconds).mean(axis=1)
+    noise = np.log(unsure.seconds / quiet.seconds)
+    same_job = [np.corrcoef(error, noise[:, m])[0, 1] for m in range(3)]
+    same_draw = np.corrcoef(error, noise.ravel()[:MANY])[0, 1]  # as if of one random stream
+    assert [*same_job, same_draw] == pytest.approx([0] * 4, abs=0.02)
+
+
+@pytest.mark.parametrize("estimates", ["oracle", "noisy:0.5", "request"])
+def test_no_estimate_is_longer_than_the_limit_at_which_a_job_is_killed(estimates):
+    free, cut = drawn(estimates=estimates), drawn(estimates=estimates, limit="kill")
+    expected = np.minimum(free.est, free.jobs["requested"][:, None])
+    np.testing.assert_array_equal(cut.est, expected)
+    np.testing.assert_array_equal(cut.seconds, free.seconds)
 
 
 def test_estimates_by_request_follow_what_the_user_asked_for_and_the_speed():
