@@ -82,12 +82,65 @@ def test_a_users_own_scenario_and_policy_run(tmp_path):
     assert own["metrics"] == theirs["metrics"]
 
 
+HELPER = """import numba
+from dataclasses import dataclass
+
+
+@dataclass
+class Settings:
+    place: int = {place}
+
+
+@numba.njit(cache=True)
+def youngest(queue):
+    return queue[len(queue) - 1 + {place}].job
+
+
+@numba.njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    if len(queue) == 0 or pools[0].free < jobs[youngest(queue)].gpus:
+        return 0
+    out[0].kind, out[0].job, out[0].pool = 0, youngest(queue), 0
+    return 1
+"""
+
+
+def test_a_policy_with_a_compiled_helper_runs_again_in_the_next_process(tmp_path):
+    (tmp_path / "mine.py").write_text(HELPER.format(place=0))
+    args = ("compare", "--policies", "./mine.py", "--seeds", "1", "--json", "-")
+    first, second = (adlro(*args, cwd=tmp_path) for _ in range(2))
+    assert (first.returncode, second.returncode) == (0, 0), second.stderr
+    figures = [json.loads(run.stdout)["policies"][0]["metrics"] for run in (first, second)]
+    assert figures[0] == figures[1]
+
+
+def test_a_helper_that_reads_out_of_bounds_is_named_and_does_not_crash(tmp_path):
+    (tmp_path / "mine.py").write_text(HELPER.format(place=100_000_000))
+    result = adlro("compare", "--policies", "./mine.py", "--seeds", "1", cwd=tmp_path)
+    assert_one_line(result, "mine.py:17: IndexError")
+
+
+def test_what_a_policy_prints_does_not_spoil_the_json(tmp_path):
+    call = "now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out"
+    (tmp_path / "loud.py").write_text(
+        "from adlro.model.room import smallest_feasible, start\n\n"
+        f"def decide({call}):\n"
+        "    print('hello')\n"
+        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes)\n"
+        "    return start(out, queue[q].job, p) if q >= 0 else 0\n"
+    )
+    args = ("compare", "--policies", "./loud.py", "--seeds", "1", "--jobs", "5", "--json", "-")
+    assert json.loads(adlro(*args, cwd=tmp_path).stdout)["jobs"] == 5
+
+
 @pytest.mark.parametrize(
     "args",
     [
         ("scenario", "list"),
         ("scenario", "show", "paper16-surge"),
         ("cluster", "show", "datacenter"),
+        ("scenario", "show", "hetero64", "--json"),
+        ("cluster", "show", "hetero64", "--json"),
         ("policy", "list"),
         ("--version",),
         ("--help",),
@@ -148,8 +201,15 @@ def test_an_unwritable_place_is_refused_before_the_work(tmp_path):
     assert target in result.stderr.splitlines()[-1]
 
 
-def test_ctrl_c_ends_cleanly_and_writes_nothing(tmp_path):
-    args = ("compare", "--seeds", "100000", "--policies", "fcfs,min-min", "--json", "out.json")
+LONG = (  # many short runs; one run of minutes in a worker thread; the same alone
+    ("compare", "--seeds", "100000", "--policies", "fcfs,min-min", "--json", "out.json"),
+    ("compare", "datacenter", "--seeds", "2", "--policies", "min-min", "--json", "out.json"),
+    ("simulate", "datacenter", "--policy", "min-min", "--json", "out.json"),
+)
+
+
+@pytest.mark.parametrize("args", LONG)
+def test_ctrl_c_ends_cleanly_and_writes_nothing(args, tmp_path):
     process = subprocess.Popen(
         [*ADLRO, *args],
         cwd=tmp_path,
@@ -159,7 +219,7 @@ def test_ctrl_c_ends_cleanly_and_writes_nothing(tmp_path):
     )
     time.sleep(5)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=5)
     assert process.returncode == 130
     assert (out, err.strip().splitlines()[-1]) == ("", "adlro: stopped")
     assert list(tmp_path.iterdir()) == []

@@ -62,6 +62,12 @@ def test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_n
             assert_same(kernel, run_plain(world, plain_policies.make(name, case, seed)), case)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(CASES // BLOCK, 10 * CASES // BLOCK))
+def test_every_policy_gives_the_same_schedule_in_many_more_cases(block, policy_names):
+    test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_names)
+
+
 @pytest.fixture(scope="module")
 def policy_names():
     """Every policy of the registry: a new one needs its plain twin."""

@@ -530,3 +530,11 @@ def test_a_wrong_option_is_named(changes, said):
     wrong = list(changes)[-1]
     with pytest.raises(ConfigError, match=rf"^--{wrong}: .*{said}$"):
         config.adjusted(config.find_scenario("paper16"), **changes)
+
+
+def test_a_base_may_have_a_base_of_its_own(tmp_path):
+    mine = config.load_scenario(write(tmp_path, 'base = "paper16-single"\nload = 0.5\n'))
+    single = config.find_scenario("paper16-single")
+    assert mine.types == single.types
+    assert mine.cluster == single.cluster
+    assert mine.load == 0.5

@@ -34,8 +34,11 @@ def list_() -> None:
 
 @command.command("show")
 @click.argument("scenario", default="paper16")
-def show(scenario: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+def show(scenario: str, as_json: bool) -> None:
     """The file itself, and what follows from it: capacity, arrival rate, speeds."""
+    import json
+
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -44,15 +47,28 @@ def show(scenario: str) -> None:
 
     wanted = find_scenario(scenario)
     setting = prepare(wanted)
+    models = [model.name for model in setting.layout.models]
+    facts = {
+        "scenario": wanted.model_dump(),
+        "capacity_jobs_per_h": setting.capacity_per_s * 3600,
+        "arrivals_jobs_per_h": setting.rate * 3600,
+        "speeds": {
+            job_type.name: dict(zip(models, row, strict=True))
+            for job_type, row in zip(wanted.types, setting.speeds.tolist(), strict=True)
+        },
+    }
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
     known = shipped()
     if scenario in known:
         click.echo(known[scenario].read_text(encoding="utf-8"))
     table = Table(title="speed, V100 = 1", box=SIMPLE_HEAD, title_justify="left")
     table.add_column("job type")
-    for model in setting.layout.models:
-        table.add_column(model.name, justify="right")
+    for name in models:
+        table.add_column(name, justify="right")
     for t, job_type in enumerate(wanted.types):
         table.add_row(job_type.name, *(f"{speed:.3f}" for speed in setting.speeds[t]))
     stdout().print(table)
-    click.echo(f"capacity {setting.capacity_per_s * 3600:,.1f} jobs/h (fluid LP)")
-    click.echo(f"arrivals {setting.rate * 3600:,.1f} jobs/h at load {wanted.load:g}")
+    click.echo(f"capacity {facts['capacity_jobs_per_h']:,.1f} jobs/h (fluid LP)")
+    click.echo(f"arrivals {facts['arrivals_jobs_per_h']:,.1f} jobs/h at load {wanted.load:g}")

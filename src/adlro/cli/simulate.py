@@ -93,6 +93,8 @@ def command(
     """
     import json
 
+    from rich.console import Console
+
     from adlro import __version__
     from adlro.evaluate.compare import in_background, run_one
     from adlro.evaluate.metrics import measure
@@ -111,7 +113,8 @@ def command(
         warm_up([chosen])
     workload = generate(setting, seed)
     keep = gantt is not None
-    result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
+    with Console(stderr=True).status(f"running {wanted.jobs:,} jobs …"):
+        result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
     metrics = measure(setting, workload, result)
     head = (
         f"{wanted.name} · {chosen.name} · load {wanted.load:g} · {wanted.jobs:,} jobs · seed {seed}"

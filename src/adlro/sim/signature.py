@@ -7,6 +7,7 @@ dispatcher as argument would be a new type, so a new compile, for each policy an
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 import numba
@@ -58,12 +59,18 @@ _RUN = (
 )  # fmt: skip
 
 
-@functools.cache
+_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+
+
 def compiled_run() -> Any:  # noqa: ANN401
     """The kernel's `run`, compiled (or loaded) for every policy of the signature."""
-    kernel.run.compile(_RUN)  # type: ignore[attr-defined]
-    kernel.run.disable_compile()  # type: ignore[attr-defined]
-    return kernel.run
+    run: Any = kernel.run
+    if not run.overloads:
+        with _ONE_AT_A_TIME:
+            if not run.overloads:  # asked again inside: another thread may have been here
+                run.compile(_RUN)
+                run.disable_compile()
+    return run
 
 
 @functools.cache
@@ -80,5 +87,6 @@ def compile_steps() -> None:
 def compile_decide(decide: Any) -> Any:  # noqa: ANN401
     """Compile a policy's dispatcher for the one signature, and hand it back."""
     if DECIDE.args not in decide.overloads:
-        decide.compile(DECIDE.args)
+        with _ONE_AT_A_TIME:
+            decide.compile(DECIDE.args)
     return decide

@@ -1,6 +1,7 @@
 import pytest
 
 from adlro.config import adjusted, find_scenario
+from adlro.errors import PolicyError
 from adlro.evaluate.compare import Comparison, compare, run_one
 from adlro.evaluate.report.gantt import draw
 from adlro.policies import registry
@@ -33,9 +34,55 @@ def test_every_policy_is_compared_with_every_other_on_the_same_jobs(setting):
     rows = {row.name: row for row in result.policies}
     assert set(rows["sjf"].versus) == {"fcfs", "min-min"}
     means = {name: row.metrics["mean_jct_s"].mean for name, row in rows.items()}
-    versus = rows["fcfs"].versus["min-min"].mean_jct_pct
+    versus = rows["fcfs"].versus["min-min"]["mean_jct_pct"]
     assert versus.mean == pytest.approx(100 * (means["fcfs"] / means["min-min"] - 1))
     assert rows["fcfs"].decisions >= rows["fcfs"].real_decisions > 0
+
+
+def test_every_metric_has_a_paired_interval(setting):
+    policies = [registry.load(name, setting) for name in ("fcfs", "min-min")]
+    rows = compare(setting, policies, range(3)).policies
+    versus = rows[0].versus["min-min"]
+    assert {"p99_jct_pct", "gpu_utilisation_pct", "energy_kwh_pct", "hyperscore_pct"} <= set(versus)
+    assert versus["p99_jct_pct"].ci95 is not None
+
+
+def test_two_policies_of_one_name_are_refused(setting):
+    twin = registry.load("fcfs", setting)
+    with pytest.raises(PolicyError, match="two policies are called 'fcfs'; rename a file"):
+        compare(setting, [twin, twin], range(1))
+
+
+CHEATS = {
+    "the jobs": 'jobs["gpus"] = 1',
+    "one job": "jobs[queue[0].job].gpus = 1",
+    "an estimate": "est[queue[0].job, 0] = 1.0",
+    "the cluster": "pools[0].free = 99",
+}
+
+
+@pytest.mark.parametrize("what", CHEATS)
+@pytest.mark.parametrize("decorator", ["", "@njit\n"])
+def test_a_policy_that_writes_to_the_world_is_refused_and_harms_nobody(
+    setting, tmp_path, what, decorator
+):
+    path = tmp_path / "cheat.py"
+    path.write_text(
+        "from adlro.compiled import njit\nfrom adlro.model.room import fits, start\n\n\n"
+        f"{decorator}def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, "
+        "params, memory, out):\n"
+        "    if len(queue) == 0:\n        return 0\n"
+        f"    {CHEATS[what]}\n"
+        "    for p in range(len(pools)):\n"
+        "        if eligible[0, p] and fits(jobs[queue[0].job], pools[p], nodes):\n"
+        "            return start(out, queue[0].job, p)\n"
+        "    return 0\n"
+    )
+    workload = generate(setting, 0)
+    before = workload.jobs.copy()
+    with pytest.raises(PolicyError, match=rf"^{path}:\d+: "):
+        run_one(setting, workload, registry.load(str(path), setting), 0)
+    assert (workload.jobs == before).all()
 
 
 def test_progress_is_told_after_each_run(setting):

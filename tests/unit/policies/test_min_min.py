@@ -28,12 +28,22 @@ def test_the_job_that_would_be_done_first_is_planned_first():
     assert play(world, "min-min").outcome["start"].tolist() == [5, 0, 2]
 
 
+def test_a_job_is_planned_behind_those_that_are_done_before_it():
+    # Job 0 holds the V100 until 4. Job 1 would end there at 4 + 2 = 6, job 2 at 4 + 3 = 7; behind
+    # job 1 at 6 + 3 = 9, but on the T4 at 1 + 7 = 8: it starts there.
+    jobs = [job(0, 4, 50), job(1, 2, 50), job(1, 3, 7)]
+    outcome = play(build([nodes("V100"), nodes("T4")], jobs), "min-min").outcome
+    assert outcome["start"].tolist() == [0, 4, 1]
+    assert outcome["pool"].tolist() == [0, 0, 1]
+
+
 def test_a_gang_holds_its_place_in_the_plan():
-    # 2 GPUs; job 0 holds one until 3. Job 1 (both GPUs, 4 s) would end at 7, job 2 (one GPU, 6.5 s)
-    # at 1 + 6.5 = 7.5: job 1 is planned first and takes both from 3 on, so job 2 waits until 7
-    # though a GPU is free. Job 3 (1 s) would end at 2, before both: it starts.
-    jobs = [job(0, 3), job(1, 4, gpus=2), job(1, 6.5), job(1, 1)]
-    outcome = play(build([nodes("V100", 2)], jobs), "min-min").outcome
+    # Two V100s for all; job 0 holds one until 3. Job 1 (both, 4 s) would end at 7, job 2 (one, 6.5
+    # s) at 1 + 6.5 = 7.5: job 1 is planned first and takes both from 3 on, so job 2 waits until 7
+    # though a V100 is free. Job 3 (1 s) would end at 2, before both: it starts. The T4 idles.
+    times = [(0, 3, 1), (1, 4, 2), (1, 6.5, 1), (1, 1, 1)]
+    jobs = [job(at, length, 1, gpus=gpus, allowed=[0]) for at, length, gpus in times]
+    outcome = play(build([nodes("V100", 2), nodes("T4")], jobs), "min-min").outcome
     assert outcome["start"].tolist() == [0, 3, 7, 1]
 
 

@@ -1,0 +1,40 @@
+"""What README promises must be what the program does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from adlro.config import find_scenario, load_scenario
+from adlro.evaluate.compare import compare
+from adlro.policies import registry
+from adlro.workloads.synthetic import prepare
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "01_own_policy.py"
+
+
+def test_the_table_is_what_make_demo_prints():
+    rows = re.findall(r"^  ([a-z-]+) +([\d,]+) ± ([\d,]+) ", README, re.MULTILINE)
+    setting = prepare(find_scenario("paper16"))
+    result = compare(setting, [registry.load(name, setting) for name, _, _ in rows], range(50))
+    means = {row.name: row.metrics["mean_jct_s"].mean for row in result.policies}
+    assert len(rows) == 4
+    shown = {name: float(mean.replace(",", "")) for name, mean, _ in rows}
+    assert shown == {name: pytest.approx(mean, rel=0.001) for name, mean in means.items()}
+
+
+def test_the_example_scenario_loads(tmp_path):
+    text = next(t for t in re.findall(r"```toml\n(.*?)```", README, re.DOTALL))
+    (tmp_path / "mine.toml").write_text(text)
+    scenario = load_scenario(tmp_path / "mine.toml")
+    assert [job_type.name for job_type in scenario.types] == ["training"]
+    assert prepare(scenario).capacity_per_s > 0
+
+
+def test_the_example_policy_is_the_file_and_runs():
+    shown = next(t for t in re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+    assert shown.strip() in EXAMPLE.read_text()
+    setting = prepare(find_scenario("paper16"))
+    policy = registry.load(str(EXAMPLE), setting)
+    assert compare(setting, [policy], range(1)).policies[0].name == "01_own_policy"
