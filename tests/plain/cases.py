@@ -62,7 +62,7 @@ def _pools(rng: np.random.Generator, models: int) -> Records:
     pools["nodes"] = rng.integers(1, 5, size=len(pools))
     pools["first_node"] = np.cumsum(pools["nodes"]) - pools["nodes"]
     pools["node_gpus"] = rng.integers(1, 9, size=len(pools))
-    pools["gpus"] = pools["free"] = pools["nodes"] * pools["node_gpus"]
+    pools["gpus"] = pools["free"] = pools["size"] = pools["nodes"] * pools["node_gpus"]
     pools["first_gpu"] = np.cumsum(pools["gpus"]) - pools["gpus"]
     pools["gpu_memory"] = memory[pools["model"]]
     pools["span_cost"] = rng.choice([0, 1, 0.5, 2], len(pools))

@@ -145,7 +145,8 @@ def lay_out(cluster: Cluster) -> Layout:
             nodes[n]["cores"], nodes[n]["memory"] = group.cores, round(group.memory_gb * MB_PER_GB)
             gpus["node"][g : g + group.gpus] = n
             n, g = n + 1, g + group.gpus
-    pools["free"], nodes["free"], nodes["up"] = pools["gpus"], nodes["gpus"], 1
+    pools["free"] = pools["size"] = pools["gpus"]
+    nodes["free"], nodes["up"] = nodes["gpus"], 1
     nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
     gpus["free"], gpus["job"], gpus["next"], gpus["speed"] = WHOLE, -1, -1, 1.0
     names = _pool_names(pools, models, partitions)

@@ -86,6 +86,7 @@ POOL = np.dtype(
         ("first_gpu", "i4"),  # its GPUs, all nodes together, start here in `gpus`
         ("gpus", "i4"),  # GPUs that are up
         ("free", "i4"),  # GPUs with nothing on them
+        ("size", "i4"),  # GPUs in all, up or down (and no gap between the fields: bytes compare)
         ("node_gpus", "i4"),  # GPUs of one node
         ("gpu_memory", "i4"),  # MB on each GPU
         ("span_cost", "f8"),  # spanning nodes multiplies run time by 1 + communication * span_cost
