@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.model.cluster import Cluster, Layout, NodeGroup, lay_out
-from adlro.model.state import JOB, START, WAKE, WHOLE
+from adlro.model.state import JOB, OUTCOME, SPAN, START, WAKE, WHOLE
 from adlro.policies import registry
-from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim import kernel, simulator
+from adlro.sim.state import Empty, answers, fresh
 from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
-from tests.plain.cases import Case
+from tests.plain.cases import Case, random_case
 
 
 class World(NamedTuple):
@@ -119,3 +119,49 @@ class Scripted:
         answer = next(self.answers, [])
         view[-1][: len(answer)] = answer
         return len(answer)
+
+
+def random_world(seed):
+    return from_case(random_case(seed))
+
+
+class InPython:
+    """A shipped policy called from Python, so that the kernel is driven from outside."""
+
+    def __init__(self, name, world, look=lambda *view: None):
+        compiled = registry.load(name, world.setting)
+        self.name, self.params, self.memory = name, compiled.params, compiled.memory
+        self.compiled, self.look = compiled.decide, look
+
+    def decide(self, now, *view):
+        self.look(now, *view)
+        return self.compiled(now, *(unlocked(array) for array in view))
+
+
+def unlocked(array):
+    """A writable plain view, as the kernel hands out: for read-only ones numba compiles anew."""
+    plain = array.view(np.ndarray)
+    plain.flags.writeable = True
+    return plain
+
+
+def state_of(world, policy, seed=0):
+    """A state before the first arrival, with an empty outcome and span log."""
+    jobs = world.workload.jobs
+    state = fresh(world.empty, len(jobs), max(policy.memory, 1), seed)
+    state.world["now"] = jobs["arrival"][0]
+    return state, np.zeros(len(jobs), OUTCOME), np.zeros(int(jobs["gpus"].sum()), SPAN)
+
+
+def play_moments(world, policy, state, outcome, spans, most=10**9):
+    """Up to `most` moments of the kernel, as simulator.run plays them."""
+    jobs, est, allowed, seconds = world.workload
+    out = answers(len(state.gpus))
+    while most > 0 and kernel.advance(*state[:8], jobs, allowed, outcome, spans):
+        started = 1
+        while started > 0:
+            now, *view = simulator.view(state, world.workload)
+            own = (policy.params, state.memory, out)
+            answered = policy.decide(now, *(unlocked(array) for array in view), *own)
+            started = kernel.apply(answered, out, *state[:8], jobs, est, seconds, outcome)
+        most -= 1

@@ -73,7 +73,7 @@ def _execute(path: Path) -> ModuleType:
         try:
             spec.loader.exec_module(module)
         except SyntaxError as exc:
-            raise PolicyError(f"{path}:{exc.lineno}: {exc.msg}") from exc
+            raise PolicyError(f"{path}:{exc.lineno or 1}: {exc.msg}") from exc
         except SystemExit as exc:
             raise PolicyError(f"{path}: ends the program when it is imported") from exc
     return module

@@ -236,6 +236,8 @@ def _check_start(
     if not fits(job, pool, nodes):
         return faults.NO_ROOM
     n = decision.node
+    if n < -1 or decision.gpu < -1:
+        return faults.NO_ROOM_THERE
     if decision.gpu >= 0:
         if decision.gpu >= len(gpus) or gpus[decision.gpu].free < WHOLE:
             return faults.NO_ROOM_THERE
@@ -326,7 +328,8 @@ def apply(
             q = _find(decision.job, w, queue)
             fault = _check_start(decision, q, w, eligible, pools, nodes, gpus, jobs)
             if fault != faults.NONE:
-                return _stop(w, fault, decision, max(decision.gpu, decision.node))
+                named = decision.gpu if decision.gpu != -1 else decision.node
+                return _stop(w, fault, decision, named)
             _start(
                 decision, q, w, queue, eligible, running, ends, pools, nodes, gpus, jobs, est,
                 seconds, outcome,

@@ -149,6 +149,8 @@ def test_a_mistake_that_shows_on_loading_is_named_by_file_and_line(tmp_path, tex
         (f"{NJIT}{CALL}\n    x = 1\n    return queue[99].job\n", r":6: IndexError: "),
         (f"{NJIT}{CALL}\n    out[99].kind = 0\n    return 1\n", r":5: IndexError: "),
         (f"{NJIT}{CALL}\n    return 1 // len(running)\n", r":5: ZeroDivisionError: "),
+        (f"{CALL}\n    pools[0].free = 9\n    return 0\n", r":2: ValueError: .*read-only"),
+        (f"{CALL}\n    est[0, 0] = 9\n    return 0\n", r":2: ValueError: .*read-only"),
         (f"{CALL}\n    return 99\n", r":1: policy mine answered 99, but 'out' holds at most 2"),
         (f"{NJIT}{CALL}\n    return 99\n", r":[34]: policy mine answered 99, but 'out' holds at"),
     ],
@@ -156,6 +158,25 @@ def test_a_mistake_that_shows_on_loading_is_named_by_file_and_line(tmp_path, tex
 def test_a_mistake_that_shows_in_a_run_is_named_by_file_and_line(tmp_path, text, said):
     path = write(tmp_path, text)
     assert re.match(re.escape(str(path)) + said, mistake(lambda: run_guarded(path)))
+
+
+def test_a_helper_compiled_with_our_own_njit_is_bounds_checked_too(tmp_path):
+    helper = (
+        "from adlro.compiled import njit\n\n@njit\ndef peek(queue):\n    return queue[99].job\n"
+    )
+    path = write(tmp_path, f"{helper}\n@njit\n{CALL}\n    return peek(queue)\n")
+    assert re.match(
+        re.escape(str(path)) + r":(5|9): IndexError: ", mistake(lambda: run_guarded(path))
+    )
+
+
+def test_a_compiled_policy_that_writes_to_what_it_sees_is_found_out(tmp_path):
+    lines = ["nodes[0].cores += 1", "if len(queue) == 0 or pools[0].free == 0:", "    return 0"]
+    lines += ["out[0].kind, out[0].job, out[0].pool = 0, queue[0].job, 0"]
+    lines += ["out[0].node = out[0].gpu = -1", "return 1"]
+    path = write(tmp_path, NJIT + CALL + "".join(f"\n    {line}" for line in lines))
+    message = mistake(lambda: run_guarded(path))
+    assert message.endswith("policy mine changed the cluster's records by itself")
 
 
 @pytest.mark.parametrize("name", ["params", "memory"])
