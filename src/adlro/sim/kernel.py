@@ -1,4 +1,4 @@
-"""The event loop, compiled: the clock, the queue, starts and finishes. Rules: docs/simulator.md.
+"""The event loop, compiled: the clock, starts and finishes. Rules: docs/simulator.md.
 
 Two drivers use the same `advance` and `apply`: `run` here for compiled policies, and the loop in
 simulator.py for policies in plain Python. Dimensions as in model/state.py.
@@ -14,114 +14,10 @@ from adlro.compiled import njit
 from adlro.model.room import any_feasible, capacity, fits, place, release
 from adlro.model.state import PREEMPT, START, WAKE, WHOLE, Floats, Mask, Records, Row
 from adlro.sim import faults
+from adlro.sim.ends_kernel import put, remove, sift
+from adlro.sim.queue_kernel import dequeue, enqueue, find, move
 
 MOST_WAKES = 100_000  # timers in a row with nothing else between them
-
-
-@njit
-def _earlier(a: int, b: int, running: Records, ends: Records) -> bool:
-    if ends[a].end != ends[b].end:
-        return ends[a].end < ends[b].end
-    return running[a].job < running[b].job
-
-
-@njit
-def _put(slot: int, place_: int, ends: Records) -> None:
-    ends[place_].slot = slot
-    ends[slot].place = place_
-
-
-@njit
-def _sift(k: int, count: int, running: Records, ends: Records) -> None:
-    """Restore the heap of ends after the record at place k changed."""
-    slot = ends[k].slot
-    while k > 0:
-        up = (k - 1) >> 1
-        if not _earlier(slot, ends[up].slot, running, ends):
-            break
-        _put(ends[up].slot, k, ends)
-        k = up
-    while True:
-        down = 2 * k + 1
-        if down >= count:
-            break
-        if down + 1 < count and _earlier(ends[down + 1].slot, ends[down].slot, running, ends):
-            down += 1
-        if not _earlier(ends[down].slot, slot, running, ends):
-            break
-        _put(ends[down].slot, k, ends)
-        k = down
-    _put(slot, k, ends)
-
-
-@njit
-def _remove_run(slot: int, w: Row, running: Records, ends: Records) -> None:
-    """Take a running record out of the heap and close the gap in the array."""
-    last = w.running - 1
-    w.running = last
-    k, moved = ends[slot].place, ends[last].slot
-    if moved != slot:
-        _put(moved, k, ends)
-        _sift(k, last, running, ends)
-    if slot != last:
-        running[slot] = running[last]
-        ends[slot].end = ends[last].end
-        _put(slot, ends[last].place, ends)
-
-
-@njit
-def _move(
-    source: int, target: int, queue: Records, eligible: Mask, to_queue: Records, to_eligible: Mask
-) -> None:
-    """Copy one place of a queue, with its row of the mask."""
-    to_queue[target] = queue[source]
-    for p in range(eligible.shape[1]):
-        to_eligible[target, p] = eligible[source, p]
-
-
-@njit
-def _enqueue(j: int, w: Row, queue: Records, eligible: Mask, allowed: Mask) -> None:
-    """Put an arriving job, the youngest of all, at the tail of the queue."""
-    if w.head + w.waiting == len(queue):  # the window has slid to the end: back to the front
-        for i in range(w.waiting):
-            _move(w.head + i, i, queue, eligible, queue, eligible)
-        w.head = 0
-    tail = w.head + w.waiting
-    queue[tail].job = j
-    queue[tail].restarts = 0
-    queue[tail].since = w.now
-    queue[tail].left = 1.0
-    for p in range(allowed.shape[1]):
-        eligible[tail, p] = allowed[j, p]
-    w.waiting += 1
-
-
-@njit
-def _find(j: int, w: Row, queue: Records) -> int:
-    """Place of a job in the queue by bisection, or -1."""
-    low, high = w.head, w.head + w.waiting
-    while low < high:
-        middle = (low + high) >> 1
-        if queue[middle].job < j:
-            low = middle + 1
-        else:
-            high = middle
-    if low < w.head + w.waiting and queue[low].job == j:
-        return low
-    return -1
-
-
-@njit
-def _dequeue(q: int, w: Row, queue: Records, eligible: Mask) -> None:
-    """Close the gap at place q from the nearer end of the queue."""
-    if 2 * (q - w.head) < w.waiting:
-        for i in range(q, w.head, -1):
-            _move(i - 1, i, queue, eligible, queue, eligible)
-        w.head += 1
-    else:
-        for i in range(q, w.head + w.waiting - 1):
-            _move(i + 1, i, queue, eligible, queue, eligible)
-    w.waiting -= 1
 
 
 @njit
@@ -152,7 +48,7 @@ def _finish(
     release(run, jobs, pools, nodes, gpus)
     w.busy_gpus -= jobs[j].gpus
     w.finished += 1
-    _remove_run(slot, w, running, ends)
+    remove(slot, w, running, ends)
 
 
 @njit
@@ -195,7 +91,7 @@ def advance(
         _finish(ends[0].slot, w, running, ends, pools, nodes, gpus, jobs, outcome, spans)
         w.events += 1
     while w.arrived < len(jobs) and jobs[w.arrived].arrival <= moment:
-        _enqueue(w.arrived, w, queue, eligible, allowed)
+        enqueue(w.arrived, w, queue, eligible, allowed)
         w.arrived += 1
         w.events += 1
     if w.events > before:
@@ -284,15 +180,15 @@ def _start(
     run.start = w.now
     run.expected = w.now + min(est[j, pool.model] * run.left * factor, job.limit)
     ends[slot].end = w.now + (job.limit if killed else length)
-    _put(slot, slot, ends)
+    put(slot, slot, ends)
     w.running += 1
-    _sift(slot, w.running, running, ends)
+    sift(slot, w.running, running, ends)
     w.busy_gpus += job.gpus
     w.wakes = 0
     result = outcome[j]
     result.start, result.pool, result.nodes = w.now, decision.pool, spanned
     result.restarts, result.killed = run.restarts, killed
-    _dequeue(q, w, queue, eligible)
+    dequeue(q, w, queue, eligible)
 
 
 @njit
@@ -325,7 +221,7 @@ def apply(
     for i in range(answered):
         decision = out[i]
         if decision.kind == START:
-            q = _find(decision.job, w, queue)
+            q = find(decision.job, w, queue)
             fault = _check_start(decision, q, w, eligible, pools, nodes, gpus, jobs)
             if fault != faults.NONE:
                 named = decision.gpu if decision.gpu != -1 else decision.node
@@ -427,7 +323,7 @@ def clone(
     to_world[0] = w
     to_world[0].head = 0
     for i in range(w.waiting):
-        _move(w.head + i, i, queue, eligible, to_queue, to_eligible)
+        move(w.head + i, i, queue, eligible, to_queue, to_eligible)
     for i in range(w.running):
         to_running[i] = running[i]
         to_ends[i] = ends[i]

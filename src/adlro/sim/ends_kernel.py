@@ -1,0 +1,61 @@
+"""The true ends of the running jobs, compiled: a heap beside the array of running records.
+
+ends[k].slot is the running record at place k of the heap, ends[i].place the place of record i.
+"""
+
+from __future__ import annotations
+
+from adlro.compiled import njit
+from adlro.model.state import Records, Row
+
+
+@njit
+def _earlier(a: int, b: int, running: Records, ends: Records) -> bool:
+    if ends[a].end != ends[b].end:
+        return ends[a].end < ends[b].end
+    return running[a].job < running[b].job
+
+
+@njit
+def put(slot: int, place: int, ends: Records) -> None:
+    """Stand a running record at a place of the heap."""
+    ends[place].slot = slot
+    ends[slot].place = place
+
+
+@njit
+def sift(k: int, count: int, running: Records, ends: Records) -> None:
+    """Restore the heap of ends after the record at place k changed."""
+    slot = ends[k].slot
+    while k > 0:
+        up = (k - 1) >> 1
+        if not _earlier(slot, ends[up].slot, running, ends):
+            break
+        put(ends[up].slot, k, ends)
+        k = up
+    while True:
+        down = 2 * k + 1
+        if down >= count:
+            break
+        if down + 1 < count and _earlier(ends[down + 1].slot, ends[down].slot, running, ends):
+            down += 1
+        if not _earlier(ends[down].slot, slot, running, ends):
+            break
+        put(ends[down].slot, k, ends)
+        k = down
+    put(slot, k, ends)
+
+
+@njit
+def remove(slot: int, w: Row, running: Records, ends: Records) -> None:
+    """Take a running record out of the heap and close the gap in the array."""
+    last = w.running - 1
+    w.running = last
+    k, moved = ends[slot].place, ends[last].slot
+    if moved != slot:
+        put(moved, k, ends)
+        sift(k, last, running, ends)
+    if slot != last:
+        running[slot] = running[last]
+        ends[slot].end = ends[last].end
+        put(slot, ends[last].place, ends)
