@@ -20,7 +20,7 @@ from pydantic import (
 
 from adlro.errors import ConfigError, suggestion
 from adlro.model import gpu
-from adlro.model.cluster import Cluster, Name
+from adlro.model.cluster import Cluster, GpuName, Name
 from adlro.model.record import Record
 
 R = TypeVar("R", bound=Record)
@@ -41,14 +41,6 @@ class Choice(Record):
         if abs(math.fsum(self.p) - 1) > 1e-9:
             raise ValueError(f"the probabilities {self.p} add up to {math.fsum(self.p):g}, not 1")
         return self
-
-
-def _known_gpu(name: str) -> str:
-    try:
-        gpu.find(name)
-    except ConfigError as exc:
-        raise ValueError(str(exc)) from exc
-    return name
 
 
 def _as_choice(value: object) -> object:
@@ -76,12 +68,13 @@ def _countable(choice: Choice) -> Choice:
 
 
 MOST = 1_000_000  # of anything that is counted: GPUs, cores, GB, users
-GpuName = Annotated[Name, AfterValidator(_known_gpu)]
 Amount = Annotated[Choice, AfterValidator(_countable), BeforeValidator(_as_choice)]
 Count = Annotated[Amount, AfterValidator(_whole_numbers)]
 Gang = Annotated[Count, AfterValidator(_at_least_one)]
 Seconds = Annotated[float, Field(ge=1e-3, le=1e9)]
 Speed = Annotated[float, Field(ge=1e-4, le=1e4)]  # V100 = 1
+Extra = Annotated[float, Field(ge=0, le=100)]
+Skew = Annotated[float, Field(ge=0, le=10)]
 Spread = Annotated[float, Field(ge=0, le=5)]  # of a lognormal law
 
 
@@ -157,9 +150,7 @@ class JobType(Record):
     models: tuple[GpuName, ...] = ()  # GPU models it may use; () = all
     partitions: tuple[Name, ...] = ()  # () = all
     priority: Priority = Priority()
-    communication: Annotated[float, Field(ge=0, le=100)] = (
-        0.0  # extra share of run time when a gang spans nodes
-    )
+    communication: Extra = 0.0  # extra share of run time when a gang spans nodes
     checkpoint_s: NonNegativeFloat | None = None  # None = it cannot
 
     @model_validator(mode="after")
@@ -279,9 +270,7 @@ class Scenario(Record):
     idle_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # lambda of the paper's reward
     affinity: dict[str, GpuName] = {}  # noqa: RUF012  job type -> GPU model, for static-affinity
     users: Annotated[int, Field(ge=1, le=MOST)] = 10
-    user_skew: Annotated[float, Field(ge=0, le=10)] = (
-        1.0  # user k submits in proportion to 1 / k^skew
-    )
+    user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from pydantic import Field, PositiveFloat, field_validator, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
 from adlro.errors import ConfigError
 from adlro.model import gpu
@@ -19,7 +19,16 @@ _MOST_GPUS = 1_000_000
 _REFERENCE_NETWORK, _REFERENCE_LINK = 12.5, 300.0  # GB/s: 100 Gb/s network, NVLink 2
 
 
+def _known_gpu(name: str) -> str:
+    try:
+        gpu.find(name)
+    except ConfigError as exc:
+        raise ValueError(str(exc)) from exc
+    return name
+
+
 Name = Annotated[str, Field(min_length=1, max_length=80)]
+GpuName = Annotated[Name, AfterValidator(_known_gpu)]
 Number = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
@@ -28,22 +37,13 @@ class NodeGroup(Record):
 
     name: Name
     count: Number = 1
-    gpu: Name
+    gpu: GpuName
     gpus: Number
     cores: Number
     memory_gb: Annotated[float, Field(gt=0, le=1e6)]
     link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = the model's own
     network_gb_s: PositiveFloat = _REFERENCE_NETWORK
     partition: Name = "main"
-
-    @field_validator("gpu")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        try:
-            gpu.find(name)
-        except ConfigError as exc:
-            raise ValueError(str(exc)) from exc
-        return name
 
     @property
     def link(self) -> float:
