@@ -6,8 +6,9 @@ import re
 import pytest
 
 from adlro import config
-from adlro.config import Bursty, Estimates, Lognormal, Measure, Pareto, Poisson, Surge
+from adlro.config import Bursty, Estimates, Measure, Poisson, Surge
 from adlro.errors import ConfigError
+from adlro.model.job import Lognormal, Pareto
 
 SHIPPED = ["datacenter", "hetero64", "paper16", "paper16-single", "paper16-surge"]
 NODES = """

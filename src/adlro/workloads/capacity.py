@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import ndtr
 
-from adlro.config import Constant, Exponential, JobType, Lognormal, Scenario, Size
+from adlro.config import Scenario
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout
+from adlro.model.job import Constant, Exponential, JobType, Lognormal, Size
 from adlro.model.state import JOB, Floats, Mask, Records
 
 _DEMANDS = ("gpus", "cores", "memory", "gpu_memory")  # for each GPU, but the first

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from adlro.config import Choice, Constant, Exponential, Lognormal, Scenario, Size
+from adlro.config import Scenario
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
+from adlro.model.job import Choice, Constant, Exponential, Lognormal, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
 from adlro.workloads import arrivals, capacity
 from adlro.workloads.workload import Workload

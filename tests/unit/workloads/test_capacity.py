@@ -10,18 +10,10 @@ from scipy.integrate import quad
 from scipy.optimize import linprog
 from scipy.stats import norm
 
-from adlro.config import (
-    Constant,
-    Exponential,
-    JobType,
-    Lognormal,
-    Pareto,
-    Scenario,
-    adjusted,
-    find_scenario,
-)
+from adlro.config import Scenario, adjusted, find_scenario
 from adlro.errors import ConfigError
 from adlro.model.cluster import Cluster, NodeGroup
+from adlro.model.job import Constant, Exponential, JobType, Lognormal, Pareto
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty

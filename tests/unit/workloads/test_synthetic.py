@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from adlro import config
+from adlro.model import job as job_types
 from adlro.model.state import WHOLE
 from adlro.workloads import synthetic
 
@@ -31,7 +32,7 @@ def of_type(workload, name):
 def constant_scenario(seconds):
     """The paper's scenario with jobs that are all of one size."""
     base = config.find_scenario("paper16")
-    size = config.Constant(law="constant", seconds=seconds)
+    size = job_types.Constant(law="constant", seconds=seconds)
     types = tuple(t.model_copy(update={"size": size}) for t in base.types)
     return base.model_copy(update={"types": types, "jobs": MANY})
 
@@ -353,16 +354,16 @@ def test_the_lp_gives_every_type_some_pool_that_it_may_use():
     [
         # P(size > s) = (60 / s)^1.5, all cut at 100 * 60
         (
-            config.Pareto(law="pareto", minimum_s=60, alpha=1.5, cap=100),
+            job_types.Pareto(law="pareto", minimum_s=60, alpha=1.5, cap=100),
             {60: 1, 120: 2**-1.5, 600: 10**-1.5, 5999: 100**-1.5, 6000: 0},
         ),
         # P(size > s) = exp(-s / 100)
         (
-            config.Exponential(law="exponential", mean_s=100),
+            job_types.Exponential(law="exponential", mean_s=100),
             {0: 1, 69.3147: 0.5, 100: np.exp(-1), 300: np.exp(-3)},
         ),
-        (config.Constant(law="constant", seconds=7), {6.99: 1, 7: 0}),
-        (config.Lognormal(median_s=50, sigma=0), {49.99: 1, 50.01: 0}),
+        (job_types.Constant(law="constant", seconds=7), {6.99: 1, 7: 0}),
+        (job_types.Lognormal(median_s=50, sigma=0), {49.99: 1, 50.01: 0}),
     ],
 )
 def test_sizes_follow_the_law_of_their_type(size, odds):

@@ -1,0 +1,145 @@
+"""Job types: what the jobs of one type have in common, and how their demands are drawn."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, model_validator
+
+from adlro.model import gpu
+from adlro.model.cluster import GpuName, Name
+from adlro.model.record import Record
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class Choice(Record):
+    """A number drawn from a few values with given probabilities; a bare number is that number."""
+
+    values: Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
+    p: tuple[NonNegativeFloat, ...]
+
+    @model_validator(mode="after")
+    def _probabilities(self) -> Choice:
+        if len(self.p) != len(self.values):
+            raise ValueError(f"{len(self.values)} values need as many probabilities, not {self.p}")
+        if abs(math.fsum(self.p) - 1) > 1e-9:
+            raise ValueError(f"the probabilities {self.p} add up to {math.fsum(self.p):g}, not 1")
+        return self
+
+
+def _as_choice(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return {"values": (value,), "p": (1.0,)}
+    return value
+
+
+def _whole_numbers(choice: Choice) -> Choice:
+    if any(value != int(value) for value in choice.values):
+        raise ValueError(f"whole numbers are needed, not {choice.values}")
+    return choice
+
+
+def _at_least_one(choice: Choice) -> Choice:
+    if min(choice.values) < 1:
+        raise ValueError(f"a job needs at least 1 GPU, not {min(choice.values):g}")
+    return choice
+
+
+def _countable(choice: Choice) -> Choice:
+    if max(choice.values) > MOST:
+        raise ValueError(f"{max(choice.values):g} is more than the {MOST:,} that can be counted")
+    return choice
+
+
+MOST = 1_000_000  # of anything that is counted: GPUs, cores, GB, users
+Amount = Annotated[Choice, AfterValidator(_countable), BeforeValidator(_as_choice)]
+Count = Annotated[Amount, AfterValidator(_whole_numbers)]
+Gang = Annotated[Count, AfterValidator(_at_least_one)]
+Seconds = Annotated[float, Field(ge=1e-3, le=1e9)]
+Speed = Annotated[float, Field(ge=1e-4, le=1e4)]  # V100 = 1
+Extra = Annotated[float, Field(ge=0, le=100)]
+Spread = Annotated[float, Field(ge=0, le=5)]  # of a lognormal law
+
+
+class Lognormal(Record):
+    """Most jobs are short, some very long; clipped at `cap` times the median."""
+
+    law: Literal["lognormal"] = "lognormal"
+    median_s: Seconds
+    sigma: Spread = 1.0
+    cap: Annotated[float, Field(gt=1, le=1e6)] = 20.0
+
+
+class Pareto(Record):
+    """A power law: P(size > s) = (minimum / s)^alpha; clipped at `cap` times the minimum."""
+
+    law: Literal["pareto"]
+    minimum_s: Seconds
+    alpha: Annotated[float, Field(ge=0.01, le=100)]
+    cap: Annotated[float, Field(gt=1, le=1e6)] = 1000.0
+
+
+class Exponential(Record):
+    """No memory."""
+
+    law: Literal["exponential"]
+    mean_s: Seconds
+
+
+class Constant(Record):
+    """Every job the same."""
+
+    law: Literal["constant"]
+    seconds: Seconds
+
+
+def _default_law(value: object) -> object:
+    return {"law": "lognormal", **value} if isinstance(value, dict) else value
+
+
+Size = Annotated[
+    Lognormal | Pareto | Exponential | Constant,
+    Field(discriminator="law"),
+    BeforeValidator(_default_law),
+]
+
+
+class Priority(Record):
+    """Uniform between two numbers in [0, 1]."""
+
+    low: Annotated[float, Field(ge=0, le=1)] = 0.0
+    high: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Priority:
+        if self.low > self.high:
+            raise ValueError(f"low {self.low:g} is above high {self.high:g}")
+        return self
+
+
+class JobType(Record):
+    """What the jobs of one type have in common; demands are for each GPU of the gang."""
+
+    name: Name
+    share: Share  # of the jobs; the shares are scaled to add up to 1
+    size: Size  # seconds on a GPU of speed 1 (the reference, V100)
+    kind: Literal["simulation", "ml", "data"] | None = None  # whose measured speeds apply
+    demand: gpu.Demand | None = None  # what bounds it on a GPU nobody measured
+    speed: dict[GpuName, Speed] = {}  # noqa: RUF012  measured by the user: GPU model -> speed
+    gpus: Gang = Choice(values=(1,), p=(1,))
+    gpu_memory_gb: Amount = Choice(values=(0,), p=(1,))
+    cores: Count = Choice(values=(1,), p=(1,))
+    memory_gb: Amount = Choice(values=(0,), p=(1,))
+    models: tuple[GpuName, ...] = ()  # GPU models it may use; () = all
+    partitions: tuple[Name, ...] = ()  # () = all
+    priority: Priority = Priority()
+    communication: Extra = 0.0  # extra share of run time when a gang spans nodes
+    checkpoint_s: NonNegativeFloat | None = None  # None = it cannot
+
+    @model_validator(mode="after")
+    def _usable(self) -> JobType:
+        if self.kind is None and self.demand is None and not self.speed:
+            raise ValueError("needs 'kind', 'demand' or 'speed' to know how fast each GPU is")
+        return self
