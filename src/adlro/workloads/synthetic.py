@@ -1,6 +1,6 @@
 """The generator: a scenario and a seed make a workload, the same bytes each time.
 
-Every purpose (arrivals, demands, speed noise, requests, estimates) has its own random stream, so
+Every purpose (arrivals, demands, speed noise, estimates) has its own random stream, so
 that a change of one leaves the others alone, and a higher load meets the same jobs, only sooner.
 """
 
