@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,6 +72,27 @@ import numba  # noqa: E402  the cache folder must be set before numba is first i
 
 vars(numba.config)["CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]  # if it was imported earlier
 _njit: Any = numba.njit  # its published types leave out the options that we need
+
+
+class Dispatcher(Protocol):
+    """What numba makes of a function, as far as we use it beyond calling it."""
+
+    overloads: dict[Any, Any]
+    py_func: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:  # noqa: ANN401  as the function that it stands for
+        """Run it."""
+
+    def compile(self, signature: tuple[Any, ...]) -> object:
+        """Compile, or load, for these argument types."""
+
+    def disable_compile(self) -> None:
+        """Refuse any other argument types from now on."""
+
+
+def dispatcher(function: Callable[..., Any]) -> Dispatcher:
+    """A decorated function, seen as what numba made of it."""
+    return cast("Dispatcher", function)
 
 
 def _options(function: Callable[..., Any], **more: bool) -> dict[str, bool]:

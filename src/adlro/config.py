@@ -133,7 +133,7 @@ class Scenario(Record):
     measure: Annotated[Measure, BeforeValidator(_as_measure)] = Measure()
     limit: Literal["none", "kill"] = "none"  # kill = a job ends at its requested time
     idle_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # lambda of the paper's reward
-    affinity: dict[str, GpuName] = {}  # noqa: RUF012  job type -> GPU model, for static-affinity
+    affinity: dict[str, GpuName] = Field(default_factory=dict)  # job type -> model, static-affinity
     users: Annotated[int, Field(ge=1, le=MOST)] = 10
     user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)

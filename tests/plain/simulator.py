@@ -382,9 +382,11 @@ def _pick(node: Node, count: int, named: int) -> list[int]:
 
 
 def _job(k: int, record: Records) -> Job:
-    real = (float(record[name]) for name in ("arrival", "limit", "communication"))
-    whole = (int(record[name]) for name in ("type", "gpus", "cores", "memory"))
-    return Job(k, *real, *whole)  # type: ignore[arg-type]
+    arrival, limit, communication = (
+        float(record[name]) for name in ("arrival", "limit", "communication")
+    )
+    type_, gpus, cores, memory = (int(record[name]) for name in ("type", "gpus", "cores", "memory"))
+    return Job(k, arrival, limit, communication, type_, gpus, cores, memory)
 
 
 def _node(k: int, record: Records) -> Node:

@@ -1,73 +1,27 @@
 """Scenario files: what loads, what they mean, and how a mistake in one is told."""
 
 import math
-import re
 
 import pytest
 
 from adlro import config
 from adlro.config import Bursty, Estimates, Measure, Poisson, Surge
 from adlro.errors import ConfigError
-from adlro.model.job import Lognormal, Pareto
+from adlro.model.job import Lognormal
+from tests.scenario_files import (
+    GOOD,
+    NODES,
+    SIZE,
+    TYPE,
+    changed,
+    of_node,
+    of_type,
+    refusal,
+    top,
+    write,
+)
 
 SHIPPED = ["datacenter", "hetero64", "paper16", "paper16-single", "paper16-surge"]
-NODES = """
-[[cluster.nodes]]
-name = "n"
-gpu = "V100"
-gpus = 4
-cores = 8
-memory_gb = 64
-"""
-TYPE = """
-[[types]]
-name = "t"
-share = 1.0
-kind = "ml"
-size = { median_s = 10 }
-gpus = { values = [1, 2], p = [0.5, 0.5] }
-"""
-GOOD = f'[cluster]\nname = "c"\n{NODES}{TYPE}'
-SIZE = "size = { median_s = 10 }"
-PROBABILITIES = "p = [0.5, 0.5]"
-
-
-def write(folder, text, name="mine.toml"):
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def changed(old, new):
-    """The good scenario with one piece of text replaced."""
-    assert old in GOOD
-    return GOOD.replace(old, new, 1)
-
-
-def refusal(call, *arguments):
-    """The message of a ConfigError, which must be one line."""
-    with pytest.raises(ConfigError) as caught:
-        call(*arguments)
-    message = str(caught.value)
-    assert message.splitlines() == [message]
-    return message
-
-
-def top(line):
-    """The good scenario with a key of its own."""
-    return f"{line}\n{GOOD}"
-
-
-def of_type(line):
-    """The good scenario with a key of the job type."""
-    return changed('kind = "ml"', f'kind = "ml"\n{line}')
-
-
-def of_node(line):
-    """The good scenario with a key of the group of nodes, in place of the old one."""
-    key = line.split()[0]
-    others = re.sub(rf"^{key} = .*\n", "", NODES, flags=re.MULTILINE)
-    return changed(NODES, f"{others}{line}\n")
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -93,26 +47,6 @@ def test_what_a_file_leaves_out_has_its_default(tmp_path):
     assert scenario.cluster.nodes[0].network_gb_s == 12.5
 
 
-def test_a_bare_number_is_a_choice_of_one(tmp_path):
-    scenario = config.load_scenario(write(tmp_path, of_type("cores = 6")))
-    assert (scenario.types[0].cores.values, scenario.types[0].cores.p) == ((6,), (1,))
-
-
-@pytest.mark.parametrize(
-    ("written", "size"),
-    [
-        ("{ median_s = 7, sigma = 0, cap = 3 }", Lognormal(median_s=7, sigma=0, cap=3)),
-        (
-            '{ law = "pareto", minimum_s = 60, alpha = 1.3 }',
-            Pareto(law="pareto", minimum_s=60, alpha=1.3, cap=1000),
-        ),
-    ],
-)
-def test_a_size_is_lognormal_unless_it_names_another_law(tmp_path, written, size):
-    scenario = config.load_scenario(write(tmp_path, changed(SIZE, f"size = {written}")))
-    assert scenario.types[0].size == size
-
-
 @pytest.mark.parametrize("literal", ["nan", "inf", "-inf", "-1"])
 @pytest.mark.parametrize("key", ["load", "noise", "idle_weight", "user_skew", "users", "jobs"])
 def test_a_number_of_the_scenario_out_of_range_is_named(tmp_path, key, literal):
@@ -130,27 +64,6 @@ def test_a_number_of_a_group_of_nodes_out_of_range_is_named(tmp_path, key, liter
     path = write(tmp_path, of_node(f"{key} = {literal}"))
     message = refusal(config.load_scenario, path)
     assert message.startswith(f"{path}: cluster.nodes.0.{key}: input should be ")
-    assert message.endswith(f", not {literal}")
-
-
-@pytest.mark.parametrize("literal", ["nan", "inf", "-1"])
-@pytest.mark.parametrize(
-    ("line", "key"),
-    [
-        ("communication = {}", "communication"),
-        ("checkpoint_s = {}", "checkpoint_s"),
-        ("priority = {{ low = {} }}", "priority.low"),
-        ("priority = {{ high = {} }}", "priority.high"),
-        ("cores = {}", "cores.values.0"),
-        ("memory_gb = {}", "memory_gb.values.0"),
-        ("gpu_memory_gb = {}", "gpu_memory_gb.values.0"),
-        ("speed = {{ T4 = {} }}", "speed.T4"),
-    ],
-)
-def test_a_number_of_a_job_type_out_of_range_is_named(tmp_path, line, key, literal):
-    path = write(tmp_path, of_type(line.format(literal)))
-    message = refusal(config.load_scenario, path)
-    assert message.startswith(f"{path}: types.0.{key}: input should be ")
     assert message.endswith(f", not {literal}")
 
 
@@ -246,42 +159,6 @@ def test_what_is_wrong_is_said_with_its_key_and_value(tmp_path, text, said):
     with pytest.raises(ConfigError, match=f"^{path}: {said}"):
         config.load_scenario(path)
     refusal(config.load_scenario, path)
-
-
-@pytest.mark.parametrize(
-    ("p", "said"),
-    [
-        ("[0.5, 0.4]", "the probabilities (0.5, 0.4) add up to 0.9, not 1"),
-        ("[0.6, 0.6]", "the probabilities (0.6, 0.6) add up to 1.2, not 1"),
-        ("[1.0]", "2 values need as many probabilities, not (1.0,)"),
-    ],
-)
-def test_probabilities_must_make_a_whole(tmp_path, p, said):
-    path = write(tmp_path, changed(PROBABILITIES, f"p = {p}"))
-    assert refusal(config.load_scenario, path) == f"{path}: types.0.gpus: {said}"
-
-
-def test_probabilities_may_miss_a_whole_by_rounding(tmp_path):
-    thirds = "cores = { values = [1, 2, 4], p = [0.3333333333, 0.3333333333, 0.3333333333] }"
-    scenario = config.load_scenario(write(tmp_path, of_type(thirds)))
-    assert scenario.types[0].cores.values == (1, 2, 4)
-
-
-@pytest.mark.parametrize(
-    ("key", "written", "said"),
-    [
-        ("gpus", "0", "a job needs at least 1 GPU, not 0"),
-        ("gpus", "{ values = [0, 2], p = [0.5, 0.5] }", "a job needs at least 1 GPU, not 0"),
-        ("gpus", "1.5", "whole numbers are needed, not (1.5,)"),
-        ("cores", "2.5", "whole numbers are needed, not (2.5,)"),
-    ],
-)
-def test_a_job_takes_whole_gpus_and_cores_and_at_least_one_gpu(tmp_path, key, written, said):
-    gang = f"gpus = {{ values = [1, 2], {PROBABILITIES} }}"
-    path = write(tmp_path, changed(gang, f"{key} = {written}"))
-    message = refusal(config.load_scenario, path)
-    assert message.startswith(f"{path}: types.0.{key}: ")
-    assert message.endswith(said)
 
 
 @pytest.mark.parametrize(

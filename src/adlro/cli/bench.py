@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, stdout
+from adlro.cli.options import FILE, check_json_file, hand_out
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,19 +70,10 @@ def command(json_file: Path | None, quick: bool) -> None:
     """
     from adlro.bench.measure import QUICK, Effort, report
     from adlro.bench.rival import has_simpy
-    from adlro.evaluate.output import check_writable, write_text
 
-    printed = json_file == Path("-")
-    check_writable(None if printed else json_file)
+    check_json_file(json_file)
     effort = QUICK if quick else Effort()
     if not has_simpy():
         click.echo("simpy is missing: its rows are left out (pip install 'adlro[bench]')", err=True)
     figures = _measure(effort)
-    text = report(figures, effort).model_dump_json(indent=2) + "\n"
-    if printed:
-        click.echo(text, nl=False)
-        return
-    stdout().print(_table(figures))
-    if json_file is not None:
-        write_text(json_file, text)
-        click.echo(f"all figures: {json_file}")
+    hand_out(_table(figures), report(figures, effort).model_dump_json(indent=2), json_file)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, changed_scenario, say_if_slow, scenario_options, stdout
+from adlro.cli.options import (
+    FILE,
+    changed_scenario,
+    check_json_file,
+    hand_out,
+    say_if_slow,
+    scenario_options,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -152,19 +159,9 @@ def command(
 
     SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own.
     """
-    from adlro.evaluate.output import check_writable, write_text
-
     numbers = _seeds(seeds)
-    printed = json_file == Path("-")
-    check_writable(None if printed else json_file)
+    check_json_file(json_file)
     wanted = changed_scenario(scenario, load, estimates, jobs)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
         result = _compare(wanted, policies, numbers, threads)
-    text = result.model_dump_json(indent=2) + "\n"
-    if printed:
-        click.echo(text, nl=False)
-        return
-    stdout().print(_table(result))
-    if json_file is not None:
-        write_text(json_file, text)
-        click.echo(f"all figures: {json_file}")
+    hand_out(_table(result), result.model_dump_json(indent=2), json_file)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from adlro.config import Scenario
 
@@ -71,3 +71,34 @@ def stdout() -> Console:
 
     console = Console()
     return console if console.is_terminal else Console(width=120)
+
+
+PRINTED = Path("-")  # as the name of a JSON file: print it instead of the table
+
+
+def check_json_file(path: Path | None) -> None:
+    """Refuse before the work starts a JSON file that could not be written after it.
+
+    Raises:
+        OutputError: it cannot be written there.
+    """
+    from adlro.evaluate.output import check_writable
+
+    check_writable(None if path == PRINTED else path)
+
+
+def hand_out(shown: RenderableType, figures: str, path: Path | None) -> None:
+    """Print what people read and write the figures as JSON, or print the JSON alone.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    from adlro.evaluate.output import write_text
+
+    if path == PRINTED:
+        click.echo(figures)
+        return
+    stdout().print(shown, highlight=False)
+    if path is not None:
+        write_text(path, figures + "\n")
+        click.echo(f"all figures: {path}")

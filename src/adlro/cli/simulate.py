@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, changed_scenario, say_if_slow, scenario_options, stdout
+from adlro.cli.options import (
+    FILE,
+    PRINTED,
+    changed_scenario,
+    check_json_file,
+    hand_out,
+    say_if_slow,
+    scenario_options,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,7 +103,7 @@ def command(
     """
     import json
 
-    from rich.console import Console
+    from rich.console import Console, Group
 
     from adlro import __version__
     from adlro.evaluate.compare import in_background, run_one
@@ -103,8 +113,7 @@ def command(
     from adlro.sim.simulator import warm_up
     from adlro.workloads.synthetic import generate, prepare
 
-    printed = json_file == Path("-")
-    check_writable(None if printed else json_file)
+    check_json_file(json_file)
     check_writable(gantt)
     wanted = changed_scenario(scenario, load, estimates, jobs)
     setting = prepare(wanted)
@@ -113,7 +122,8 @@ def command(
         warm_up([chosen])
     workload = generate(setting, seed)
     keep = gantt is not None
-    with Console(stderr=True).status(f"running {wanted.jobs:,} jobs …"):
+    status = Console(stderr=True).status(f"running {wanted.jobs:,} jobs …")
+    with status, contextlib.redirect_stdout(sys.stderr):  # a policy that prints spoils no JSON
         result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
     metrics = measure(setting, workload, result)
     head = (
@@ -122,16 +132,10 @@ def command(
     facts = {"version": __version__, "scenario": wanted.name, "policy": chosen.name, "seed": seed}
     facts |= {"load": wanted.load, "estimates": str(wanted.estimates), "jobs": wanted.jobs}
     facts |= {"measure": str(wanted.measure), "metrics": metrics._asdict()}
-    text = json.dumps(facts, indent=2) + "\n"
-    if printed:
-        click.echo(text, nl=False)
-    else:
-        stdout().print(head, _table(metrics), _pool_table(setting, result), highlight=False)
-    if json_file is not None and not printed:
-        write_text(json_file, text)
-        click.echo(f"all figures: {json_file}")
+    shown = Group(head, _table(metrics), _pool_table(setting, result))
+    hand_out(shown, json.dumps(facts, indent=2), json_file)
     if gantt is not None:
         from adlro.evaluate.report.gantt import draw
 
         write_text(gantt, draw(setting, workload, result, head))
-        click.echo(f"schedule: {gantt} (open it in a browser)", err=printed)
+        click.echo(f"schedule: {gantt} (open it in a browser)", err=json_file == PRINTED)

@@ -127,7 +127,7 @@ class JobType(Record):
     size: Size  # seconds on a GPU of speed 1 (the reference, V100)
     kind: Literal["simulation", "ml", "data"] | None = None  # whose measured speeds apply
     demand: gpu.Demand | None = None  # what bounds it on a GPU nobody measured
-    speed: dict[GpuName, Speed] = {}  # noqa: RUF012  measured by the user: GPU model -> speed
+    speed: dict[GpuName, Speed] = Field(default_factory=dict)  # the user's own measurements
     gpus: Gang = Choice(values=(1,), p=(1,))
     gpu_memory_gb: Amount = Choice(values=(0,), p=(1,))
     cores: Count = Choice(values=(1,), p=(1,))

@@ -6,7 +6,7 @@ simulator.py for policies in plain Python. Dimensions as in model/state.py.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -245,7 +245,7 @@ def apply(
 
 @njit
 def run(
-    decide: Any,  # noqa: ANN401  a first-class compiled function, see signature.py
+    decide: Callable[..., int],  # a first-class compiled function, see signature.py
     params: Floats,
     memory: Floats,
     out: Records,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any
+from collections.abc import Callable
 
 import numba
+import numpy as np
 from numba import types
 
+from adlro.compiled import Dispatcher, dispatcher
 from adlro.model import state
 from adlro.model.room import any_feasible
 from adlro.sim import kernel
@@ -22,7 +24,7 @@ _TABLE = types.float64[:, ::1]
 _MASK = types.boolean[:, ::1]
 
 
-def _records(dtype: Any) -> Any:  # noqa: ANN401  numba's types are untyped
+def _records(dtype: np.dtype[np.void]) -> types.Array:
     return types.Array(numba.from_dtype(dtype), 1, "C")
 
 
@@ -62,9 +64,9 @@ _RUN = (
 _ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
 
 
-def compiled_run() -> Any:  # noqa: ANN401
+def compiled_run() -> Dispatcher:
     """The kernel's `run`, compiled (or loaded) for every policy of the signature."""
-    run: Any = kernel.run
+    run = dispatcher(kernel.run)
     if not run.overloads:
         with _ONE_AT_A_TIME:
             if not run.overloads:  # asked again inside: another thread may have been here
@@ -77,16 +79,16 @@ def compiled_run() -> Any:  # noqa: ANN401
 def compile_steps() -> None:
     """Compile (or load) what the driver for policies in plain Python calls."""
     books = (_records(state.OUTCOME), _records(state.SPAN))
-    kernel.advance.compile((*_STATE, _JOBS, _MASK, *books))  # type: ignore[attr-defined]
-    kernel.apply.compile(  # type: ignore[attr-defined]
-        (types.intp, _records(state.DECISION), *_STATE, _JOBS, _TABLE, _TABLE, books[0])
-    )
-    any_feasible.compile((_JOBS, *_STATE[1:3], *_STATE[5:7]))  # type: ignore[attr-defined]
+    answer = (types.intp, _records(state.DECISION))
+    dispatcher(kernel.advance).compile((*_STATE, _JOBS, _MASK, *books))
+    dispatcher(kernel.apply).compile((*answer, *_STATE, _JOBS, _TABLE, _TABLE, books[0]))
+    dispatcher(any_feasible).compile((_JOBS, *_STATE[1:3], *_STATE[5:7]))
 
 
-def compile_decide(decide: Any) -> Any:  # noqa: ANN401
+def compile_decide(decide: Callable[..., int]) -> Dispatcher:
     """Compile a policy's dispatcher for the one signature, and hand it back."""
-    if DECIDE.args not in decide.overloads:
+    compiled = dispatcher(decide)
+    if DECIDE.args not in compiled.overloads:
         with _ONE_AT_A_TIME:
-            decide.compile(DECIDE.args)
-    return decide
+            compiled.compile(DECIDE.args)
+    return compiled

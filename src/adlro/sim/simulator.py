@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from adlro.compiled import dispatcher
 from adlro.errors import PolicyError
 from adlro.model.room import any_feasible
 from adlro.model.state import OUTCOME, SPAN, Floats, Records
@@ -153,7 +154,7 @@ def run(
                 spans,
             )  # fmt: skip
         except Exception:  # once more in plain Python, where the traceback names the line
-            _play(decide.py_func, params, workload, open_books())  # type: ignore[attr-defined]
+            _play(dispatcher(decide).py_func, params, workload, open_books())
             raise
     else:
         _play(decide, params, workload, books)

@@ -78,7 +78,10 @@ def test_the_visible_end_of_a_run_is_its_estimate_with_the_same_factor():
     seen = []
     jobs = [job(2, 10, est=(8,), gpus=8, communication=0.5), job(5, 1)]
     world = build([nodes("V100", 4, 2)], jobs)
-    look = lambda *view: seen.extend(view[5]["expected"].tolist())  # noqa: E731
+
+    def look(*view):
+        seen.extend(view[5]["expected"].tolist())
+
     result = play(world, InPython("fcfs", world, look))
     assert set(seen) == {14, 18}
     assert result.outcome["finish"][0] == 17

@@ -1,0 +1,65 @@
+"""Scenario files for tests: a good one, ways to spoil it, and what is said about it."""
+
+import re
+
+import pytest
+
+from adlro.errors import ConfigError
+
+NODES = """
+[[cluster.nodes]]
+name = "n"
+gpu = "V100"
+gpus = 4
+cores = 8
+memory_gb = 64
+"""
+TYPE = """
+[[types]]
+name = "t"
+share = 1.0
+kind = "ml"
+size = { median_s = 10 }
+gpus = { values = [1, 2], p = [0.5, 0.5] }
+"""
+GOOD = f'[cluster]\nname = "c"\n{NODES}{TYPE}'
+SIZE = "size = { median_s = 10 }"
+PROBABILITIES = "p = [0.5, 0.5]"
+
+
+def write(folder, text, name="mine.toml"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def changed(old, new):
+    """The good scenario with one piece of text replaced."""
+    assert old in GOOD
+    return GOOD.replace(old, new, 1)
+
+
+def refusal(call, *arguments):
+    """The message of a ConfigError, which must be one line."""
+    with pytest.raises(ConfigError) as caught:
+        call(*arguments)
+    message = str(caught.value)
+    assert message.splitlines() == [message]
+    return message
+
+
+def top(line):
+    """The good scenario with a key of its own."""
+    return f"{line}\n{GOOD}"
+
+
+def of_type(line):
+    """The good scenario with a key of the job type."""
+    return changed('kind = "ml"', f'kind = "ml"\n{line}')
+
+
+def of_node(line):
+    """The good scenario with a key of the group of nodes, in place of the old one."""
+    key = line.split()[0]
+    others = re.sub(rf"^{key} = .*\n", "", NODES, flags=re.MULTILINE)
+    return changed(NODES, f"{others}{line}\n")

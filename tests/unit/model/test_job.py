@@ -1,0 +1,84 @@
+"""Job types in a scenario file: how demands are written, and how a mistake in one is told."""
+
+import pytest
+
+from adlro import config
+from adlro.model.job import Lognormal, Pareto
+from tests.scenario_files import PROBABILITIES, SIZE, changed, of_type, refusal, write
+
+
+def test_a_bare_number_is_a_choice_of_one(tmp_path):
+    scenario = config.load_scenario(write(tmp_path, of_type("cores = 6")))
+    assert (scenario.types[0].cores.values, scenario.types[0].cores.p) == ((6,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("{ median_s = 7, sigma = 0, cap = 3 }", Lognormal(median_s=7, sigma=0, cap=3)),
+        (
+            '{ law = "pareto", minimum_s = 60, alpha = 1.3 }',
+            Pareto(law="pareto", minimum_s=60, alpha=1.3, cap=1000),
+        ),
+    ],
+)
+def test_a_size_is_lognormal_unless_it_names_another_law(tmp_path, written, size):
+    scenario = config.load_scenario(write(tmp_path, changed(SIZE, f"size = {written}")))
+    assert scenario.types[0].size == size
+
+
+@pytest.mark.parametrize("literal", ["nan", "inf", "-1"])
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("communication = {}", "communication"),
+        ("checkpoint_s = {}", "checkpoint_s"),
+        ("priority = {{ low = {} }}", "priority.low"),
+        ("priority = {{ high = {} }}", "priority.high"),
+        ("cores = {}", "cores.values.0"),
+        ("memory_gb = {}", "memory_gb.values.0"),
+        ("gpu_memory_gb = {}", "gpu_memory_gb.values.0"),
+        ("speed = {{ T4 = {} }}", "speed.T4"),
+    ],
+)
+def test_a_number_of_a_job_type_out_of_range_is_named(tmp_path, line, key, literal):
+    path = write(tmp_path, of_type(line.format(literal)))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: types.0.{key}: input should be ")
+    assert message.endswith(f", not {literal}")
+
+
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [
+        ("[0.5, 0.4]", "the probabilities (0.5, 0.4) add up to 0.9, not 1"),
+        ("[0.6, 0.6]", "the probabilities (0.6, 0.6) add up to 1.2, not 1"),
+        ("[1.0]", "2 values need as many probabilities, not (1.0,)"),
+    ],
+)
+def test_probabilities_must_make_a_whole(tmp_path, p, said):
+    path = write(tmp_path, changed(PROBABILITIES, f"p = {p}"))
+    assert refusal(config.load_scenario, path) == f"{path}: types.0.gpus: {said}"
+
+
+def test_probabilities_may_miss_a_whole_by_rounding(tmp_path):
+    thirds = "cores = { values = [1, 2, 4], p = [0.3333333333, 0.3333333333, 0.3333333333] }"
+    scenario = config.load_scenario(write(tmp_path, of_type(thirds)))
+    assert scenario.types[0].cores.values == (1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "said"),
+    [
+        ("gpus", "0", "a job needs at least 1 GPU, not 0"),
+        ("gpus", "{ values = [0, 2], p = [0.5, 0.5] }", "a job needs at least 1 GPU, not 0"),
+        ("gpus", "1.5", "whole numbers are needed, not (1.5,)"),
+        ("cores", "2.5", "whole numbers are needed, not (2.5,)"),
+    ],
+)
+def test_a_job_takes_whole_gpus_and_cores_and_at_least_one_gpu(tmp_path, key, written, said):
+    gang = f"gpus = {{ values = [1, 2], {PROBABILITIES} }}"
+    path = write(tmp_path, changed(gang, f"{key} = {written}"))
+    message = refusal(config.load_scenario, path)
+    assert message.startswith(f"{path}: types.0.{key}: ")
+    assert message.endswith(said)
