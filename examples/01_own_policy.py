@@ -13,7 +13,7 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     best, best_p, widest = -1, -1, 0
     for q in range(len(queue)):
         j = queue[q].job
-        p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes)
+        p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
         if p >= 0 and jobs[j].gpus > widest:
             best, best_p, widest = j, p, jobs[j].gpus
     return start(out, best, best_p) if best >= 0 else 0

@@ -1,9 +1,11 @@
 """Scenario files for tests: a good one, ways to spoil it, and what is said about it."""
 
 import re
+import tomllib
 
 import pytest
 
+from adlro.config import Scenario
 from adlro.errors import ConfigError
 
 NODES = """
@@ -63,3 +65,13 @@ def of_node(line):
     key = line.split()[0]
     others = re.sub(rf"^{key} = .*\n", "", NODES, flags=re.MULTILINE)
     return changed(NODES, f"{others}{line}\n")
+
+
+def with_table(text):
+    """The good scenario with a table of its own at the end."""
+    return f"{GOOD}\n{text}\n"
+
+
+def parsed(text):
+    """A scenario from the text of its file."""
+    return Scenario.model_validate({"name": "mine", **tomllib.loads(text)})

@@ -6,15 +6,32 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from adlro.model.cluster import Cluster, Layout, NodeGroup, lay_out
-from adlro.model.state import JOB, OUTCOME, SPAN, START, WAKE, WHOLE
+from adlro.model.room import fits
+from adlro.model.state import (
+    DEMAND,
+    EVENT,
+    FAILURE,
+    JOB,
+    MIGRATE,
+    OUTCOME,
+    PREEMPT,
+    READING,
+    REPAIR,
+    SPAN,
+    SPEED,
+    START,
+    WAKE,
+    WHOLE,
+)
 from adlro.policies import registry
 from adlro.sim import kernel, simulator
 from adlro.sim.state import Empty, answers, fresh
 from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
-from tests.plain.cases import Case, random_case
+from tests.plain.cases import Case, as_workload, random_case
 
 
 class World(NamedTuple):
@@ -41,30 +58,92 @@ def job(arrival: float, *seconds: float, **more) -> dict:
     return {"arrival": arrival, "seconds": seconds, **more}
 
 
-def records(jobs: list[dict]) -> np.ndarray:
-    """JOB records [J]: one whole GPU, no demands and no limit, unless told otherwise."""
-    result = np.zeros(len(jobs), JOB)
-    result["gpus"], result["share"], result["limit"] = 1, WHOLE, np.inf
-    for record, spec in zip(result, jobs, strict=True):
-        for name in set(spec) - {"seconds", "est", "allowed"}:
-            record[name] = spec[name]
+def fill(dtype: np.dtype, specs: list[dict], **usual) -> np.ndarray:
+    """Records of the fields that each spec names; the others as is usual, or 0."""
+    result = np.zeros(len(specs), dtype)
+    for record, spec in zip(result, specs, strict=True):
+        for name, value in {**usual, **spec}.items():
+            record[name] = value
     return result
 
 
-def build(groups: list[dict], jobs: list[dict], affinity=(0,), shares=((1.0,),)) -> World:
-    """A world; jobs are given by arrival. affinity [T] models, shares [T, P] of the capacity LP."""
+def records(jobs: list[dict]) -> np.ndarray:
+    """JOB records [J]: one whole GPU, no demands, no limit, no checkpoints, unless told so."""
+    apart = {"seconds", "est", "allowed"}
+    fields = [{name: spec[name] for name in set(spec) - apart} for spec in jobs]
+    usual = {"gpus": 1, "share": WHOLE, "limit": np.inf, "checkpoint": -1, "interval": np.inf}
+    return fill(JOB, fields, **usual)
+
+
+def fails(time: float, node: int, *, planned: bool = False) -> dict:
+    """An event: a node fails, or is taken out of service as planned."""
+    return {"time": time, "kind": FAILURE, "node": node, "value": planned}
+
+
+def is_repaired(time: float, node: int) -> dict:
+    """An event: a node is up again."""
+    return {"time": time, "kind": REPAIR, "node": node}
+
+
+def gpu_speed(time: float, gpu: int, value: float, heat: float = 0.0) -> dict:
+    """An event: a GPU runs at another speed, and warmer by so many degrees."""
+    return {"time": time, "kind": SPEED, "gpu": gpu, "value": value, "heat": heat}
+
+
+def cell_speed(time: float, cell: tuple[int, int], value: float) -> dict:
+    """An event: a type runs at another speed on a model."""
+    type_, model = cell
+    return {"time": time, "kind": SPEED, "gpu": -1, "type": type_, "model": model, "value": value}
+
+
+def reading(utilisation: float, bandwidth: float, temperature: float, power: float) -> tuple:
+    """What the sensors of a GPU show, or what a type adds to that."""
+    return (utilisation, bandwidth, temperature, power)
+
+
+def build(
+    groups: list[dict],
+    jobs: list[dict],
+    affinity=(0,),
+    shares=((1.0,),),
+    *,
+    events=(),
+    colocation=None,
+    demands=(),
+    readings=None,
+) -> World:
+    """A world; jobs are given by arrival.
+
+    Args:
+        groups: of nodes.
+        jobs: see `job`.
+        affinity: [T] models.
+        shares: [T, P] of the capacity LP.
+        events: in their order of time.
+        colocation: [T, T]; None = nobody slows anybody.
+        demands: for placement by fragmentation: dicts of DEMAND's fields.
+        readings: [T + 1, M], see `reading`; None = no telemetry.
+    """
     layout, rows = lay(*groups), records(jobs)
     pools = range(len(layout.pools))
+    types = int(rows["type"].max()) + 1
     wished = np.array([[p in spec.get("allowed", pools) for p in pools] for spec in jobs])
     est = np.array([spec.get("est", spec["seconds"]) for spec in jobs], np.float64)
     seconds = np.array([spec["seconds"] for spec in jobs], np.float64)
-    return World(
-        Empty(layout.pools, layout.nodes, layout.gpus),
-        Workload(rows, est, may_run(rows, wished, layout), seconds),
-        SimpleNamespace(
-            layout=layout, pools=layout.pools, affinity=affinity, type_shares=np.array(shares)
-        ),
+    workload = Workload(
+        rows,
+        est,
+        may_run(rows, wished, layout),
+        seconds,
+        fill(EVENT, list(events)),
+        np.ones((types, types)) if colocation is None else np.array(colocation, np.float64),
+        fill(DEMAND, list(demands), pools=2 ** len(pools) - 1),
+        np.zeros((0, 0), READING) if readings is None else np.array(readings, READING),
     )
+    setting = SimpleNamespace(
+        layout=layout, pools=layout.pools, affinity=affinity, type_shares=np.array(shares)
+    )
+    return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
 
 def from_case(case: Case) -> World:
@@ -74,7 +153,7 @@ def from_case(case: Case) -> World:
         row[list(given)] = 1.0
     return World(
         Empty(case.pools, case.nodes, case.gpus),
-        Workload(case.jobs, case.est, case.allowed, case.seconds),
+        as_workload(case),
         SimpleNamespace(
             layout=SimpleNamespace(gpus=case.gpus),
             pools=case.pools,
@@ -84,9 +163,16 @@ def from_case(case: Case) -> World:
     )
 
 
+def made_ready(policy, world: World):
+    """A policy by its name ("restless" is the one of this file), or itself."""
+    if policy == Restless.name:
+        return Restless()
+    return registry.load(policy, world.setting) if isinstance(policy, str) else policy
+
+
 def play(world: World, policy, seed: int = 0) -> simulator.Result:
     """Run a policy, given by its name or itself, and keep the spans."""
-    ready = registry.load(policy, world.setting) if isinstance(policy, str) else policy
+    ready = made_ready(policy, world)
     return simulator.run(world.empty, world.workload, ready, seed, keep_spans=True)
 
 
@@ -98,6 +184,16 @@ def gpus_of(result: simulator.Result, j: int) -> list[int]:
 def start(job: int, pool: int = 0, node: int = -1, gpu: int = -1) -> tuple:
     """A decision that starts a job."""
     return (START, job, pool, node, gpu, 0.0)
+
+
+def preempt(job: int) -> tuple:
+    """A decision that stops a job."""
+    return (PREEMPT, job, -1, -1, -1, 0.0)
+
+
+def migrate(job: int, pool: int = 0, node: int = -1, gpu: int = -1) -> tuple:
+    """A decision that moves a job."""
+    return (MIGRATE, job, pool, node, gpu, 0.0)
 
 
 def wake(at: float) -> tuple:
@@ -121,6 +217,60 @@ class Scripted:
         return len(answer)
 
 
+class Scheduled(Scripted):
+    """First come, first served on pool 0, but at some times the answers it was told.
+
+    Args:
+        at: time -> answers, one for each call at that time; the last call of it is answered with
+            nothing. The policy wakes for them.
+        look: called with what the policy sees, now first.
+    """
+
+    def __init__(self, at: dict[float, list[list[tuple]]], look=lambda *view: None) -> None:
+        super().__init__()
+        self.at = {time: iter([*answers, []]) for time, answers in at.items()}
+        self.look = look
+
+    def decide(self, now, *view):
+        self.look(now, *view)
+        jobs, _, queue, _, _, pools, _, _, _, _, out = view
+        answer = next(self.at[now], []) if now in self.at else []
+        if now not in self.at and len(queue) > 0:
+            job = jobs[queue[0].job]
+            if job.gpus <= pools[0].free:
+                answer = [start(queue[0].job)]
+        if not answer:
+            answer = [wake(time) for time in sorted(self.at) if time > now][:1]
+        out[: len(answer)] = answer
+        return len(answer)
+
+
+class Restless:
+    """Starts what fits and, now and then, stops or moves what runs; compiled, by the seed."""
+
+    name, memory, params = "restless", 2, np.zeros(0)
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        memory[0] = (memory[0] + 1) * 16807 % 2147483647
+        roll = int(memory[0]) % 10
+        out[0].node = out[0].gpu = -1
+        if roll < 4 and memory[1] < 40 and len(running) > 0:
+            run = running[int(memory[0]) // 10 % len(running)]
+            if now - run.start >= jobs[run.job].least_run:
+                memory[1] += 1
+                out[0].kind, out[0].job = (PREEMPT if roll < 2 else MIGRATE), run.job
+                out[0].pool = run.pool
+                return 1
+        for q in range(len(queue)):
+            for p in range(len(pools)):
+                if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
+                    out[0].kind, out[0].job, out[0].pool = START, queue[q].job, p
+                    return 1
+        return 0
+
+
 def random_world(seed):
     return from_case(random_case(seed))
 
@@ -129,7 +279,7 @@ class InPython:
     """A shipped policy called from Python, so that the kernel is driven from outside."""
 
     def __init__(self, name, world, look=lambda *view: None):
-        compiled = registry.load(name, world.setting)
+        compiled = made_ready(name, world)
         self.name, self.params, self.memory = name, compiled.params, compiled.memory
         self.compiled, self.look = compiled.decide, look
 
@@ -148,20 +298,19 @@ def unlocked(array):
 def state_of(world, policy, seed=0):
     """A state before the first arrival, with an empty outcome and span log."""
     jobs = world.workload.jobs
-    state = fresh(world.empty, len(jobs), max(policy.memory, 1), seed)
-    state.world["now"] = jobs["arrival"][0]
-    return state, np.zeros(len(jobs), OUTCOME), np.zeros(int(jobs["gpus"].sum()), SPAN)
+    state = fresh(world.empty, world.workload, max(policy.memory, 1), seed)
+    return state, np.zeros(len(jobs), OUTCOME), np.zeros(64 * int(jobs["gpus"].sum()), SPAN)
 
 
 def play_moments(world, policy, state, outcome, spans, most=10**9):
     """Up to `most` moments of the kernel, as simulator.run plays them."""
-    jobs, est, allowed, seconds = world.workload
-    out = answers(len(state.gpus))
-    while most > 0 and kernel.advance(*state[:8], jobs, allowed, outcome, spans):
+    out, rest = answers(state), (*world.workload, outcome, spans)
+    going_on = state.world["finished"][0] < len(outcome)
+    while going_on and most > 0 and kernel.advance(*state[:11], *rest):
         started = 1
         while started > 0:
             now, *view = simulator.view(state, world.workload)
             own = (policy.params, state.memory, out)
             answered = policy.decide(now, *(unlocked(array) for array in view), *own)
-            started = kernel.apply(answered, out, *state[:8], jobs, est, seconds, outcome)
+            started = kernel.apply(answered, out, *state[:11], *rest)
         most -= 1

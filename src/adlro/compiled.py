@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+import numpy as np
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KEPT = 4  # cache folders of other versions that are left alone, most recently used first
@@ -71,6 +73,7 @@ os.environ["NUMBA_CACHE_DIR"] = str(_prepare())
 import numba  # noqa: E402  the cache folder must be set before numba is first imported
 
 vars(numba.config)["CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]  # if it was imported earlier
+_INT64: Any = np.int64  # numba's is Python's int
 _njit: Any = numba.njit  # its published types leave out the options that we need
 
 
@@ -109,6 +112,19 @@ def njit(function: F) -> F:
     Code that needs new arrays uses `njit_allocating`.
     """
     compiled: F = _njit(**_options(function, _nrt=False, forceinline=True))(function)
+    return compiled
+
+
+@njit
+def wide(number: int) -> int:
+    """A whole number as 64 bits: constants and other widths are types, and compiles, apart."""
+    result: int = _INT64(number)
+    return result
+
+
+def njit_apart(function: F) -> F:
+    """As `njit`, but not inlined: for what is called rarely, so that its callers stay small."""
+    compiled: F = _njit(**_options(function, _nrt=False))(function)
     return compiled
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,8 +17,10 @@ from pydantic import (
 )
 
 from adlro.errors import ConfigError, suggestion
+from adlro.model import gpu
 from adlro.model.cluster import Cluster, GpuName, Name
-from adlro.model.job import MOST, JobType, Seconds, Share, Spread
+from adlro.model.happening import Change, Failures, Update
+from adlro.model.job import MOST, Colocation, JobType, Seconds, Share, Spread
 from adlro.model.record import Record
 
 R = TypeVar("R", bound=Record)
@@ -137,28 +140,92 @@ class Scenario(Record):
     users: Annotated[int, Field(ge=1, le=MOST)] = 10
     user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
+    least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # before a run may be preempted
+    placement: Literal["best-fit", "fgd"] = "best-fit"
+    telemetry: bool = False  # whether GPUs give readings (utilisation, power and so on)
+    failures: Failures | None = None
+    changes: tuple[Change, ...] = ()
+    colocation: tuple[Colocation, ...] = ()
 
     @model_validator(mode="after")
-    def _names_agree(self) -> Scenario:
+    def _types_agree(self) -> Scenario:
         types = [job_type.name for job_type in self.types]
         if len(set(types)) < len(types):
             raise ValueError(f"types: two job types have the same name: {types}")
         surge = [self.arrivals.type] if isinstance(self.arrivals, Surge) else []
         for key, names in (("affinity", list(self.affinity)), ("arrivals.type", surge)):
             for name in names:
-                if name not in types:
-                    near = suggestion(name, types)
-                    raise ValueError(f"{key}: unknown job type {name!r}; {near}")
+                _refuse_unknown(key, "job type", name, types)
+        for i, change in enumerate(self.changes):
+            if isinstance(change, Update):
+                _refuse_unknown(f"changes.{i}.type", "job type", change.type, types)
+        pairs: set[frozenset[str]] = set()
+        for i, entry in enumerate(self.colocation):
+            for name in entry.types:
+                _refuse_unknown(f"colocation.{i}.types", "job type", name, types)
+            if frozenset(entry.types) in pairs:
+                raise ValueError(f"colocation.{i}: {' and '.join(entry.types)} are there twice")
+            pairs.add(frozenset(entry.types))
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_agree(self) -> Scenario:
+        if self.failures is not None:
+            _refuse_failures(self.failures, self.cluster)
+        for i, change in enumerate(self.changes):
+            _refuse_change(f"changes.{i}", change, self.cluster)
         return self
 
 
-_LAWS = ("lognormal", "pareto", "exponential", "constant", "poisson", "bursty", "diurnal", "surge")
+def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise ValueError(f"{key}: unknown {noun} {name!r}; {suggestion(name, known)}")
+
+
+def _refuse_failures(failures: Failures, cluster: Cluster) -> None:
+    """Raise ValueError for groups that do not exist, and if hardly a node would ever be up."""
+    names = [group.name for group in cluster.nodes]
+    for name in failures.nodes:
+        _refuse_unknown("failures.nodes", "group of nodes", name, names)
+    total = sum(group.count for group in cluster.nodes)
+    failing = sum(group.count for group in cluster.nodes if failures.touches(group.name))
+    up = total - failing * (1 - failures.availability)
+    if up < min(1, total / 2):  # a cluster of one node may be down at times, but not mostly
+        raise ValueError(
+            f"failures: mtbf_h = {failures.mtbf_h:g} and repair_h = {failures.repair_h:g} leave "
+            f"{up:.2g} of {total:,} nodes up on average; raise mtbf_h or lower repair_h"
+        )
+
+
+def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
+    """Raise ValueError for nodes, GPUs and models that the cluster does not have."""
+    groups = cluster.nodes
+    if isinstance(change, Update):
+        models = {gpu.find(group.gpu).name for group in groups}
+        _refuse_unknown(f"{key}.model", "model here", gpu.find(change.model).name, sorted(models))
+        return
+    nodes = [(name, group) for group in groups for name in group.node_names]
+    meant = [g for name, g in nodes if change.node in (None, name, g.name)]
+    if not meant:
+        known = [group.name for group in groups] + [name for name, _ in nodes]
+        _refuse_unknown(f"{key}.node", "node", str(change.node), list(dict.fromkeys(known)))
+    most = max(group.gpus for group in meant)
+    if change.gpu is not None and change.gpu >= most:
+        raise ValueError(f"{key}.gpu: no GPU {change.gpu} on a node of {most}; they count from 0")
+    gpus = sum(g.gpus if change.gpu is None else int(change.gpu < g.gpus) for g in meant)
+    if change.count > gpus:
+        raise ValueError(f"{key}.count: {change.count:,} GPUs are more than the {gpus:,} meant")
+
+
+# Tags that pydantic puts into the place of an error, and that nobody wrote.
+_LAWS = {"lognormal", "pareto", "exponential", "constant"}
+_TAGS = _LAWS | {"poisson", "bursty", "diurnal", "surge", "wear", "throttling", "update"}
 
 
 def _one_line(exc: ValidationError) -> str:
     """The first thing that is wrong: key, what is wrong, the value."""
     error = exc.errors(include_url=False)[0]
-    place = [str(part) for part in error["loc"] if part not in _LAWS]
+    place = [str(part) for part in error["loc"] if part not in _TAGS]
     key = ".".join(place) + ": " if place else ""
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":

@@ -72,7 +72,7 @@ def test_a_users_own_scenario_and_policy_run(tmp_path):
         "from adlro.model.room import smallest_feasible, start\n\n\n"
         "def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, "
         "memory, out):\n"
-        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes)\n"
+        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)\n"
         "    return start(out, queue[q].job, p) if q >= 0 else 0\n"
     )
     args = ("./mine.toml", "--policies", "pair-sjf,./mine.py", "--seeds", "2", "--json", "-")
@@ -126,7 +126,7 @@ def test_what_a_policy_prints_does_not_spoil_the_json(tmp_path):
         "from adlro.model.room import smallest_feasible, start\n\n"
         f"def decide({call}):\n"
         "    print('hello')\n"
-        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes)\n"
+        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)\n"
         "    return start(out, queue[q].job, p) if q >= 0 else 0\n"
     )
     args = ("compare", "--policies", "./loud.py", "--seeds", "1", "--jobs", "5", "--json", "-")

@@ -1,5 +1,7 @@
 """A second simulator, written from docs/simulator.md alone, that checks the compiled one.
 
-`simulator` plays the rules, `policies` holds the baselines in their most direct form and the two
-test policies (`Script`, `Replay`), `cases` draws random small scenarios.
+`things` are the nouns, `placement` and `timeline` the rules about room and about one run,
+`simulator` plays them in time. `policies` holds the baselines in their most direct form, `script`
+random decisions and their replay here, `recorded` the same two for the kernel, and `cases` draws
+random small scenarios.
 """

@@ -1,6 +1,9 @@
 """Random small scenarios that put the rules under strain.
 
-Half of them count in whole seconds, so that many events are simultaneous; the others in real ones.
+A third of them know only whole jobs on a cluster where nothing ever breaks; the others mix slices,
+checkpoints, failures, changes of speed, neighbours that slow each other and placement by
+fragmentation. Half of all count in whole seconds, so that many events are simultaneous: there
+whatever is multiplied or divided is a power of two, so that ties are exact in any simulator.
 """
 
 from __future__ import annotations
@@ -9,14 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.model.state import GPU, JOB, NODE, POOL, WHOLE, Floats, Mask, Records
+from adlro.model.state import DEMAND, GPU, JOB, NODE, POOL, READING, WHOLE, Floats, Mask, Records
+from adlro.workloads.workload import Workload
+from tests.plain.happenings import draw_events
 
 TYPES = 3
 MEMORY_CLASSES = (16_000, 24_000, 40_000, 80_000)  # MB on one GPU
+SHARES = (100, 125, 250, 300, 400, 500, 500, 700, 900)
+LARGE_SHARES = (400, 500, 500, 600, 900)  # two to a GPU: three would be slowed by a factor of three
+WEIGHTS = ((1.0,), (0.5, 0.5), (0.5, 0.25, 0.25), (0.25, 0.25, 0.25, 0.25))
 
 
 class Case(NamedTuple):
-    """One scenario: J jobs, M models, P pools, N nodes, G GPUs."""
+    """One scenario: J jobs, T types, M models, P pools, N nodes, G GPUs, E events, K kinds."""
 
     jobs: Records  # JOB [J]
     est: Floats  # [J, M] seconds
@@ -27,45 +35,80 @@ class Case(NamedTuple):
     gpus: Records  # GPU [G]
     affinity: list[int]  # model by job type
     pools_of_type: list[set[int]]  # what the capacity LP could give each type
+    events: Records  # EVENT [E]
+    colocation: Floats  # [T, T]
+    demands: Records  # DEMAND [K]; none = best fit
+    whole: bool  # seconds
+
+
+class Mix(NamedTuple):
+    """What a case has beside whole jobs."""
+
+    whole: bool  # seconds
+    slices: bool = False
+    checkpoints: bool = False
+    failures: bool = False
+    speeds: bool = False
+    neighbours: bool = False
+    fgd: bool = False
 
 
 def random_case(seed: int) -> Case:
     """The scenario with this number."""
     rng = np.random.default_rng(seed)
     whole = bool(rng.random() < 0.5)
+    mix = Mix(whole)
+    if rng.random() < 2 / 3:
+        mix = Mix(whole, *(bool(x) for x in rng.random(6) < (0.7, 0.7, 0.7, 0.5, 0.6, 0.4)))
     models = int(rng.integers(1, 4))
-    pools = _pools(rng, models)
+    pools = _pools(rng, models, whole)
     nodes = _nodes(rng, pools)
-    gpus = _gpus(nodes)
     count = int(rng.integers(1, 41))
-    jobs = np.concatenate([_job(rng, pools, nodes) for _ in range(count)])
+    jobs = np.concatenate([_job(rng, pools, nodes, mix) for _ in range(count)])
     seconds = _seconds(rng, count, models, whole)
     _fill_times(rng, jobs, seconds, whole)
+    _fill_checkpoints(rng, jobs, mix)
+    allowed = _restrict(rng, _allowed(jobs, pools, nodes))
     return Case(
         jobs=jobs,
         est=_estimates(rng, seconds, whole),
         seconds=seconds,
-        allowed=_restrict(rng, _allowed(jobs, pools, nodes)),
+        allowed=allowed,
         pools=pools,
         nodes=nodes,
-        gpus=gpus,
+        gpus=_gpus(pools, nodes),
         affinity=[int(model) for model in rng.integers(models, size=TYPES)],
         pools_of_type=[_some_pools(rng, len(pools)) for _ in range(TYPES)],
+        events=_events(rng, mix, jobs, seconds, allowed, pools, nodes),
+        colocation=_colocation(rng, mix),
+        demands=_demands(rng, mix, pools),
+        whole=whole,
     )
 
 
-def _pools(rng: np.random.Generator, models: int) -> Records:
+def as_workload(case: Case) -> Workload:
+    """The case for the kernel, without telemetry."""
+    readings = np.zeros((0, 0), READING)
+    return Workload(
+        *(case.jobs, case.est, case.allowed, case.seconds),
+        *(case.events, case.colocation, case.demands, readings),
+    )
+
+
+def _pools(rng: np.random.Generator, models: int, whole: bool) -> Records:
     pools = np.zeros(int(rng.integers(1, 5)), POOL)
     memory = rng.choice(MEMORY_CLASSES, models)
     pools["model"] = rng.integers(models, size=len(pools))
     pools["partition"] = rng.integers(2, size=len(pools))
     pools["nodes"] = rng.integers(1, 5, size=len(pools))
-    pools["first_node"] = np.cumsum(pools["nodes"]) - pools["nodes"]
     pools["node_gpus"] = rng.integers(1, 9, size=len(pools))
+    if rng.random() < 0.03:  # more nodes than a block of the kernel's index holds
+        pools["nodes"][0], pools["node_gpus"][0] = rng.integers(20, 41), rng.integers(1, 4)
+    pools["first_node"] = np.cumsum(pools["nodes"]) - pools["nodes"]
     pools["gpus"] = pools["free"] = pools["size"] = pools["nodes"] * pools["node_gpus"]
     pools["first_gpu"] = np.cumsum(pools["gpus"]) - pools["gpus"]
     pools["gpu_memory"] = memory[pools["model"]]
-    pools["span_cost"] = rng.choice([0, 1, 0.5, 2], len(pools))
+    pools["span_cost"] = rng.choice([0, 1] if whole else [0, 1, 0.5, 2], len(pools))
     pools["worth"] = rng.uniform(0.5, 4, len(pools))
     return pools
 
@@ -83,30 +126,33 @@ def _nodes(rng: np.random.Generator, pools: Records) -> Records:
     return nodes
 
 
-def _gpus(nodes: Records) -> Records:
+def _gpus(pools: Records, nodes: Records) -> Records:
     gpus = np.zeros(nodes["gpus"].sum(), GPU)
     gpus["node"] = np.repeat(np.arange(len(nodes)), nodes["gpus"])
     gpus["free"] = WHOLE
-    gpus["job"] = gpus["next"] = -1
-    gpus["speed"] = 1
+    gpus["free_memory"] = pools["gpu_memory"][nodes["pool"][gpus["node"]]]
+    gpus["job"] = gpus["next"] = gpus["slice"] = -1
     return gpus
 
 
-def _job(rng: np.random.Generator, pools: Records, nodes: Records) -> Records:
+def _job(rng: np.random.Generator, pools: Records, nodes: Records, mix: Mix) -> Records:
     """A job [1] without its times that at least one empty pool can hold."""
     while True:
         job = np.zeros(1, JOB)
         pool = pools[rng.integers(len(pools))]
         largest = int(pool["gpus"]) if rng.random() < 0.5 else min(2, int(pool["gpus"]))
         job["gpus"] = rng.integers(1, largest + 1)
+        job["share"] = WHOLE
+        job["gpu_memory"] = rng.choice([0, 8_000, *MEMORY_CLASSES])
+        if mix.slices and rng.random() < 0.6:
+            shares = LARGE_SHARES if mix.whole and mix.neighbours else SHARES
+            job["gpus"], job["share"] = 1, rng.choice(shares)
+            job["gpu_memory"] = pool["gpu_memory"] * rng.choice([0, 0, 0.1, 0.25, 0.5, 1])
         job["cores"] = rng.choice([0, 1, 2, 3, 6])
         job["memory"] = rng.choice([0, 500, 1_000, 3_000, 7_000])
-        job["gpu_memory"] = rng.choice([0, 8_000, *MEMORY_CLASSES])
-        job["communication"] = rng.choice([0, 0.25, 0.5, 1])
+        job["communication"] = rng.choice([0, 1] if mix.whole else [0, 0.25, 0.5, 1])
         job["type"] = rng.integers(TYPES)
-        job["share"] = WHOLE
         job["priority"] = rng.random()
-        job["checkpoint"] = rng.choice([-1, 5])
         job["user"] = rng.integers(5)
         job["account"] = rng.integers(2)
         if _allowed(job, pools, nodes).any():
@@ -116,19 +162,19 @@ def _job(rng: np.random.Generator, pools: Records, nodes: Records) -> Records:
 def _allowed(jobs: Records, pools: Records, nodes: Records) -> Mask:
     """Where [J, P] the model's memory suffices and the empty pool holds the whole gang."""
     allowed = np.zeros((len(jobs), len(pools)), np.bool_)
-    for j, job in enumerate(jobs):
-        for g, pool in enumerate(pools):
-            room = sum(_room(job, node) for node in nodes[nodes["pool"] == g])
-            allowed[j, g] = job["gpu_memory"] <= pool["gpu_memory"] and room >= job["gpus"]
+    for g, pool in enumerate(pools):
+        own = nodes[nodes["pool"] == g]
+        room = _room(jobs, own[0]) * len(own) if len(own) else 0  # nodes of a pool are alike
+        allowed[:, g] = (jobs["gpu_memory"] <= pool["gpu_memory"]) & (room >= jobs["gpus"])
     return allowed
 
 
-def _room(job: Records, node: Records) -> int:
-    room = int(node["gpus"])
-    if job["cores"] > 0:
-        room = min(room, int(node["cores"] // job["cores"]))
-    if job["memory"] > 0:
-        room = min(room, int(node["memory"] // job["memory"]))
+def _room(jobs: Records, node: Records) -> Records:
+    """How many GPUs [J] of each job the empty node could hold."""
+    room = np.full(len(jobs), node["gpus"])
+    for name in ("cores", "memory"):
+        demand = jobs[name]
+        room = np.where(demand > 0, np.minimum(room, node[name] // np.maximum(demand, 1)), room)
     return room
 
 
@@ -143,7 +189,8 @@ def _restrict(rng: np.random.Generator, allowed: Mask) -> Mask:
 
 def _seconds(rng: np.random.Generator, jobs: int, models: int, whole: bool) -> Floats:
     if whole:
-        return rng.integers(1, int(rng.choice([3, 7, 20])), size=(jobs, models)).astype(np.float64)
+        powers = rng.integers(0, int(rng.choice([2, 4, 6])), size=(jobs, models))
+        return np.exp2(powers.astype(np.float64))
     base = rng.lognormal(3, 1, size=(jobs, 1))
     speed = rng.uniform(0.5, 4, size=models)
     return base / speed * rng.uniform(0.8, 1.25, size=(jobs, models))
@@ -163,14 +210,83 @@ def _fill_times(rng: np.random.Generator, jobs: Records, seconds: Floats, whole:
     jobs["requested"] = seconds.mean(axis=1)
 
 
+def _fill_checkpoints(rng: np.random.Generator, jobs: Records, mix: Mix) -> None:
+    j = len(jobs)
+    jobs["checkpoint"], jobs["interval"] = rng.choice([-1, 5], j), np.inf
+    if not mix.checkpoints:
+        return
+    jobs["checkpoint"] = rng.choice([-1, 0, 1, 2, 5], j, p=[0.2, 0.1, 0.3, 0.3, 0.1])
+    jobs["interval"] = rng.choice([np.inf, 1, 2, 3, 5, 8, 20], j)
+    jobs["least_run"] = rng.choice([0, 1, 3, 10], j, p=[0.4, 0.2, 0.2, 0.2])
+    if not mix.whole:
+        jobs["checkpoint"] *= rng.uniform(0.1, 2, j)
+        jobs["interval"] *= rng.uniform(0.5, 3, j)
+        jobs["least_run"] *= rng.uniform(0.1, 2, j)
+
+
 def _estimates(rng: np.random.Generator, seconds: Floats, whole: bool) -> Floats:
     """Exact, noisy, or so short that most jobs are overdue."""
     mode = rng.integers(3)
     if mode == 0:
         return seconds.copy()
-    low, high = ((0.3, 3.0), (0.01, 0.6))[mode - 1]
-    est = seconds * rng.uniform(low, high, seconds.shape)
-    return np.ceil(est) if whole else est
+    if whole:
+        low, high = ((-2, 2), (-6, 0))[mode - 1]
+        return seconds * 2.0 ** rng.integers(low, high, seconds.shape)
+    shortest, longest = ((0.3, 3.0), (0.01, 0.6))[mode - 1]
+    return seconds * rng.uniform(shortest, longest, seconds.shape)
+
+
+def _events(
+    rng: np.random.Generator,
+    mix: Mix,
+    jobs: Records,
+    seconds: Floats,
+    allowed: Mask,
+    pools: Records,
+    nodes: Records,
+) -> Records:
+    """Failures, repairs and speed changes while the jobs are there, and some before."""
+
+    def may_stay_down(down: Mask) -> bool:
+        return bool((_allowed(jobs, pools, nodes[~down]) >= allowed).all())
+
+    arrivals = jobs["arrival"]
+    load = (seconds.mean(axis=1) * jobs["gpus"] * jobs["share"] / WHOLE).sum() / pools["gpus"].sum()
+    until = arrivals[-1] + 2 * load + seconds.mean()
+    return draw_events(
+        rng,
+        arrivals,
+        float(until),
+        (len(nodes) if mix.failures else 0, int(pools["gpus"].sum()) if mix.speeds else 0),
+        (TYPES, seconds.shape[1]),
+        may_stay_down,
+        mix.whole,
+    )
+
+
+def _colocation(rng: np.random.Generator, mix: Mix) -> Floats:
+    """How much each type [T, T] is slowed by each other on its GPU."""
+    if not mix.neighbours:
+        return np.ones((TYPES, TYPES))
+    if mix.whole:
+        return rng.choice([1.0, 2.0, 4.0], (TYPES, TYPES), p=[0.4, 0.5, 0.1])
+    return rng.uniform(1, 2, (TYPES, TYPES))
+
+
+def _demands(rng: np.random.Generator, mix: Mix, pools: Records) -> Records:
+    """Kinds of demand [K] for placement by fragmentation, none for best fit."""
+    if not mix.fgd:
+        return np.zeros(0, DEMAND)
+    weights = WEIGHTS[rng.integers(len(WEIGHTS))]
+    demands = np.zeros(len(weights), DEMAND)
+    demands["weight"] = weights if mix.whole else rng.dirichlet(np.ones(len(weights)))
+    demands["pools"] = rng.integers(1, 2 ** len(pools), len(weights))
+    sliced = rng.random(len(weights)) < 0.5
+    demands["gpus"] = np.where(sliced, 1, rng.integers(1, pools["node_gpus"].max() + 2))
+    demands["share"] = np.where(sliced, rng.choice(SHARES, len(weights)), WHOLE)
+    demands["cores"] = rng.choice([0, 1, 2, 3], len(weights))
+    demands["memory"] = rng.choice([0, 500, 1_000, 3_000], len(weights))
+    return demands
 
 
 def _some_pools(rng: np.random.Generator, pools: int) -> set[int]:

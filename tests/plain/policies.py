@@ -1,18 +1,21 @@
 """The baselines of docs/simulator.md, each as close to its line of the table as Python allows.
 
-Each answers one start a call. `p` is the estimated run time of a job on a pool's model. Python's
-`min` keeps the first of equals, so lists in queue order, then pool order, settle every tie.
+Each answers one start a call. `p` is the estimated time that a job still needs on a pool's model.
+Python's `min` keeps the first of equals: lists in queue order, then pool order, settle every tie.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from tests.plain.cases import Case
-from tests.plain.simulator import Decision, PlainWorld, Policy
+from tests.plain.script import Script
+from tests.plain.simulator import PlainWorld, Policy
+from tests.plain.things import Decision
 
 MASK = 2**64 - 1
 BASELINES = (
@@ -24,7 +27,9 @@ BASELINES = (
     "pair-sjf",
     "easy-backfill",
     "min-min",
+    "tiresias",
 )
+TIRESIAS = (37.12345, 4.0)  # GPU-seconds and seconds, for cases much shorter than real ones
 
 
 class Pair(NamedTuple):
@@ -35,13 +40,19 @@ class Pair(NamedTuple):
 
 
 def p(world: PlainWorld, job: int, pool: int) -> float:
-    """Estimated seconds of the job there."""
-    return world.est[job][world.pools[pool].model]
+    """Estimated seconds that the job still needs there."""
+    return world.est[job][world.pools[pool].model] * world.carried[job].left
 
 
 def quickest(world: PlainWorld, job: int, pools: list[int]) -> int:
     """The pool with the smallest p."""
     return min(pools, key=lambda pool: p(world, job, pool))
+
+
+def large_enough(world: PlainWorld, job: int) -> list[int]:
+    """The eligible pools with as many GPUs up as the job needs."""
+    need = world.jobs[job].gpus
+    return [pool for pool in world.eligible(job) if len(world.pools[pool].up()) >= need]
 
 
 def feasible(world: PlainWorld, job: int) -> list[int]:
@@ -101,19 +112,19 @@ class StaticAffinity:
     def __init__(self, affinity: list[int]) -> None:
         self.affinity = affinity  # model by job type
 
-    def home(self, world: PlainWorld, job: int) -> int:
-        eligible = world.eligible(job)
+    def home(self, world: PlainWorld, job: int) -> int | None:
+        usable = large_enough(world, job)
         model = self.affinity[world.jobs[job].type]
-        for pool in eligible:
-            if world.pools[pool].model == model:
-                return pool
-        return quickest(world, job, eligible)
+        own = [pool for pool in usable if world.pools[pool].model == model]
+        if own:
+            return own[0]
+        return quickest(world, job, usable) if usable else None
 
     def decide(self, world: PlainWorld) -> list[Decision]:
-        closed = set()
+        closed: set[int] = set()
         for job in world.waiting:
             pool = self.home(world, job)
-            if pool in closed:
+            if pool is None or pool in closed:
                 continue
             if world.fits(job, pool):
                 return start(job, pool)
@@ -128,9 +139,11 @@ class StaticAffinityLp:
         self.pools_of_type = pools_of_type
 
     def homes(self, world: PlainWorld, job: int) -> list[int]:
-        eligible = world.eligible(job)
-        given = [pool for pool in eligible if pool in self.pools_of_type[world.jobs[job].type]]
-        return given or [quickest(world, job, eligible)]
+        usable = large_enough(world, job)
+        given = [pool for pool in usable if pool in self.pools_of_type[world.jobs[job].type]]
+        if given or not usable:
+            return given
+        return [quickest(world, job, usable)]
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         closed: set[int] = set()
@@ -186,22 +199,24 @@ class EasyBackfill:
                 return start(job, quickest(world, job, pools))
         return []
 
-    def reserve(self, world: PlainWorld, head: int) -> Reservation:
+    def reserve(self, world: PlainWorld, head: int) -> Reservation | None:
         need = world.jobs[head].gpus
         at = {pool: self.earliest(world, pool, need) for pool in world.eligible(head)}
         best = min(at, key=lambda pool: at[pool] + p(world, head, pool))
-        return Reservation(best, at[best], self.free_at(world, best, at[best]) - need)
+        if at[best] == inf:
+            return None
+        return Reservation(best, at[best], self.free_by(world, best, at[best]) - need)
 
     def earliest(self, world: PlainWorld, pool: int, need: int) -> float:
-        ends = [world.expected_end(run) for run in world.running if run.pool == pool]
-        return min(s for s in [world.now, *ends] if self.free_at(world, pool, s) >= need)
+        """When `need` GPUs of the pool should be free, infinite if so many are not up."""
+        times = sorted(world.free_at(gpu) for gpu in world.pools[pool].up())
+        return times[need - 1] if len(times) >= need else inf
 
-    def free_at(self, world: PlainWorld, pool: int, s: float) -> int:
-        runs = [run for run in world.running if run.pool == pool and world.expected_end(run) <= s]
-        return world.pools[pool].free() + sum(len(run.gpus) for run in runs)
+    def free_by(self, world: PlainWorld, pool: int, s: float) -> int:
+        return sum(world.free_at(gpu) <= s for gpu in world.pools[pool].up())
 
-    def harmless(self, world: PlainWorld, plan: Reservation, job: int, pool: int) -> bool:
-        if pool != plan.pool or world.now + p(world, job, pool) <= plan.at:
+    def harmless(self, world: PlainWorld, plan: Reservation | None, job: int, pool: int) -> bool:
+        if plan is None or pool != plan.pool or world.now + p(world, job, pool) <= plan.at:
             return True
         return world.jobs[job].gpus <= plan.spare
 
@@ -210,98 +225,96 @@ class MinMin:
     """Plan the job that would be completed first, again and again; start it if its turn is now."""
 
     def decide(self, world: PlainWorld) -> list[Decision]:
-        free_at = [self.free_times(world, pool.id) for pool in world.pools]
+        free_at = [sorted(world.free_at(gpu) for gpu in g.up()) for g in world.pools]
         unplanned = list(world.waiting)
-        while unplanned and any(times[0] <= world.now for times in free_at):
+        while unplanned and self.may_start(world, free_at, unplanned):
             pairs = [Pair(job, pool) for job in unplanned for pool in world.eligible(job)]
-            ends = [self.completion(world, free_at, pair) for pair in pairs]
+            ready = [self.ready(world, free_at[pair.pool], pair) for pair in pairs]
+            ends = [r + p(world, *pair) for r, pair in zip(ready, pairs, strict=True)]
             c = min(ends)
+            if c == inf:
+                break
             job, pool = pairs[ends.index(c)]
-            gpus = world.jobs[job].gpus
-            if free_at[pool][gpus - 1] <= world.now and world.fits(job, pool):
+            if ready[ends.index(c)] <= world.now and world.fits(job, pool):
                 return start(job, pool)
+            gpus = world.jobs[job].gpus
             free_at[pool] = sorted([c] * gpus + free_at[pool][gpus:])
             unplanned.remove(job)
         return []
 
-    def free_times(self, world: PlainWorld, pool: int) -> list[float]:
-        runs = [run for run in world.running if run.pool == pool]
-        held = [world.expected_end(run) for run in runs for _ in run.gpus]
-        return sorted([world.now] * world.pools[pool].free() + held)
+    def may_start(self, world: PlainWorld, free_at: list[list[float]], jobs: list[int]) -> bool:
+        slices = any(not world.jobs[job].whole for job in jobs)
+        return slices or any(times and times[0] <= world.now for times in free_at)
 
-    def completion(self, world: PlainWorld, free_at: list[list[float]], pair: Pair) -> float:
-        return free_at[pair.pool][world.jobs[pair.job].gpus - 1] + p(world, *pair)
+    def ready(self, world: PlainWorld, times: list[float], pair: Pair) -> float:
+        """When the job could begin on the pool whose GPUs are free at these times."""
+        job = world.jobs[pair.job]
+        if not job.whole and world.fits(*pair):
+            return world.now
+        return times[job.gpus - 1] if len(times) >= job.gpus else inf
 
 
-class Script:
-    """Random feasible decisions, to lead a world through all that can happen in it.
+class Tiresias:
+    """Two-queue least attained service, preemptive, in rounds."""
 
-    Unlike an honest policy it looks at the next arrival, so that timers ring at the same moment.
-    """
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
+    def __init__(self, threshold: float, pause: float) -> None:
+        self.threshold, self.pause = threshold, pause
+        self.due = -inf
 
     def decide(self, world: PlainWorld) -> list[Decision]:
-        must_act = not world.running and not world.arrivals_left
-        roll = self.rng.random()
-        if roll < 0.15 and not must_act:
+        if not world.waiting:
             return []
-        if roll < 0.3:
-            return [self.wake(world) for _ in range(self.rng.integers(1, 3))]
-        answer = self.starts(world, int(self.rng.integers(1, 4)))
-        if len(answer) < 3 and self.rng.random() < 0.2:
-            answer.insert(int(self.rng.integers(len(answer) + 1)), self.wake(world))
-        return answer
+        ranked = sorted([*world.waiting, *world.runs], key=lambda job: (self.late(world, job), job))
+        if world.now >= self.due:
+            self.due = world.now + self.pause
+            victims = self.walk(world, ranked)
+            if victims:
+                return [Decision("preempt", job) for job in victims]
+        for job in ranked:
+            if job in world.waiting and feasible(world, job):
+                return start(job, self.fastest(world, job, feasible(world, job)))
+        return [Decision("wake", at=self.due)] if world.runs else []
 
-    def wake(self, world: PlainWorld) -> Decision:
-        """A timer in whole seconds from now, at any time, or just when something else is due."""
-        known = [run.expected for run in world.running]
-        known += [job.arrival for job in world.jobs[world.arrived : world.arrived + 2]]
-        known = [at for at in known if at > world.now]
-        roll = self.rng.random()
-        if known and roll < 0.5:
-            return Decision("wake", at=known[self.rng.integers(len(known))])
-        if roll < 0.8:
-            return Decision("wake", at=world.now + int(self.rng.integers(1, 5)))
-        return Decision("wake", at=world.now + float(self.rng.uniform(0.01, 10)))
+    def late(self, world: PlainWorld, job: int) -> bool:
+        """Whether the job is in the second queue."""
+        spans = [span for span in world.result.spans if span.job == job]
+        had = sum((span.end - span.start) * span.share / 1000 for span in spans)
+        if job in world.runs:
+            held = world.jobs[job].gpus * world.jobs[job].share / 1000
+            had += (world.now - world.runs[job].start) * held
+        return had >= self.threshold
 
-    def starts(self, world: PlainWorld, most: int) -> list[Decision]:
-        """Up to `most` starts that are feasible one after the other."""
-        answer: list[Decision] = []
-        taken: dict[int, list[int]] = {}
-        for _ in range(most):
-            pairs = [pair for pair in feasible_pairs(world) if pair.job not in taken]
-            if not pairs:
-                break
-            decision = self.name(world, pairs[self.rng.integers(len(pairs))])
-            taken[decision.job] = world.place(decision)
-            world.take(decision.job, taken[decision.job])
-            answer.append(decision)
-        for job, gpus in taken.items():
-            world.give(job, gpus)
-        return answer
+    def fastest(self, world: PlainWorld, job: int, pools: list[int]) -> int:
+        """The pool with the smallest estimate for the whole job."""
+        return min(pools, key=lambda pool: world.est[job][world.pools[pool].model])
 
-    def name(self, world: PlainWorld, pair: Pair) -> Decision:
-        """A start that names nothing, a node, a GPU, or a GPU and its node."""
-        nodes = [n for n in world.pools[pair.pool].nodes if world.capacity(pair.job, n.id) >= 1]
-        node = nodes[self.rng.integers(len(nodes))]
-        free = sorted(node.free_gpus)
-        gpu = free[self.rng.integers(len(free))]
-        named = [(-1, -1), (node.id, -1), (-1, gpu), (node.id, gpu)]
-        return Decision("start", *pair, *named[self.rng.integers(4)])
+    def walk(self, world: PlainWorld, ranked: list[int]) -> list[int]:
+        """The runs that are beyond what their pools have."""
+        quota = [1000 * len(pool.up()) for pool in world.pools]
+        needs = {job: world.jobs[job].gpus * world.jobs[job].share for job in ranked}
+        for job in self.fixed(world):
+            quota[world.runs[job].pool] -= needs[job]
+        victims = []
+        for job in ranked:
+            if job in self.fixed(world):
+                continue
+            if job not in world.runs:
+                open_ = [pool for pool in world.eligible(job) if quota[pool] >= needs[job]]
+                if open_:
+                    quota[self.fastest(world, job, open_)] -= needs[job]
+            elif quota[world.runs[job].pool] >= needs[job]:
+                quota[world.runs[job].pool] -= needs[job]
+            else:
+                victims.append(job)
+        return victims
 
-
-class Replay:
-    """The answers of an earlier run, call by call."""
-
-    def __init__(self, trace: list[list[Decision]]) -> None:
-        self.trace = trace
-        self.calls = 0
-
-    def decide(self, world: PlainWorld) -> list[Decision]:
-        self.calls += 1
-        return self.trace[self.calls - 1]
+    def fixed(self, world: PlainWorld) -> list[int]:
+        """The runs that may not, or should not, be preempted."""
+        return [
+            job
+            for job, run in world.runs.items()
+            if world.jobs[job].checkpoint < 0 or world.now - run.start < world.jobs[job].least_run
+        ]
 
 
 def make(name: str, case: Case, seed: int = 0) -> Policy:
@@ -315,6 +328,7 @@ def make(name: str, case: Case, seed: int = 0) -> Policy:
         "pair-sjf": PairSjf,
         "easy-backfill": EasyBackfill,
         "min-min": MinMin,
-        "script": lambda: Script(np.random.default_rng(seed)),
+        "tiresias": lambda: Tiresias(*TIRESIAS),
+        "script": lambda: Script(np.random.default_rng(seed), case.whole),
     }
     return makers[name]()

@@ -1,82 +1,30 @@
 """The rules of docs/simulator.md in plain Python: slow, obvious, and blind to the compiled kernel.
 
-Dimensions: J jobs, M GPU models, P pools, N nodes. Times are seconds since the start of the run.
+Dimensions: J jobs, M GPU models, P pools, N nodes, G GPUs. Times are seconds.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
+from bisect import insort
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from adlro.model.state import Floats, Mask, Records
+from adlro.model.state import EVENT_KINDS, FAILURE, FINISH, PREEMPTION, REPAIR, WHOLE
+from tests.plain.cases import Case
+from tests.plain.placement import Cluster
+from tests.plain.things import Decision, Event, Gpu, Infeasible, Job, Pool, Span, Stalled, rows
+from tests.plain.timeline import NEAR, RESTORING, SAVING, WORKING, Timeline
 
 MAX_RINGS = 100_000  # timers in a row with nothing else between them
-
-
-class Infeasible(Exception):  # noqa: N818
-    """A policy asked for what cannot be done."""
-
-
-class Stalled(Exception):  # noqa: N818
-    """Jobs wait and nothing will ever happen again."""
-
-
-class Decision(NamedTuple):
-    """One answer of a policy; -1 leaves the choice to the world."""
-
-    kind: str  # "start" or "wake"
-    job: int = -1
-    pool: int = -1
-    node: int = -1
-    gpu: int = -1
-    at: float = inf  # "wake": when to be asked again
-
-
-@dataclass(slots=True)
-class Job:
-    """What a job asks for; cores and memory are for each of its GPUs."""
-
-    id: int
-    arrival: float
-    limit: float
-    communication: float
-    type: int
-    gpus: int
-    cores: int
-    memory: int  # MB
-
-
-@dataclass(slots=True)
-class Node:
-    """What is free on one machine now."""
-
-    id: int
-    pool: int
-    free_gpus: set[int]  # indices in the whole cluster
-    free_cores: int
-    free_memory: int  # MB
-
-
-@dataclass(slots=True)
-class Pool:
-    """Nodes of one shape that share a GPU model."""
-
-    id: int
-    model: int
-    span_cost: float
-    nodes: list[Node]
-
-    def free(self) -> int:
-        """GPUs of the pool with nothing on them."""
-        return sum(len(node.free_gpus) for node in self.nodes)
+MAX_CALLS = 100_000  # of decide in one moment
 
 
 @dataclass(slots=True)
 class Run:
-    """A running job as policies see it: without its true end."""
+    """A running job: what policies see of it, and from `line` on what they do not."""
 
     job: int
     pool: int
@@ -84,22 +32,42 @@ class Run:
     nodes: int
     start: float
     expected: float
+    factor: float  # of its span
+    left: float  # share of its work still to do at `start`, by the estimate
+    line: Timeline
+    over: float = inf  # when its work is done
+    end: float = inf  # the same, cut at its limit
+
+
+@dataclass(slots=True)
+class Carried:
+    """What a job carries from run to run."""
+
+    undone: float = 1.0  # true share of its work still to do
+    left: float = 1.0  # the same by the estimate
+    saved: bool = False
 
 
 @dataclass(slots=True)
 class PlainResult:
     """What happened to every job [J], and to the cluster."""
 
-    start: list[float]
+    start: list[float]  # of the first run
     finish: list[float]
-    pool: list[int]
-    nodes: list[int]  # how many nodes its gang stood on
+    lost: list[float]  # work thrown away
+    pool: list[int]  # this and the next two: of the last run
+    nodes: list[int]
     gpus: list[tuple[int, ...]]  # in rising order
+    restarts: list[int]
     killed: list[bool]  # ended by its limit
+    busy: list[float]  # [G] seconds, a slice by its share
+    spans: list[Span] = field(default_factory=list)
     job_seconds: float = 0.0  # integral of the jobs in the system
-    idle_seconds: float = 0.0  # integral of the idle GPUs
+    idle_seconds: float = 0.0  # integral of the idle GPUs that are up
+    stranded_seconds: float = 0.0  # integral of what is left on GPUs that hold slices
     decisions: int = 0  # calls of decide
     trace: list[list[Decision]] = field(default_factory=list)  # the answer of every call
+    seen: Counter[str] = field(default_factory=Counter)  # how often rare things happened
 
 
 class Policy(Protocol):
@@ -112,56 +80,47 @@ class Policy(Protocol):
 class PlainWorld:
     """The state of a cluster and the rules by which it changes."""
 
-    def __init__(
-        self,
-        jobs: list[Job],
-        est: list[list[float]],
-        seconds: list[list[float]],
-        allowed: list[list[bool]],
-        pools: list[Pool],
-    ) -> None:
-        self.jobs, self.est, self.pools = jobs, est, pools
-        self.nodes = sorted((n for pool in pools for n in pool.nodes), key=lambda node: node.id)
-        self._seconds, self._allowed = seconds, allowed
-        self._node_of = {gpu: node for node in self.nodes for gpu in node.free_gpus}
-        self._initial = [(set(n.free_gpus), n.free_cores, n.free_memory) for n in self.nodes]
+    def __init__(self, case: Case) -> None:
+        self.jobs: list[Job] = rows(case.jobs, Job)
+        self.events: list[Event] = rows(case.events, Event)
+        self.est: list[list[float]] = case.est.tolist()
+        self._seconds: list[list[float]] = case.seconds.tolist()
+        self._allowed = [[g for g, may in enumerate(row) if may] for row in case.allowed.tolist()]
+        self._colocation: list[list[float]] = case.colocation.tolist()
+        self.cluster = Cluster(case.pools, case.nodes, case.demands)
         self.reset()
-
-    @classmethod
-    def from_arrays(
-        cls,
-        jobs: Records,
-        est: Floats,
-        seconds: Floats,
-        allowed: Mask,
-        pools: Records,
-        nodes: Records,
-    ) -> PlainWorld:
-        """The world before the first arrival; pools [P] and nodes [N] of the empty cluster."""
-        machines = [_node(k, record) for k, record in enumerate(nodes)]
-        return cls(
-            [_job(k, record) for k, record in enumerate(jobs)],
-            est.tolist(),
-            seconds.tolist(),
-            allowed.tolist(),
-            [_pool(k, record, machines) for k, record in enumerate(pools)],
-        )
 
     def reset(self) -> None:
         """Back to the empty cluster before the first arrival."""
+        self.cluster.reset()
         self.now = self.jobs[0].arrival if self.jobs else 0.0
         self.waiting: list[int] = []
         self.runs: dict[int, Run] = {}  # by job
         self.arrived = 0
+        self.happened = 0  # of the events
         self.timer = inf
-        self._ends: list[tuple[float, int]] = []  # heap of (true end, job)
+        self.carried = [Carried() for _ in self.jobs]
+        self._cells: dict[tuple[int, int], float] = {}  # by type and model; 1 unless set
         self._rings = 0
-        for node, (gpus, cores, memory) in zip(self.nodes, self._initial, strict=True):
-            node.free_gpus, node.free_cores, node.free_memory = set(gpus), cores, memory
         j = len(self.jobs)
-        self.result = PlainResult([inf] * j, [inf] * j, [-1] * j, [0] * j, [()] * j, [False] * j)
+        self.result = PlainResult(
+            start=[inf] * j,
+            finish=[inf] * j,
+            lost=[0.0] * j,
+            pool=[-1] * j,
+            nodes=[0] * j,
+            gpus=[()] * j,
+            restarts=[0] * j,
+            killed=[False] * j,
+            busy=[0.0] * len(self.cluster.gpus),
+        )
 
     # What policies may ask.
+
+    @property
+    def pools(self) -> list[Pool]:
+        """The pools of the cluster."""
+        return self.cluster.pools
 
     @property
     def running(self) -> list[Run]:
@@ -173,24 +132,18 @@ class PlainWorld:
         """Whether jobs are still to come."""
         return self.arrived < len(self.jobs)
 
+    @property
+    def events_left(self) -> bool:
+        """Whether failures, repairs or speed changes are still to come."""
+        return self.happened < len(self.events)
+
     def eligible(self, job: int) -> list[int]:
         """The pools where the job may run at all."""
-        return [pool for pool, allowed in enumerate(self._allowed[job]) if allowed]
-
-    def capacity(self, job: int, node: int) -> int:
-        """How many GPUs of the job the node could hold now."""
-        need, room = self.jobs[job], self.nodes[node]
-        count = len(room.free_gpus)
-        if need.cores > 0:
-            count = min(count, room.free_cores // need.cores)
-        if need.memory > 0:
-            count = min(count, room.free_memory // need.memory)
-        return count
+        return self._allowed[job]
 
     def fits(self, job: int, pool: int) -> bool:
         """Whether the pool has room for the whole gang now (eligible or not)."""
-        room = sum(self.capacity(job, node.id) for node in self.pools[pool].nodes)
-        return room >= self.jobs[job].gpus
+        return self.cluster.fits(self.jobs[job], pool)
 
     def expected_end(self, run: Run) -> float:
         """When a run should end as far as a policy knows; later than planned if it is overdue."""
@@ -198,160 +151,236 @@ class PlainWorld:
             return self.now + max(0.1 * (self.now - run.start), 1.0)
         return run.expected
 
-    # Placement.
+    def free_at(self, gpu: Gpu) -> float:
+        """When nothing is on the GPU any more as far as a policy knows."""
+        return max((self.expected_end(self.runs[job]) for job in gpu.jobs), default=self.now)
 
-    def place(self, decision: Decision) -> list[int]:
-        """The GPUs that a start would take, in rising order.
+    # Runs.
 
-        Raises:
-            Infeasible: the start is not possible now.
-        """
-        job = decision.job
-        self._check_start(decision)
-        first = self._named_node(decision)
-        if first is None:
-            share = self._spread(job, self.pools[decision.pool].nodes, self.jobs[job].gpus)
+    def _start(self, decision: Decision) -> None:
+        job = self.jobs[decision.job]
+        if decision.job not in self.waiting:
+            raise Infeasible(f"job {job.id} is not waiting")
+        if not 0 <= decision.pool < len(self.pools):
+            raise Infeasible(f"job {job.id}: there is no pool {decision.pool}")
+        if decision.pool not in self._allowed[job.id]:
+            raise Infeasible(f"job {job.id} is not allowed on pool {decision.pool}")
+        gpus = self.cluster.place(job, decision)
+        run = self._new_run(job, decision.pool, gpus)
+        self.cluster.take(job, gpus)
+        self.waiting.remove(job.id)
+        self.runs[job.id] = run
+        self._refresh(gpus)
+        result = self.result
+        result.start[job.id] = min(result.start[job.id], self.now)
+        result.pool[job.id], result.nodes[job.id] = run.pool, run.nodes
+        result.gpus[job.id] = gpus
+
+    def _new_run(self, job: Job, pool: int, gpus: tuple[int, ...]) -> Run:
+        home, carried = self.pools[pool], self.carried[job.id]
+        nodes = len({self.cluster.gpus[gpu].node.id for gpu in gpus})
+        factor = 1 + job.communication * home.span_cost if nodes > 1 else 1.0
+        interval = job.interval if job.checkpoint >= 0 else inf
+        phase = RESTORING if carried.saved else WORKING
+        todo = self._seconds[job.id][home.model] * carried.undone
+        line = Timeline(self.now, todo, interval, job.checkpoint, phase)
+        visible = self.est[job.id][home.model] * carried.left * factor
+        expected = Timeline(self.now, visible, interval, job.checkpoint, phase).end()
+        expected = min(expected, self.now + job.limit)
+        return Run(job.id, pool, gpus, nodes, self.now, expected, factor, carried.left, line)
+
+    def _slowness(self, run: Run) -> float:
+        own = self.jobs[run.job].type
+        gpus = [self.cluster.gpus[gpu] for gpu in run.gpus]
+        others = [job for job in gpus[0].jobs if job != run.job]
+        neighbours = 1 + sum(self._colocation[own][self.jobs[job].type] - 1 for job in others)
+        cell = self._cells.get((own, self.pools[run.pool].model), 1.0)
+        return run.factor * neighbours / (min(gpu.speed for gpu in gpus) * cell)
+
+    def _refresh(self, gpus: tuple[int, ...]) -> None:
+        """Bring every run on these GPUs up to date with what now slows it."""
+        for job in {job for gpu in gpus for job in self.cluster.gpus[gpu].jobs}:
+            run = self.runs[job]
+            run.line.walk(self.now)
+            run.line.slowness = self._slowness(run)
+            run.over = run.line.end()
+            run.end = min(run.over, run.start + self.jobs[job].limit)
+
+    def _end(self, run: Run, why: int) -> None:
+        """Write the run down and give its GPUs back."""
+        job = self.jobs[run.job]
+        run.line.walk(self.now)
+        for gpu in run.gpus:
+            self.result.spans.append(Span(job.id, gpu, run.start, self.now, job.share, why))
+            self.result.busy[gpu] += (self.now - run.start) * job.share / WHOLE
+        del self.runs[job.id]
+        self.cluster.give(job, run.gpus)
+        self._refresh(run.gpus)
+
+    def _interrupt(self, run: Run, why: int) -> None:
+        """End a run whose job has to wait again: PREEMPTION or FAILURE."""
+        self._end(run, why)
+        job, carried, line = self.jobs[run.job], self.carried[run.job], run.line
+        work = self._seconds[job.id][self.pools[run.pool].model]
+        if job.checkpoint < 0:
+            self.result.lost[job.id] += work - line.todo
+            carried.undone = carried.left = 1.0
+        elif why == PREEMPTION:
+            carried.undone, carried.left = line.todo / work, self._left(run, line.worked)
+            carried.saved = True
         else:
-            count = min(self.capacity(job, first.id), self.jobs[job].gpus)
-            others = [node for node in self.pools[decision.pool].nodes if node is not first]
-            share = [(first, count), *self._spread(job, others, self.jobs[job].gpus - count)]
-        return sorted(gpu for node, count in share for gpu in _pick(node, count, decision.gpu))
+            self.result.lost[job.id] += line.kept - line.todo
+            if line.saves > 0:
+                carried.undone, carried.left = line.kept / work, self._left(run, line.worked_kept)
+                carried.saved = True
+        self.result.restarts[job.id] += 1
+        insort(self.waiting, job.id)
 
-    def _check_start(self, decision: Decision) -> None:
-        job, pool = decision.job, decision.pool
-        if job not in self.waiting:
-            raise Infeasible(f"job {job} is not waiting at {self.now}")
-        if not 0 <= pool < len(self.pools):
-            raise Infeasible(f"job {job}: there is no pool {pool}")
-        if not self._allowed[job][pool]:
-            raise Infeasible(f"job {job} is not allowed on pool {pool}")
-        if not self.fits(job, pool):
-            raise Infeasible(f"job {job}: no room on pool {pool} at {self.now}")
-
-    def _named_node(self, decision: Decision) -> Node | None:
-        """The node that the decision names, itself or by its GPU."""
-        if decision.node == -1 and decision.gpu == -1:
-            return None
-        if decision.gpu != -1:
-            node = self._node_of.get(decision.gpu)
-            if node is None or decision.gpu not in node.free_gpus:
-                raise Infeasible(f"job {decision.job}: GPU {decision.gpu} is not free")
-            if decision.node not in (-1, node.id):
-                raise Infeasible(f"GPU {decision.gpu} is not on node {decision.node}")
-        elif 0 <= decision.node < len(self.nodes):
-            node = self.nodes[decision.node]
-        else:
-            raise Infeasible(f"job {decision.job}: there is no node {decision.node}")
-        if node.pool != decision.pool:
-            raise Infeasible(f"node {node.id} is not in pool {decision.pool}")
-        if self.capacity(decision.job, node.id) < 1:
-            raise Infeasible(f"job {decision.job}: no room on node {node.id} at {self.now}")
-        return node
-
-    def _spread(self, job: int, nodes: list[Node], gpus: int) -> list[tuple[Node, int]]:
-        """What each node gives to `gpus` GPUs: the rest by best fit, else the roomiest, again."""
-        room = {node.id: self.capacity(job, node.id) for node in nodes}
-        share = []
-        while gpus > 0:
-            whole = [node for node in nodes if room[node.id] >= gpus]
-            if whole:
-                node = min(whole, key=lambda node: (len(node.free_gpus), node.id))
-            else:
-                node = min(nodes, key=lambda node: (-room[node.id], node.id))
-            count = min(room[node.id], gpus)
-            share.append((node, count))
-            room[node.id] = 0
-            gpus -= count
-        return share
-
-    def take(self, job: int, gpus: Iterable[int]) -> None:
-        """Hand GPUs out to a job, with their cores and memory."""
-        for gpu in gpus:
-            node = self._node_of[gpu]
-            node.free_gpus.remove(gpu)
-            node.free_cores -= self.jobs[job].cores
-            node.free_memory -= self.jobs[job].memory
-
-    def give(self, job: int, gpus: Iterable[int]) -> None:
-        """Take back what `take` handed out."""
-        for gpu in gpus:
-            node = self._node_of[gpu]
-            node.free_gpus.add(gpu)
-            node.free_cores += self.jobs[job].cores
-            node.free_memory += self.jobs[job].memory
+    def _left(self, run: Run, worked: float) -> float:
+        """The share of its work that a job has left by the estimate."""
+        whole = self.est[run.job][self.pools[run.pool].model] * run.factor
+        rest = run.left * whole - worked
+        if rest <= 0:
+            rest = max(0.1 * (self.now - run.start), 1.0)
+        return min(rest / whole, run.left)
 
     # What happens.
 
     def _advance(self) -> None:
         """Go to the next moment and let everything happen that is due then."""
-        next_arrival = self.jobs[self.arrived].arrival if self.arrivals_left else inf
-        next_end = self._ends[0][0] if self._ends else inf
-        moment = min(next_end, next_arrival, self.timer)
+        arrival = self.jobs[self.arrived].arrival if self.arrivals_left else inf
+        event = max(self.events[self.happened].time, self.now) if self.events_left else inf
+        end = min((run.end for run in self.runs.values()), default=inf)
+        first = not self.arrived
+        moment = arrival if first else min(end, event, arrival, self.timer)
         if moment == inf:
             raise Stalled(f"jobs {self.waiting} wait at {self.now} and nothing can happen")
         self._pass_time(moment)
-        if moment in (next_end, next_arrival):
+        kinds = self._finish_due() + self._events_due() + self._arrivals_due()
+        if kinds:
             self._rings = 0
-        while self._ends and self._ends[0][0] == moment:
-            self._finish(heapq.heappop(self._ends)[1])
-        while self.arrivals_left and self.jobs[self.arrived].arrival == moment:
-            self.waiting.append(self.arrived)
-            self.arrived += 1
         if self.timer == moment:
             self.timer = inf
             self._rings += 1
+            kinds.append("timer")
+        self.result.seen.update(f"{a} with {b}" for a, b in combinations(sorted(set(kinds)), 2))
+        self.result.seen[f"{len(set(kinds))} kinds at once"] += 1
 
     def _pass_time(self, moment: float) -> None:
         elapsed = moment - self.now
-        idle = sum(pool.free() for pool in self.pools)
+        gpus = [gpu for pool in self.pools for gpu in pool.up()]
+        sliced = [gpu for gpu in gpus if gpu.jobs and not self.jobs[gpu.jobs[0]].whole]
         self.result.job_seconds += elapsed * (len(self.waiting) + len(self.runs))
-        self.result.idle_seconds += elapsed * idle
+        self.result.idle_seconds += elapsed * sum(gpu.left for gpu in gpus) / WHOLE
+        self.result.stranded_seconds += elapsed * sum(gpu.left for gpu in sliced) / WHOLE
         self.now = moment
 
-    def _finish(self, job: int) -> None:
-        run = self.runs.pop(job)
-        self.give(job, run.gpus)
-        self.result.finish[job] = self.now
+    def _finish_due(self) -> list[str]:
+        kinds = []
+        while due := [job for job, run in self.runs.items() if run.end <= self.now]:
+            run = self.runs[min(due)]
+            self._end(run, FINISH)
+            self.result.finish[run.job] = self.now
+            self.result.killed[run.job] = run.over > run.start + self.jobs[run.job].limit
+            kinds.append("finish")
+        return kinds
+
+    def _events_due(self) -> list[str]:
+        kinds = []
+        while self.events_left and self.events[self.happened].time <= self.now:
+            event = self.events[self.happened]
+            self.happened += 1
+            kinds.append(EVENT_KINDS[event.kind])
+            if event.kind == FAILURE:
+                self._fail(event)
+            elif event.kind == REPAIR:
+                self.cluster.set_up(self.cluster.nodes[event.node], up=True)
+            else:
+                self._change_speed(event)
+        return kinds
+
+    def _arrivals_due(self) -> list[str]:
+        kinds = []
+        while self.arrivals_left and self.jobs[self.arrived].arrival == self.now:
+            self.waiting.append(self.arrived)
+            self.arrived += 1
+            kinds.append("arrival")
+        return kinds
+
+    def _fail(self, event: Event) -> None:
+        node = self.cluster.nodes[event.node]
+        planned = event.value == 1
+        for run in self.running:
+            if any(self.cluster.gpus[gpu].node is node for gpu in run.gpus):
+                self._interrupt(run, PREEMPTION if planned else FAILURE)
+                self._note_failure(run, "planned failure" if planned else "failure")
+        if not node.up:
+            self.result.seen["failure of a node that is down"] += 1
+        self.cluster.set_up(node, up=False)
+
+    def _note_failure(self, run: Run, what: str) -> None:
+        seen, line = self.result.seen, run.line
+        seen[f"{what} in {line.phase}"] += 1
+        seen[f"{what} of one node of several"] += run.nodes > 1
+        seen[f"{what} just as a save is complete"] += abs(line.saved_at - self.now) <= NEAR
+        seen[f"{what} after a save"] += line.saves > 0
+        starts_to_save = (
+            line.phase == SAVING and abs(line.boundary() - line.cost - self.now) <= NEAR
+        )
+        seen[f"{what} just as a save begins"] += starts_to_save and line.cost > 0
+
+    def _change_speed(self, event: Event) -> None:
+        if event.gpu >= 0:
+            self.cluster.gpus[event.gpu].speed = event.value
+            self._refresh((event.gpu,))
+            return
+        self._cells[event.type, event.model] = event.value
+        for run in self.running:
+            if self.pools[run.pool].model == event.model:
+                self._refresh(run.gpus)
+
+    # Decisions.
 
     def _ask(self, policy: Policy) -> None:
-        """Call the policy until it starts nothing more."""
-        while True:
+        """Call the policy until it changes nothing more."""
+        for _ in range(MAX_CALLS):
             answer = list(policy.decide(self))
             self.result.decisions += 1
             self.result.trace.append(answer)
             for decision in answer:
                 self._apply(decision)
-            if not any(decision.kind == "start" for decision in answer):
+            if all(decision.kind == "wake" for decision in answer):
                 break
             self._rings = 0
+        else:
+            raise Stalled(f"asked more than {MAX_CALLS} times at {self.now}")
         if self._rings >= MAX_RINGS:
-            raise Stalled(f"{self._rings} timers in a row started nothing, at {self.now}")
+            raise Stalled(f"{self._rings} timers in a row changed nothing")
 
     def _apply(self, decision: Decision) -> None:
-        if decision.kind == "start":
-            self._start(decision)
-        elif decision.kind == "wake":
+        if decision.kind == "wake":
             if not decision.at > self.now:
                 raise Infeasible(f"wake at {decision.at} is not after {self.now}")
             self.timer = min(self.timer, decision.at)
-        else:
+            return
+        if decision.kind not in ("start", "preempt", "migrate"):
             raise Infeasible(f"there is no decision of kind {decision.kind!r}")
+        if not 0 <= decision.job < len(self.jobs):
+            raise Infeasible(f"there is no job {decision.job}")
+        if decision.kind != "start":
+            self._preempt(decision.job)
+        if decision.kind != "preempt":
+            self._start(decision)
+        self.result.seen[decision.kind] += 1
 
-    def _start(self, decision: Decision) -> None:
-        gpus = tuple(self.place(decision))
-        job, pool = self.jobs[decision.job], self.pools[decision.pool]
-        nodes = len({self._node_of[gpu].id for gpu in gpus})
-        factor = 1 + job.communication * pool.span_cost if nodes > 1 else 1
-        length = self._seconds[job.id][pool.model] * factor
-        expected = self.now + min(self.est[job.id][pool.model] * factor, job.limit)
-        self.take(job.id, gpus)
-        self.waiting.remove(job.id)
-        self.runs[job.id] = Run(job.id, pool.id, gpus, nodes, self.now, expected)
-        heapq.heappush(self._ends, (self.now + min(length, job.limit), job.id))
-        result = self.result
-        result.start[job.id], result.pool[job.id] = self.now, pool.id
-        result.nodes[job.id], result.gpus[job.id] = nodes, gpus
-        result.killed[job.id] = length > job.limit
+    def _preempt(self, job: int) -> None:
+        if job not in self.runs:
+            raise Infeasible(f"job {job} is not running")
+        run = self.runs[job]
+        if self.now - run.start < self.jobs[job].least_run - NEAR:
+            raise Infeasible(f"job {job} runs since {run.start}: too young to be preempted")
+        self._interrupt(run, PREEMPTION)
+        self.result.seen[f"preemption in {run.line.phase}"] += 1
 
     def play(self, policy: Policy) -> PlainResult:
         """Play from the first arrival until every job has finished."""
@@ -373,29 +402,4 @@ def run(world: PlainWorld, policy: Policy) -> PlainResult:
     try:
         return world.play(policy)
     except (Infeasible, Stalled) as exc:
-        raise type(exc)(f"{type(policy).__name__}: {exc}") from exc
-
-
-def _pick(node: Node, count: int, named: int) -> list[int]:
-    """The lowest free GPUs of a node, the named one always among them."""
-    return sorted(node.free_gpus, key=lambda gpu: (gpu != named, gpu))[:count]
-
-
-def _job(k: int, record: Records) -> Job:
-    arrival, limit, communication = (
-        float(record[name]) for name in ("arrival", "limit", "communication")
-    )
-    type_, gpus, cores, memory = (int(record[name]) for name in ("type", "gpus", "cores", "memory"))
-    return Job(k, arrival, limit, communication, type_, gpus, cores, memory)
-
-
-def _node(k: int, record: Records) -> Node:
-    first, gpus = int(record["first_gpu"]), int(record["gpus"])
-    free = set(range(first, first + gpus))
-    return Node(k, int(record["pool"]), free, int(record["free_cores"]), int(record["free_memory"]))
-
-
-def _pool(k: int, record: Records, nodes: list[Node]) -> Pool:
-    first, count = int(record["first_node"]), int(record["nodes"])
-    own = nodes[first : first + count]
-    return Pool(k, int(record["model"]), float(record["span_cost"]), own)
+        raise type(exc)(f"{type(policy).__name__} at {world.now}: {exc}") from exc

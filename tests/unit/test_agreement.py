@@ -1,23 +1,47 @@
 """The compiled kernel and the plain simulator must tell the same story, to 1e-9."""
 
+from collections import Counter
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from adlro.model.room import capacity, fits
-from adlro.model.state import START, WAKE
+from adlro.model.state import EVENT_KINDS, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
-from adlro.workloads.workload import Workload
 from tests.plain import policies as plain_policies
-from tests.plain.cases import random_case
-from tests.plain.simulator import Decision, PlainWorld
+from tests.plain.cases import as_workload, random_case
+from tests.plain.recorded import Played, Scribe
+from tests.plain.script import Replay
+from tests.plain.simulator import PlainWorld
 from tests.plain.simulator import run as run_plain
 
 CASES = 1000
 BLOCK = 50  # cases in one test, so that two processes share them evenly
+BLOCKS = pytest.mark.parametrize("block", range(CASES // BLOCK))
+RARE = (
+    "4 kinds at once",
+    "failure in restoring",
+    "failure in saving",
+    "failure just as a save begins",
+    "failure just as a save is complete",
+    "failure of one node of several",
+    "failure after a save",
+    "failure of a node that is down",
+    "planned failure in saving",
+    "planned failure of one node of several",
+    "preemption in restoring",
+    "preemption in saving",
+    "preempt",
+    "migrate",
+)
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+
+
+def seeds(block):
+    return range(block * BLOCK, (block + 1) * BLOCK)
 
 
 def as_setting(case):
@@ -32,34 +56,52 @@ def as_setting(case):
 
 
 def run_kernel(case, policy, seed):
-    workload = Workload(case.jobs, case.est, case.allowed, case.seconds)
     empty = Empty(case.pools, case.nodes, case.gpus)
-    return simulator.run(empty, workload, policy, seed, keep_spans=True)
+    return simulator.run(empty, as_workload(case), policy, seed, keep_spans=True)
 
 
-def assert_same(kernel, plain, case):
-    close = {"rtol": 1e-9, "atol": 1e-9}
-    np.testing.assert_allclose(kernel.outcome["start"], plain.start, **close)
-    np.testing.assert_allclose(kernel.outcome["finish"], plain.finish, **close)
-    np.testing.assert_array_equal(kernel.outcome["pool"], plain.pool)
-    np.testing.assert_array_equal(kernel.outcome["nodes"], plain.nodes)
-    np.testing.assert_array_equal(kernel.outcome["killed"], plain.killed)
-    np.testing.assert_allclose(kernel.world["job_seconds"], plain.job_seconds, **close)
-    np.testing.assert_allclose(kernel.world["idle_seconds"], plain.idle_seconds, **close)
-    assert kernel.world["decisions"] == plain.decisions
-    spans = kernel.spans[np.lexsort((kernel.spans["gpu"], kernel.spans["job"]))]
-    expected = [(j, g) for j in range(len(case.jobs)) for g in plain.gpus[j]]
-    assert list(zip(spans["job"], spans["gpu"], strict=True)) == expected
+def assert_same(kernel, plain, about):
+    __tracebackhide__ = True
+    outcome, world = kernel.outcome, kernel.world
+    assert world["decisions"] == plain.decisions, about
+    for name in ("start", "finish", "lost"):
+        np.testing.assert_allclose(outcome[name], getattr(plain, name), **CLOSE, err_msg=about)
+    for name in ("pool", "nodes", "restarts", "killed"):
+        np.testing.assert_array_equal(outcome[name], getattr(plain, name), err_msg=about)
+    for name in ("job_seconds", "idle_seconds", "stranded_seconds"):
+        ours = getattr(plain, name)
+        np.testing.assert_allclose(world[name], ours, rtol=1e-9, atol=1e-7, err_msg=about)
+    np.testing.assert_allclose(kernel.gpus["busy"], plain.busy, **CLOSE, err_msg=about)
+    assert_same_spans(kernel.spans, plain.spans, about)
 
 
-@pytest.mark.parametrize("block", range(CASES // BLOCK))
+def assert_same_spans(kernel, plain, about):
+    __tracebackhide__ = True
+    names = ("job", "gpu", "share", "why", "start", "end")
+    order = ("why", "end", "start", "gpu", "job")
+    assert len(kernel) == len(plain), about
+    ours = np.array(
+        [tuple(getattr(span, name) for name in names) for span in plain],
+        [(name, kernel.dtype[name]) for name in names],
+    )
+    ours = ours[np.lexsort([ours[name] for name in order])]
+    theirs = kernel[np.lexsort([kernel[name] for name in order])]
+    for name in names:
+        np.testing.assert_allclose(theirs[name], ours[name], **CLOSE, err_msg=f"{about}: {name}")
+
+
+@BLOCKS
 def test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_names):
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+    for seed in seeds(block):
         case = random_case(seed)
-        world = PlainWorld.from_arrays(*case[:6])
+        world = PlainWorld(case)
         for name in policy_names:
-            kernel = run_kernel(case, registry.load(name, as_setting(case)), seed)
-            assert_same(kernel, run_plain(world, plain_policies.make(name, case, seed)), case)
+            policy = registry.load(name, as_setting(case))
+            if name == "tiresias":
+                policy = policy._replace(params=np.array(plain_policies.TIRESIAS))
+            kernel = run_kernel(case, policy, seed)
+            plain = run_plain(world, plain_policies.make(name, case, seed))
+            assert_same(kernel, plain, f"case {seed}, {name}")
 
 
 @pytest.mark.slow
@@ -74,70 +116,46 @@ def policy_names():
     return registry.names()
 
 
-def write(answer, out):
-    for i, decision in enumerate(answer):
-        kind = START if decision.kind == "start" else WAKE
-        out[i] = (kind, decision.job, decision.pool, decision.node, decision.gpu, decision.at)
-    return len(answer)
-
-
-class Played:
-    """A Python policy for the kernel that plays back decisions recorded in the plain simulator."""
-
-    name, params, memory = "played", np.zeros(0), 0
-
-    def __init__(self, trace):
-        self.answers = iter(trace)
-
-    def decide(self, *view):
-        return write(next(self.answers), view[-1])
-
-
-@pytest.mark.parametrize("block", range(CASES // BLOCK))
+@BLOCKS
 def test_random_decisions_recorded_in_the_plain_simulator_replay_in_the_kernel(block):
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+    for seed in seeds(block):
         case = random_case(seed)
-        world = PlainWorld.from_arrays(*case[:6])
-        plain = run_plain(world, plain_policies.make("script", case, seed))
-        assert_same(run_kernel(case, Played(plain.trace), seed), plain, case)
+        plain = run_plain(PlainWorld(case), plain_policies.make("script", case, seed))
+        assert_same(run_kernel(case, Played(plain.trace), seed), plain, f"case {seed}")
 
 
-class Scribe:
-    """A Python policy for the kernel that makes random feasible decisions and writes them down."""
-
-    name, params, memory = "scribe", np.zeros(0), 0
-
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-        self.trace = []
-
-    def decide(self, now, jobs, est, queue, eligible, running, pools, nodes, gpus, *rest):
-        answer = []
-        pairs = [
-            (int(queue[q].job), p)
-            for q, p in zip(*np.nonzero(eligible), strict=True)
-            if fits(jobs[queue[q].job], pools[p], nodes)
-        ]
-        if pairs and (len(running) == 0 or self.rng.random() < 0.6):
-            job, p = pairs[self.rng.integers(len(pairs))]
-            first = pools[p].first_node
-            room = [
-                n for n in range(first, first + pools[p].nodes) if capacity(jobs[job], nodes[n])
-            ]
-            node = int(self.rng.choice(room)) if self.rng.random() < 0.4 else -1
-            answer.append(Decision("start", job, int(p), node, -1, 0.0))
-        if self.rng.random() < 0.3:
-            soon = [run.expected for run in running if run.expected > now]
-            at = float(self.rng.choice([*soon, now + 1.0, now + 7.5]))
-            answer.append(Decision("wake", at=at))
-        self.trace.append(answer)
-        return write(answer, rest[-1])
-
-
-@pytest.mark.parametrize("block", range(CASES // BLOCK))
+@BLOCKS
 def test_random_decisions_recorded_in_the_kernel_replay_in_the_plain_simulator(block):
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        case, scribe = random_case(seed), Scribe(seed)
+    for seed in seeds(block):
+        case = random_case(seed)
+        scribe = Scribe(seed, case.whole)
         kernel = run_kernel(case, scribe, seed)
-        world = PlainWorld.from_arrays(*case[:6])
-        assert_same(kernel, run_plain(world, plain_policies.Replay(scribe.trace)), case)
+        assert_same(kernel, run_plain(PlainWorld(case), Replay(scribe.trace)), f"case {seed}")
+
+
+def test_the_cases_hold_what_is_rare():
+    seen = Counter()
+    for seed in range(400):
+        case = random_case(seed)
+        world = PlainWorld(case)
+        for name in ("script", "fcfs"):
+            seen += run_plain(world, plain_policies.make(name, case, seed)).seen
+    at_once = [f"{a} with {b}" for a, b in combinations(sorted(EVENT_KINDS), 2)]
+    assert {what: seen[what] for what in (*at_once, *RARE) if seen[what] < 5} == {}
+
+
+def test_the_cases_mix_all_that_a_scenario_may_have():
+    cases = [random_case(seed) for seed in range(200)]
+    has = {
+        "slices": [(case.jobs["share"] < WHOLE).any() for case in cases],
+        "saves": [np.isfinite(case.jobs["interval"]).any() for case in cases],
+        "events": [len(case.events) > 0 for case in cases],
+        "neighbours": [(case.colocation != 1).any() for case in cases],
+        "fgd": [len(case.demands) > 0 for case in cases],
+        "nothing": [
+            len(case.events) == 0 and (case.jobs["share"] == WHOLE).all() for case in cases
+        ],
+        "whole seconds": [case.whole for case in cases],
+    }
+    assert {name: sum(found) >= 40 for name, found in has.items()} == dict.fromkeys(has, True)
+    assert max(case.pools["nodes"].max() for case in cases) > 16

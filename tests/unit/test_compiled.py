@@ -20,9 +20,9 @@ from adlro.encode.plan import fill_free_times
 from adlro.model.state import JOB, POOL, RUNNING
 
 jobs, running, pools = np.zeros(1, JOB), np.zeros(1, RUNNING), np.zeros(1, POOL)
-jobs["gpus"] = pools["gpus"] = 1
-times = np.zeros(1)
-fill_free_times(50.0, jobs, running, pools, times)  # an overdue run of 50 s
+jobs["gpus"], jobs["share"], pools["gpus"] = 1, 1000, 1
+counts, times = np.zeros(1), np.zeros(1)
+fill_free_times(50.0, 1, jobs, running, pools, counts, times)  # an overdue run of 50 s
 print(adlro.__file__, times[0])
 """
 

@@ -1,13 +1,18 @@
 """Scenario files: what loads, what they mean, and how a mistake in one is told."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 
 from adlro import config
 from adlro.config import Bursty, Estimates, Measure, Poisson, Surge
 from adlro.errors import ConfigError
-from adlro.model.job import Lognormal
+from adlro.model.cluster import NodeGroup
+from adlro.model.happening import Failures, Throttling, Update, Wear
+from adlro.model.job import Colocation, JobType, Lognormal
+from adlro.workloads.synthetic import prepare
 from tests.scenario_files import (
     GOOD,
     NODES,
@@ -18,10 +23,12 @@ from tests.scenario_files import (
     of_type,
     refusal,
     top,
+    with_table,
     write,
 )
 
-SHIPPED = ["datacenter", "hetero64", "paper16", "paper16-single", "paper16-surge"]
+SHIPPED = ["datacenter", "hetero64", "paper16", "paper16-single", "paper16-surge", "rough64"]
+DOCS = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -67,6 +74,16 @@ def test_a_number_of_a_group_of_nodes_out_of_range_is_named(tmp_path, key, liter
     assert message.endswith(f", not {literal}")
 
 
+def change(kind, keys):
+    """The good scenario with one change."""
+    return with_table(f'[[changes]]\nkind = "{kind}"\n{keys}')
+
+
+def colocated(types, slowdown):
+    """The good scenario with one figure of co-location."""
+    return with_table(f"[[colocation]]\ntypes = {types}\nslowdown = {slowdown}")
+
+
 @pytest.mark.parametrize("literal", ["nan", "inf", "-1"])
 @pytest.mark.parametrize(
     ("arrivals", "key"),
@@ -105,6 +122,10 @@ def test_a_number_of_the_arrivals_out_of_range_is_named(tmp_path, arrivals, key,
         (top('arrivals = { process = "poisson", peak = 3 }'), "arrivals.peak: unknown key"),
         (top("measure = { midle = 0.7 }"), "measure.midle: unknown key"),
         (top("estimates = { spread = 1 }"), "estimates.spread: unknown key"),
+        (top("failures = { mtbf_h = 9, repair_h = 1, mttr_h = 1 }"), "failures.mttr_h: unknown"),
+        (change("wear", "to_h = 1\nspeed = 0.5\nheat_c = 1"), "changes.0.heat_c: unknown key"),
+        (change("update", "at = 1"), "changes.0.type: field required"),
+        (colocated('["t", "t"]', "1.1\nslow = 1"), "colocation.0.slow: unknown key"),
     ],
 )
 def test_an_unknown_key_is_named_at_every_level(tmp_path, text, said):
@@ -416,3 +437,167 @@ def test_a_base_may_have_a_base_of_its_own(tmp_path):
     assert mine.types == single.types
     assert mine.cluster == single.cluster
     assert mine.load == 0.5
+
+
+def test_nothing_goes_wrong_unless_the_file_says_so(tmp_path):
+    scenario = config.load_scenario(write(tmp_path, GOOD))
+    assert (scenario.failures, scenario.changes, scenario.colocation) == (None, (), ())
+    assert (scenario.least_run_s, scenario.placement) == (0, "best-fit")
+    assert scenario.telemetry is False
+    assert scenario.types[0].checkpoint_every_s is None
+    assert scenario.types[0].gpu_share.values == (1,)
+    assert (scenario.cluster.nodes[0].joins_h, scenario.cluster.nodes[0].leaves_h) == (0, None)
+
+
+@pytest.mark.parametrize("literal", ["nan", "inf", "-1", '"x"'])
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (top("least_run_s = {}"), "least_run_s"),
+        (top("failures = {{ mtbf_h = {}, repair_h = 1 }}"), "failures.mtbf_h"),
+        (top("failures = {{ mtbf_h = 1, repair_h = {} }}"), "failures.repair_h"),
+        (of_node("joins_h = {}"), "cluster.nodes.0.joins_h"),
+        (of_node("leaves_h = {}"), "cluster.nodes.0.leaves_h"),
+        (change("wear", "speed = 0.5\nto_h = {}"), "changes.0.to_h"),
+        (change("wear", "speed = {}\nto_h = 1"), "changes.0.speed"),
+        (change("throttling", "speed = 0.5\nto_h = 1\nheat_c = {}"), "changes.0.heat_c"),
+        (
+            change("update", 'type = "t"\nmodel = "V100"\nat_h = {}\nspeed = 1'),
+            "changes.0.at_h",
+        ),
+        (
+            change("update", 'type = "t"\nmodel = "V100"\nat_h = 1\nspeed = {}'),
+            "changes.0.speed",
+        ),
+        (colocated('["t", "t"]', "{}"), "colocation.0.slowdown"),
+    ],
+)
+def test_a_number_of_what_goes_wrong_out_of_range_is_named(tmp_path, text, key, literal):
+    written = text.replace("{}", literal).replace("{{", "{").replace("}}", "}")
+    path = write(tmp_path, written)
+    assert refusal(config.load_scenario, path).startswith(f"{path}: {key}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            top('placement = "worst-fit"'),
+            "placement: input should be 'best-fit' or 'fgd', not 'worst-fit'",
+        ),
+        (top('telemetry = "maybe"'), "telemetry: input should be a valid boolean, .*, not 'maybe'"),
+        (
+            top("failures = { mtbf_h = 1, repair_h = 3 }"),
+            "failures: mtbf_h = 1 and repair_h = 3 leave 0.25 of 1 nodes up on average; raise",
+        ),
+        (
+            top("failures = { mtbf_h = 1, repair_h = 20 }").replace(
+                "gpus = 4", "gpus = 4\ncount = 9"
+            ),
+            "failures: mtbf_h = 1 and repair_h = 20 leave 0.43 of 9 nodes up on average",
+        ),
+        (
+            top('failures = { mtbf_h = 9, repair_h = 1, nodes = ["m"] }'),
+            "failures.nodes: unknown group of nodes 'm'; known: n$",
+        ),
+        (change("war", ""), "changes.0: input tag 'war' found using 'kind' does not match any"),
+        (
+            change("wear", "from_h = 2\nto_h = 2\nspeed = 0.5"),
+            "changes.0: from_h 2 is not before to_h 2",
+        ),
+        (change("wear", "to_h = 2\nspeed = 1"), "changes.0.speed: .* less than 1, not 1"),
+        (
+            change("wear", 'node = "nn"\nto_h = 2\nspeed = 0.5'),
+            r"changes.0.node: unknown node 'nn'; did you mean 'n'\?",
+        ),
+        (
+            change("throttling", "gpu = 4\nto_h = 2\nspeed = 0.5"),
+            "changes.0.gpu: no GPU 4 on a node of 4; they count from 0",
+        ),
+        (
+            change("wear", "count = 5\nto_h = 2\nspeed = 0.5"),
+            "changes.0.count: 5 GPUs are more than the 4 meant",
+        ),
+        (
+            change("wear", "count = 2\ngpu = 0\nto_h = 2\nspeed = 0.5"),
+            "changes.0.count: 2 GPUs are more than the 1 meant",
+        ),
+        (
+            change("update", 'type = "tt"\nmodel = "V100"\nat_h = 1\nspeed = 2'),
+            r"changes.0.type: unknown job type 'tt'; did you mean 't'\?",
+        ),
+        (
+            change("update", 'type = "t"\nmodel = "V10"\nat_h = 1\nspeed = 2'),
+            "changes.0.model: unknown GPU model 'V10': did you mean 'V100 32GB'",
+        ),
+        (
+            change("update", 'type = "t"\nmodel = "V100 16GB"\nat_h = 1\nspeed = 2'),
+            r"changes.0.model: unknown model here 'V100 16GB'; did you mean 'V100 32GB'\?",
+        ),
+        (colocated('["t", "u"]', "1.1"), "colocation.0.types: unknown job type 'u'; known: t$"),
+        (colocated('["t", "t"]', "[1.1, 1.2]"), r"colocation.0: two slowdowns \(1.1, 1.2\) of one"),
+        (colocated('["t"]', "1.1"), "colocation.0.types.1: field required"),
+        (colocated('["t", "t"]', "0.9"), "colocation.0.slowdown.0: .* equal to 1, not 0.9"),
+        (
+            colocated('["t", "t"]', "1.1") + "[[colocation]]\ntypes=['t', 't']\nslowdown = 1",
+            "colocation.1: t and t are there twice",
+        ),
+    ],
+)
+def test_what_is_wrong_with_failures_and_changes_is_said_in_one_line(tmp_path, text, said):
+    path = write(tmp_path, text)
+    assert re.search(f"^{re.escape(str(path))}: {said}", refusal(config.load_scenario, path))
+
+
+@pytest.mark.parametrize(
+    "failures", ["{ mtbf_h = 1, repair_h = 1 }", "{ mtbf_h = 9, repair_h = 1 }"]
+)
+def test_a_cluster_of_one_node_may_fail_if_it_is_up_at_least_half_of_the_time(tmp_path, failures):
+    scenario = config.load_scenario(write(tmp_path, top(f"failures = {failures}")))
+    assert scenario.failures.touches("n")
+
+
+@pytest.mark.parametrize("node", ['"volta"', '"volta-1"'])
+def test_a_change_may_name_a_node_or_a_group_of_nodes(tmp_path, node):
+    text = f'base = "paper16"\n[[changes]]\nkind = "wear"\nnode = {node}\nto_h = 1\nspeed = 0.5'
+    [wear] = config.load_scenario(write(tmp_path, text)).changes
+    assert isinstance(wear, Wear)
+
+
+@pytest.mark.parametrize(("written", "both"), [("1.2", (1.2, 1.2)), ("[1.2, 1.2]", (1.2, 1.2))])
+def test_one_slowdown_holds_both_ways(tmp_path, written, both):
+    [entry] = config.load_scenario(write(tmp_path, colocated('["t", "t"]', written))).colocation
+    assert entry.slowdown == both
+
+
+def test_a_scenario_with_everything_in_it_survives_being_adjusted():
+    scenario = config.find_scenario("rough64")
+    assert config.adjusted(scenario) == scenario
+
+
+def test_the_rough_scenario_is_hetero64_and_has_some_of_everything():
+    rough, base = config.find_scenario("rough64"), config.find_scenario("hetero64")
+    assert [t.name for t in rough.types] == [*(t.name for t in base.types), "notebook"]
+    assert {type(one) for one in rough.changes} == {Wear, Throttling, Update}
+    assert rough.failures is not None
+    assert rough.telemetry
+    groups = {group.name: group for group in rough.cluster.nodes}
+    late = [name for name, group in groups.items() if group.joins_h > 0]
+    assert [groups[name].gpu for name in late] == ["MI300X"]
+    assert sum(group.gpu == "MI300X" for group in groups.values()) == 1  # a model not there before
+    assert [name for name, group in groups.items() if group.leaves_h] == ["volta-old"]
+
+
+def test_the_example_of_the_documentation_can_be_run(tmp_path):
+    [text] = re.findall(r"```toml\n(.*?)```", DOCS, re.DOTALL)
+    scenario = config.load_scenario(write(tmp_path, text))
+    assert prepare(scenario).capacity_per_s > 0
+    assert len(scenario.changes) == 3
+
+
+@pytest.mark.parametrize(
+    "record",
+    [config.Scenario, JobType, NodeGroup, Failures, Wear, Throttling, Update, Colocation],
+)
+def test_the_documentation_names_every_key(record):
+    assert [key for key in record.model_fields if f"`{key}`" not in DOCS] == []

@@ -21,17 +21,14 @@ def mid_run(jobs: int) -> State:
     """The state of paper16 under min-min, past half of the events, when first WAITING jobs wait."""
     on = ground(1, jobs)
     workload, policy = on.workloads[0], on.policy("min-min")
-    state = fresh(on.empty, jobs, policy.memory, 0)
-    world, out = state.world[0], answers(len(state.gpus))
-    outcome, spans = np.zeros(jobs, OUTCOME), np.zeros(0, SPAN)
-    world["now"] = workload.jobs["arrival"][0]
-    while kernel.advance(*state[:8], workload.jobs, workload.allowed, outcome, spans):
+    state = fresh(on.empty, workload, policy.memory, 0)
+    world, out = state.world[0], answers(state)
+    rest = (*workload, np.zeros(jobs, OUTCOME), np.zeros(0, SPAN))
+    while kernel.advance(*state[:11], *rest):
         started = 1
         while started > 0:
             answered = policy.decide(*view(state, workload), policy.params, state.memory, out)
-            started = kernel.apply(
-                answered, out, *state[:8], workload.jobs, workload.est, workload.seconds, outcome
-            )
+            started = kernel.apply(answered, out, *state[:11], *rest)
         if world["events"] >= jobs and world["waiting"] == WAITING:
             return state
     raise ValueError(f"{jobs} jobs: no moment past half of the run has {WAITING} jobs waiting")

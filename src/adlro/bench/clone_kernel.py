@@ -14,7 +14,7 @@ def bounce(times: int, there: tuple[Any, ...], back: tuple[Any, ...]) -> None:
 
     Args:
         times: how often.
-        there: the arguments of sim.kernel.clone: the nine arrays of a state, then of the copy.
+        there: the arguments of sim.kernel.clone: the twelve arrays of a state, then of the copy.
         back: the same, the other way round.
     """
     for _ in range(times):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adlro.bench.clock import Side, Work
-from adlro.config import adjusted, find_scenario
+from adlro.config import Scenario, adjusted, find_scenario
 from adlro.model.state import OUTCOME, SPAN
 from adlro.policies import registry
 from adlro.policies.registry import Policy
@@ -39,25 +39,26 @@ class Ground(NamedTuple):
         return ready
 
 
-def ground(seeds: int, jobs: int | None = None) -> Ground:
-    """Scenario paper16 with its jobs for seeds 0, 1, ...; jobs None = as many as it says."""
-    setting = prepare(adjusted(find_scenario("paper16"), jobs=jobs))
+def ground_of(scenario: Scenario, seeds: int = 1) -> Ground:
+    """A scenario with its jobs for seeds 0, 1, ..."""
+    setting = prepare(scenario)
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     return Ground(setting, empty, [generate(setting, seed) for seed in range(seeds)])
 
 
+def ground(seeds: int, jobs: int | None = None) -> Ground:
+    """Scenario paper16; jobs None = as many as it says."""
+    return ground_of(adjusted(find_scenario("paper16"), jobs=jobs), seeds)
+
+
 def _arguments(on: Ground, policy: Policy, seed: int) -> tuple[Any, ...]:
     """All that the compiled run is called with: a fresh state and room for its results."""
-    jobs, est, allowed, seconds = on.workloads[seed]
-    state = fresh(on.empty, len(jobs), max(policy.memory, 1), seed)
-    state.world["now"] = jobs["arrival"][0]
-    decide, out = compile_decide(policy.decide), answers(len(state.gpus))
-    outcome, spans = np.zeros(len(jobs), OUTCOME), np.zeros(0, SPAN)
-    return (
-        decide, policy.params, state.memory, out, *state[:8], jobs, est, allowed, seconds,
-        outcome, spans,
-    )  # fmt: skip
+    workload = on.workloads[seed]
+    state = fresh(on.empty, workload, max(policy.memory, 1), seed)
+    decide, out = compile_decide(policy.decide), answers(state)
+    books = np.zeros(len(workload.jobs), OUTCOME), np.zeros(0, SPAN)
+    return (decide, policy.params, state.memory, out, *state[:11], *workload, *books)
 
 
 def episodes(on: Ground, policy: Policy) -> Side:

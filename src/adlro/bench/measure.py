@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import NamedTuple
 
 from adlro import __version__
-from adlro.bench import clone, plain, rival, speed, startup
+from adlro.bench import clone, million, plain, rival, size, speed, startup
 from adlro.bench.figure import Figure
 from adlro.bench.ground import ground
 from adlro.model.record import Record
@@ -24,9 +24,20 @@ class Effort(NamedTuple):
     runs: int = 1000  # shared out to threads
     warm_starts: int = 5
     help_rounds: int = 5
+    sizes: tuple[int, ...] = size.SIZES
+    patience: size.Patience = size.Patience(repeats=3, longest_s=2.0)
+    million: bool = True  # jobs on ten thousand GPUs, too
 
 
-QUICK = Effort(seeds=20, repeats=4, clones=500, runs=400, warm_starts=2)
+QUICK = Effort(
+    seeds=20,
+    repeats=4,
+    clones=500,
+    runs=400,
+    warm_starts=2,
+    patience=size.Patience(repeats=1, longest_s=0.5),
+    million=False,
+)
 
 
 class Step(NamedTuple):
@@ -65,12 +76,16 @@ def in_process(effort: Effort) -> Iterator[Step]:
             f"clone: {count:,} jobs", partial(clone.clone_cost, count, effort.clones, repeats)
         )
     yield Step("threads", partial(speed.thread_scaling, on, effort.runs, repeats))
+    for name in size.POLICIES:
+        yield Step(f"{name}: size", partial(size.growth, name, effort.sizes, effort.patience))
 
 
 def steps(effort: Effort) -> list[Step]:
     """The whole benchmark, in the order of its table."""
+    large = million.POLICIES if effort.million else ()
     return [
         *in_process(effort),
+        *(Step(f"{name}: a million jobs", partial(million.in_own_process, name)) for name in large),
         Step("cold and warm start", partial(startup.compare_starts, effort.warm_starts)),
         Step("help", partial(startup.help_cost, effort.help_rounds)),
     ]

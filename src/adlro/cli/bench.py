@@ -62,11 +62,11 @@ def _measure(effort: Effort) -> list[Figure]:
 
 @click.command("bench")
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
-@click.option("--quick", is_flag=True, help="Fewer repeats: rougher figures, sooner.")
+@click.option("--quick", is_flag=True, help="Fewer repeats, no million jobs: rougher, sooner.")
 def command(json_file: Path | None, quick: bool) -> None:
     """Measure the speed on this machine, beside a heapq and a simpy simulator.
 
-    Takes a minute or two; the first part of it compiles everything from nothing.
+    Takes some minutes: clusters of up to 10,000 GPUs, and a start that compiles all from nothing.
     """
     from adlro.bench.measure import QUICK, Effort, report
     from adlro.bench.rival import has_simpy

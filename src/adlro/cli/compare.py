@@ -6,6 +6,8 @@ import contextlib
 import os
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +62,46 @@ def _versus_cell(row: Row, best: str) -> str:
     return f"{text} ± {(figure.ci95[1] - figure.ci95[0]) / 2:,.{digits}f} %"
 
 
+_ROUGH = {  # shown only where a policy has any: metric -> heading, digits, scale
+    "restarts": ("restarts", 2, 1),
+    "lost_gpu_s": ("lost\nGPU-h", 1, 1 / 3600),
+    "fragmentation": ("left\nover %", 1, 100),
+}
+
+
+def _columns(result: Comparison, best: str) -> dict[str, Callable[[Row], str]]:
+    """Heading -> how to make the cell of a policy's line.
+
+    Where there are restarts or slices to tell of, other columns do without their interval, so that
+    the table stays as narrow as it was.
+    """
+
+    def figure(key: str, digits: int, scale: float = 1.0) -> Callable[[Row], str]:
+        return lambda row: _cell(row.metrics[key], digits, scale)
+
+    def mean(key: str, digits: int, scale: float = 1.0) -> Callable[[Row], str]:
+        return lambda row: f"{row.metrics[key].mean * scale:,.{digits}f}"
+
+    rough = [key for key in _ROUGH if any(row.metrics[key].mean for row in result.policies)]
+    columns: dict[str, Callable[[Row], str]] = {
+        "mean JCT s": figure("mean_jct_s", 0),
+        f"vs {best}": partial(_versus_cell, best=best),
+    }
+    if not rough:
+        return columns | {
+            "p99 JCT s": figure("p99_jct_s", 0),
+            "jobs/h": figure("throughput_jobs_per_h", 1),
+            "GPU use %": figure("gpu_utilisation", 1, 100),
+            "HyperScore": figure("hyperscore", 2),
+        }
+    columns |= {
+        "p99\nJCT s": mean("p99_jct_s", 0),
+        "jobs/h": mean("throughput_jobs_per_h", 1),
+        "GPU\nuse %": mean("gpu_utilisation", 1, 100),
+    }
+    return columns | {_ROUGH[key][0]: mean(key, *_ROUGH[key][1:]) for key in rough}
+
+
 def _table(result: Comparison) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -75,21 +117,13 @@ def _table(result: Comparison) -> Table:
         title_justify="left",
         caption_justify="left",
     )
+    columns = _columns(result, best)
     table.add_column("policy", overflow="fold")
-    for heading in ("mean JCT s", f"vs {best}", "p99 JCT s", "jobs/h", "GPU use %", "HyperScore"):
+    for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
     for row in sorted(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean):
-        figures = row.metrics
-        table.add_row(
-            row.name,
-            _cell(figures["mean_jct_s"]),
-            _versus_cell(row, best),
-            _cell(figures["p99_jct_s"]),
-            _cell(figures["throughput_jobs_per_h"], 1),
-            _cell(figures["gpu_utilisation"], 1, 100),
-            _cell(figures["hyperscore"], 2),
-            style="bold" if row.name == best else None,
-        )
+        cells = [cell(row) for cell in columns.values()]
+        table.add_row(row.name, *cells, style="bold" if row.name == best else None)
     return table
 
 

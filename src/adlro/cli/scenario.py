@@ -36,18 +36,27 @@ def list_() -> None:
 @click.argument("scenario", default="paper16")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def show(scenario: str, as_json: bool) -> None:
-    """The file itself, and what follows from it: capacity, arrival rate, speeds."""
+    """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""
     import json
 
+    import numpy as np
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from adlro.config import find_scenario, shipped
-    from adlro.workloads.synthetic import prepare
+    from adlro.model.state import EVENT_KINDS, FAILURE, REPAIR, SPEED
+    from adlro.workloads.capacity import gpus_up
+    from adlro.workloads.happenings import is_quiet
+    from adlro.workloads.synthetic import generate, prepare
 
     wanted = find_scenario(scenario)
     setting = prepare(wanted)
     models = [model.name for model in setting.layout.models]
+    names = [job_type.name for job_type in wanted.types]
+    # Without anything to draw the jobs of a seed are not needed: there may be millions.
+    kinds = generate(setting, 0).events["kind"] if not is_quiet(wanted) else np.zeros(0)
+    events = {EVENT_KINDS[kind]: int((kinds == kind).sum()) for kind in (FAILURE, REPAIR, SPEED)}
+    up = float(gpus_up(wanted, setting.layout).sum())
     facts = {
         "scenario": wanted.model_dump(),
         "capacity_jobs_per_h": setting.capacity_per_s * 3600,
@@ -56,6 +65,12 @@ def show(scenario: str, as_json: bool) -> None:
             job_type.name: dict(zip(models, row, strict=True))
             for job_type, row in zip(wanted.types, setting.speeds.tolist(), strict=True)
         },
+        "gpus_up": up,
+        "slowdown_beside": {
+            name: dict(zip(names, row, strict=True))
+            for name, row in zip(names, setting.colocation.tolist(), strict=True)
+        },
+        "events_of_seed_0": events,
     }
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -72,3 +87,9 @@ def show(scenario: str, as_json: bool) -> None:
     stdout().print(table)
     click.echo(f"capacity {facts['capacity_jobs_per_h']:,.1f} jobs/h (fluid LP)")
     click.echo(f"arrivals {facts['arrivals_jobs_per_h']:,.1f} jobs/h at load {wanted.load:g}")
+    if len(kinds):
+        click.echo(f"GPUs up {up:,.1f} of {len(setting.layout.gpus):,} on average")
+        click.echo(
+            f"events in seed 0: {events['failure']:,} failures and departures, "
+            f"{events['repair']:,} repairs and arrivals of nodes, {events['speed']:,} speed changes"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from adlro.evaluate.metrics import Metrics
     from adlro.sim.simulator import Result
     from adlro.workloads.synthetic import Setting
+    from adlro.workloads.workload import Workload
 
 _SHOWN = {  # metric -> what people call it, digits, scale
     "mean_jct_s": ("mean JCT, s", 0, 1),
@@ -34,12 +35,15 @@ _SHOWN = {  # metric -> what people call it, digits, scale
     "p99_jct_s": ("p99 JCT, s", 0, 1),
     "mean_wait_s": ("mean wait, s", 0, 1),
     "longest_wait_s": ("longest wait, s", 0, 1),
+    "restarts": ("restarts of a job", 3, 1),
     "killed_jobs": ("killed by their limit", 0, 1),
     "bounded_slowdown": ("bounded slowdown", 2, 1),
     "makespan_s": ("makespan, h", 2, 1 / 3600),
     "throughput_jobs_per_h": ("throughput, jobs/h", 1, 1),
     "gpu_utilisation": ("GPU utilisation, %", 1, 100),
     "idle_gpu_s": ("idle GPU time, GPU-h", 1, 1 / 3600),
+    "lost_gpu_s": ("work thrown away, GPU-h", 1, 1 / 3600),
+    "fragmentation": ("left over beside slices, %", 1, 100),
     "gpu_imbalance": ("imbalance over GPUs (CV)", 3, 1),
     "model_imbalance": ("imbalance over models (CV)", 3, 1),
     "energy_kwh": ("energy, kWh", 1, 1),
@@ -48,6 +52,12 @@ _SHOWN = {  # metric -> what people call it, digits, scale
     "reward": ("paper's R per job", 0, 1),
     "hyperscore": ("HyperScore", 2, 1),
 }
+
+
+class _Run(NamedTuple):
+    setting: Setting
+    workload: Workload
+    result: Result
 
 
 def _table(metrics: Metrics) -> Table:
@@ -63,22 +73,55 @@ def _table(metrics: Metrics) -> Table:
     return table
 
 
-def _pool_table(setting: Setting, result: Result) -> Table:
+def _pool_table(setting: Setting, workload: Workload, result: Result) -> Table:
+    """Pool by pool; what was down and how many jobs were slices only where there is any."""
     import numpy as np
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from adlro.evaluate.downtime import up_seconds, window
+    from adlro.model.state import WHOLE
+
+    layout, within = setting.layout, window(workload, result)
+    node_pool, gpu_pool = layout.nodes["pool"], layout.nodes["pool"][layout.gpus["node"]]
+    away = within.length - up_seconds(workload.events, layout.nodes, within)
+    gpus, busy_s = np.bincount(gpu_pool), np.bincount(gpu_pool, result.gpus["busy"])
+    all_s, down_s = gpus * within.length, np.bincount(node_pool, away * layout.nodes["gpus"])
+    pool_of, slices = result.outcome["pool"], workload.jobs["share"] < WHOLE
+    columns = {"pool": list(layout.pool_names), "GPUs": [f"{n:,}" for n in gpus]}
+    columns["jobs"] = [f"{n:,}" for n in np.bincount(pool_of, minlength=len(gpus))]
+    if slices.any():
+        counted = np.bincount(pool_of[slices], minlength=len(gpus))
+        columns["of them slices"] = [f"{n:,}" if n else "" for n in counted]
+    is_up = down_s < all_s
+    busy = 100 * np.divide(busy_s, all_s - down_s, out=np.zeros(len(gpus)), where=is_up)
+    heading = "busy % of time up" if down_s.any() else "busy %"
+    columns[heading] = [f"{share:.1f}" for share in busy]
+    if down_s.any():
+        columns["down %"] = [f"{share:.1f}" for share in 100 * down_s / all_s]
     table = Table(box=SIMPLE_HEAD)
-    for heading in ("pool", "GPUs", "jobs", "busy %"):
+    for heading in columns:
         table.add_column(heading, justify="left" if heading == "pool" else "right")
-    pool_of = setting.layout.nodes["pool"][setting.layout.gpus["node"]]
-    busy_s = np.bincount(pool_of, result.gpus["busy"])
-    span = float(result.world["idle_seconds"] + result.gpus["busy"].sum()) / len(pool_of)
-    for p, name in enumerate(setting.layout.pool_names):
-        gpus = int(setting.pools[p]["gpus"])
-        jobs = int((result.outcome["pool"] == p).sum())
-        table.add_row(name, f"{gpus:,}", f"{jobs:,}", f"{100 * busy_s[p] / gpus / span:.1f}")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
     return table
+
+
+def _write_gantt(path: Path, run: _Run, title: str, *, quiet: bool) -> None:
+    from adlro.evaluate.output import write_text
+    from adlro.evaluate.report.gantt import draw
+
+    write_text(path, draw(run.setting, run.workload, run.result, title))
+    click.echo(f"schedule: {path} (open it in a browser)", err=quiet)
+
+
+def _write_telemetry(path: Path, run: _Run, every_s: float, *, quiet: bool) -> None:
+    from adlro.evaluate.output import write_parts
+    from adlro.evaluate.telemetry import series
+
+    rows, parts = series(run.setting, run.workload, run.result, every_s)
+    write_parts(path, parts)
+    click.echo(f"telemetry: {path} ({rows:,} rows)", err=quiet)
 
 
 @click.command("simulate")
@@ -87,6 +130,16 @@ def _pool_table(setting: Setting, result: Result) -> Table:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option("--json", "json_file", type=FILE, help="Also write the figures here; - = print them.")
 @click.option("--gantt", type=FILE, help="Draw the schedule into this HTML file.")
+@click.option(
+    "--telemetry", type=FILE, help="Write what the GPUs' sensors show into this CSV file."
+)
+@click.option(
+    "--telemetry-every",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, 1e9, min_open=True),
+    help="Seconds between two samples.",
+)
 def command(
     scenario: str,
     load: float | None,
@@ -96,6 +149,8 @@ def command(
     seed: int,
     json_file: Path | None,
     gantt: Path | None,
+    telemetry: Path | None,
+    telemetry_every: float,
 ) -> None:
     """Run one policy on one seed and print its figures.
 
@@ -106,22 +161,26 @@ def command(
     from rich.console import Console, Group
 
     from adlro import __version__
+    from adlro.config import adjusted
     from adlro.evaluate.compare import in_background, run_one
     from adlro.evaluate.metrics import measure
-    from adlro.evaluate.output import check_writable, write_text
+    from adlro.evaluate.output import check_writable
     from adlro.policies import registry
     from adlro.sim.simulator import warm_up
     from adlro.workloads.synthetic import generate, prepare
 
     check_json_file(json_file)
     check_writable(gantt)
+    check_writable(telemetry)
     wanted = changed_scenario(scenario, load, estimates, jobs)
+    if telemetry is not None:
+        wanted = adjusted(wanted, telemetry=True)
     setting = prepare(wanted)
     chosen = registry.load(policy, setting)
     with say_if_slow():
         warm_up([chosen])
     workload = generate(setting, seed)
-    keep = gantt is not None
+    keep = gantt is not None or telemetry is not None
     status = Console(stderr=True).status(f"running {wanted.jobs:,} jobs …")
     with status, contextlib.redirect_stdout(sys.stderr):  # a policy that prints spoils no JSON
         result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
@@ -132,10 +191,10 @@ def command(
     facts = {"version": __version__, "scenario": wanted.name, "policy": chosen.name, "seed": seed}
     facts |= {"load": wanted.load, "estimates": str(wanted.estimates), "jobs": wanted.jobs}
     facts |= {"measure": str(wanted.measure), "metrics": metrics._asdict()}
-    shown = Group(head, _table(metrics), _pool_table(setting, result))
+    shown = Group(head, _table(metrics), _pool_table(setting, workload, result))
     hand_out(shown, json.dumps(facts, indent=2), json_file)
+    run, quiet = _Run(setting, workload, result), json_file == PRINTED
     if gantt is not None:
-        from adlro.evaluate.report.gantt import draw
-
-        write_text(gantt, draw(setting, workload, result, head))
-        click.echo(f"schedule: {gantt} (open it in a browser)", err=json_file == PRINTED)
+        _write_gantt(gantt, run, head, quiet=quiet)
+    if telemetry is not None:
+        _write_telemetry(telemetry, run, telemetry_every, quiet=quiet)

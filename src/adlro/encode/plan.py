@@ -1,67 +1,185 @@
 """The Min-Min plan: who would run where and when, if all waiting jobs were placed by estimates.
 
-A plan is one array of expected free times, [G], sorted within each pool: pool p owns
-times[p.first_gpu : p.first_gpu + p.gpus].
+A plan is one array of expected free times, [G], sorted within each pool from times[p.first_gpu] on.
+Of each pool only as many of the earliest are kept as the waiting jobs ask for: no plan needs more.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from adlro.compiled import njit, njit_allocating
+from adlro.compiled import njit, njit_allocating, njit_apart
 from adlro.model.room import any_feasible, expected_end, fits
-from adlro.model.state import Floats, Mask, Records, Row
+from adlro.model.state import WHOLE, Floats, Mask, Records, Row
+
+_FEW = 24  # numbers up to which a scan is quicker than a heap
 
 
 @njit
-def free_gpus(pools: Records) -> int:
-    """How many GPUs of the cluster have nothing on them."""
+def _chances(jobs: Records, queue: Records, pools: Records) -> int:
+    """GPUs with nothing on them, and slices waiting: they may start where no GPU is free."""
     count = 0
     for p in range(len(pools)):
         count += pools[p].free
+    for q in range(len(queue)):
+        count += jobs[queue[q].job].share < WHOLE
     return count
 
 
 @njit
-def _sort(times: Floats, first: int, end: int) -> None:
-    """Sort times[first:end] in place, by Shell's method: no recursion, quick on a few numbers."""
-    gap = 1
-    while 9 * gap < end - first:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(first + gap, end):
-            value, k = times[i], i
-            while k >= first + gap and times[k - gap] > value:
-                times[k] = times[k - gap]
-                k -= gap
-            times[k] = value
-        gap = gap // 3
+def asked(jobs: Records, queue: Records) -> int:
+    """How many GPUs all waiting jobs ask for, a slice counted as one."""
+    count = 0
+    for q in range(len(queue)):
+        count += jobs[queue[q].job].gpus
+    return count
+
+
+@njit
+def _sink(times: Floats, first: int, k: int, count: int) -> None:
+    """Let entry k of the heap times[first : first + count], largest on top, sink to its place."""
+    value = times[first + k]
+    while 2 * k + 1 < count:
+        below = 2 * k + 1
+        if below + 1 < count and times[first + below + 1] > times[first + below]:
+            below += 1
+        if times[first + below] <= value:
+            break
+        times[first + k] = times[first + below]
+        k = below
+    times[first + k] = value
+
+
+@njit
+def _insert(ready: float, gpus: int, first: int, count: int, most: int, times: Floats) -> int:
+    """Put `gpus` equal times into a sorted list of the `most` earliest; returns its new length."""
+    while gpus > 0 and (count < most or ready < times[first + count - 1]):
+        k = min(count, most - 1)
+        while k > 0 and times[first + k - 1] > ready:
+            times[first + k] = times[first + k - 1]
+            k -= 1
+        times[first + k] = ready
+        count = min(count + 1, most)
+        gpus -= 1
+    return count
+
+
+@njit_apart
+def _keep_earliest(
+    ready: float, gpus: int, first: int, count: int, most: int, times: Floats
+) -> int:
+    """Put `gpus` equal times into a heap that keeps the `most` earliest; returns its new size."""
+    while gpus > 0 and count < most:
+        k = count
+        while k > 0 and times[first + ((k - 1) >> 1)] < ready:
+            times[first + k] = times[first + ((k - 1) >> 1)]
+            k = (k - 1) >> 1
+        times[first + k] = ready
+        count += 1
+        gpus -= 1
+    while gpus > 0 and count > 0 and ready < times[first]:
+        times[first] = ready
+        _sink(times, first, 0, count)
+        gpus -= 1
+    return count
+
+
+@njit_apart
+def _sort_heap(times: Floats, first: int, count: int) -> None:
+    for end in range(count - 1, 0, -1):
+        last = times[first + end]
+        times[first + end] = times[first]
+        times[first] = last
+        _sink(times, first, 0, end)
+
+
+@njit_apart
+def _last_slice_end(slot: int, now: float, running: Records) -> float:
+    """When the last slice on a GPU is expected to end; infinite but for the first of them."""
+    if running[slot].before >= 0:
+        return np.inf
+    latest = now
+    while slot >= 0:
+        latest = max(latest, expected_end(running[slot], now))
+        slot = running[slot].after
+    return latest
+
+
+@njit
+def frees_at(r: int, now: float, jobs: Records, running: Records) -> float:
+    """When the GPUs of a run should be free; infinite for slices but the first on their GPU."""
+    if jobs[running[r].job].share < WHOLE:
+        return _last_slice_end(r, now, running)
+    return expected_end(running[r], now)
+
+
+@njit
+def free_until(
+    p: int, at: float, now: float, jobs: Records, running: Records, pools: Records
+) -> int:
+    """How many GPUs of a pool are expected to be free at a time, if nothing more starts there."""
+    count: int = pools[p].free
+    for r in range(len(running)):
+        if running[r].pool == p and frees_at(r, now, jobs, running) <= at:
+            count += jobs[running[r].job].gpus
+    return count
 
 
 @njit
 def fill_free_times(
-    now: float, jobs: Records, running: Records, pools: Records, times: Floats
+    now: float,
+    wanted: int,
+    jobs: Records,
+    running: Records,
+    pools: Records,
+    counts: Floats,
+    times: Floats,
 ) -> None:
-    """Write the expected free time of every GPU, sorted within each pool; free = now, times [G]."""
+    """Write the expected free times of the GPUs that are up, sorted within each pool; free = now.
+
+    Args:
+        now: the time.
+        wanted: how many of the earliest of each pool are needed.
+        jobs: all that have arrived.
+        running: those that run.
+        pools: as they are.
+        counts: [P], filled with how many times were written for each pool.
+        times: [G], filled.
+    """
+    waiting_for_runs = 0
     for p in range(len(pools)):
-        first = pools[p].first_gpu
-        end = first + pools[p].free
-        for i in range(first, end):
+        pool = pools[p]
+        free = min(pool.free, wanted)
+        for i in range(pool.first_gpu, pool.first_gpu + free):
             times[i] = now
+        counts[p] = 0
+        waiting_for_runs += free < min(pool.gpus, wanted)
+    if waiting_for_runs > 0:
         for r in range(len(running)):
-            if running[r].pool == p:
-                ready = expected_end(running[r], now)
-                for k in range(end, end + jobs[running[r].job].gpus):
-                    times[k] = ready
-                end += jobs[running[r].job].gpus
-        _sort(times, first + pools[p].free, end)
+            pool = pools[running[r].pool]
+            free = min(pool.free, wanted)
+            most = min(pool.gpus, wanted) - free
+            ready = frees_at(r, now, jobs, running) if most > 0 else np.inf
+            if ready < np.inf:
+                count, gang = int(counts[running[r].pool]), jobs[running[r].job].gpus
+                first = pool.first_gpu + free
+                if most <= _FEW:
+                    count = _insert(ready, gang, first, count, most, times)
+                else:
+                    count = _keep_earliest(ready, gang, first, count, most, times)
+                counts[running[r].pool] = count
+    for p in range(len(pools)):
+        free = min(pools[p].free, wanted)
+        if min(pools[p].gpus, wanted) - free > _FEW:
+            _sort_heap(times, pools[p].first_gpu + free, int(counts[p]))
+        counts[p] += free
 
 
 @njit
-def reserve(pool: Row, gpus: int, until: float, times: Floats) -> None:
-    """Replace the `gpus` smallest free times of a pool by `until`."""
-    i = pool.first_gpu + gpus
-    while i < pool.first_gpu + pool.gpus and times[i] <= until:
+def reserve(first: int, count: int, gpus: int, until: float, times: Floats) -> None:
+    """Replace the `gpus` smallest of `count` free times, from `first` on, by `until`."""
+    i = first + gpus
+    while i < first + count and times[i] <= until:
         times[i - gpus] = times[i]
         i += 1
     for k in range(i - gpus, i):
@@ -69,13 +187,29 @@ def reserve(pool: Row, gpus: int, until: float, times: Floats) -> None:
 
 
 @njit
+def ready_time(
+    now: float, job: Row, pool: Row, nodes: Records, gpus: Records, times: Floats
+) -> float:
+    """When the plan has room for a job on a pool; infinite if too few GPUs are up."""
+    if job.share < WHOLE and fits(job, pool, nodes, gpus):
+        return now
+    if pool.gpus < job.gpus:
+        return np.inf
+    ready: float = times[pool.first_gpu + job.gpus - 1]
+    return ready
+
+
+@njit
 def completions(
     places: tuple[int, int],
+    now: float,
     jobs: Records,
     est: Floats,
     queue: Records,
     eligible: Mask,
     pools: Records,
+    nodes: Records,
+    gpus: Records,
     times: Floats,
     ends: Floats,
     choice: Floats,
@@ -86,12 +220,12 @@ def completions(
     """
     for q in range(places[0], places[1]):
         j, left = queue[q].job, queue[q].left
-        gang = jobs[j].gpus
         best, best_pool = np.inf, 0
         for p in range(len(pools)):
             pool = pools[p]
-            if eligible[q, p] and pool.gpus >= gang:
-                end = times[pool.first_gpu + gang - 1] + est[j, pool.model] * left
+            if eligible[q, p]:
+                ready = ready_time(now, jobs[j], pool, nodes, gpus, times)
+                end = ready + est[j, pool.model] * left
                 if end < best:
                     best, best_pool = end, p
         ends[q], choice[q] = best, best_pool
@@ -108,6 +242,37 @@ def _earliest(ends: Floats) -> int:
 
 
 @njit
+def _before(a: float, b: float, ends: Floats) -> bool:
+    """True when queue place a comes before b: the smaller end, then the earlier place."""
+    first: bool = ends[int(a)] < ends[int(b)] or (ends[int(a)] == ends[int(b)] and a < b)
+    return first
+
+
+@njit
+def _settle_down(heap: Floats, k: int, count: int, ends: Floats) -> None:
+    """Let place k of a heap of queue places, the earliest end on top, sink to where it belongs."""
+    place = heap[k]
+    while 2 * k + 1 < count:
+        below = 2 * k + 1
+        if below + 1 < count and _before(heap[below + 1], heap[below], ends):
+            below += 1
+        if not _before(heap[below], place, ends):
+            break
+        heap[k] = heap[below]
+        k = below
+    heap[k] = place
+
+
+@njit_apart
+def _build(heap: Floats, ends: Floats) -> None:
+    """Make a heap of all queue places."""
+    for q in range(len(ends)):
+        heap[q] = q
+    for k in range((len(ends) >> 1) - 1, -1, -1):
+        _settle_down(heap, k, len(ends), ends)
+
+
+@njit
 def _first_start(
     now: float,
     jobs: Records,
@@ -120,34 +285,46 @@ def _first_start(
     gpus: Records,
     scratch: Floats,
 ) -> tuple[int, int]:
-    """Plan job after job until one starts now; scratch holds G + 2 Q numbers.
+    """Plan job after job until one starts now; scratch holds G + P + 3 Q numbers.
 
     Completions only grow as the plan fills up, so a stale one is a lower bound: the job with the
     smallest is recomputed until its value stands. That is the same order as recomputing all.
     """
-    total, count = len(gpus), len(queue)
-    times, ends = scratch[:total], scratch[total : total + count]
-    choice = scratch[total + count : total + 2 * count]
-    fill_free_times(now, jobs, running, pools, times)
-    completions((0, count), jobs, est, queue, eligible, pools, times, ends, choice)
-    free = free_gpus(pools)  # GPUs that the plan still has free now
-    while free > 0:
-        q = _earliest(ends)
+    total, count, split = len(gpus), len(queue), len(gpus) + len(pools)
+    times, counts = scratch[:total], scratch[total:split]
+    ends, choice = scratch[split : split + count], scratch[split + count : split + 2 * count]
+    heap = scratch[split + 2 * count : split + 3 * count]
+    fill_free_times(now, asked(jobs, queue), jobs, running, pools, counts, times)
+    completions(
+        (0, count), now, jobs, est, queue, eligible, pools, nodes, gpus, times, ends, choice
+    )
+    chances = _chances(jobs, queue, pools)  # what may still start now
+    if count > _FEW:
+        _build(heap, ends)
+    while chances > 0:
+        q = int(heap[0]) if count > _FEW else _earliest(ends)
         if ends[q] == np.inf:
             break
         j, p = queue[q].job, int(choice[q])
         pool, gang = pools[p], jobs[j].gpus
-        ready = times[pool.first_gpu + gang - 1]
+        ready = ready_time(now, jobs[j], pool, nodes, gpus, times)
         if ready + est[j, pool.model] * queue[q].left > ends[q]:
-            completions((q, q + 1), jobs, est, queue, eligible, pools, times, ends, choice)
+            completions(
+                (q, q + 1), now, jobs, est, queue, eligible, pools, nodes, gpus, times, ends,
+                choice,
+            )  # fmt: skip
+            if count > _FEW:
+                _settle_down(heap, 0, count, ends)
             continue
-        if ready <= now and fits(jobs[j], pool, nodes):
+        if ready <= now and fits(jobs[j], pool, nodes, gpus):
             return q, p
         for k in range(pool.first_gpu, pool.first_gpu + gang):
             if times[k] <= now:
-                free -= 1
-        reserve(pool, gang, ends[q], times)
+                chances -= 1
+        reserve(pool.first_gpu, int(counts[p]), gang, ends[q], times)
         ends[q] = np.inf
+        if count > _FEW:
+            _settle_down(heap, 0, count, ends)
     return -1, -1
 
 
@@ -163,13 +340,13 @@ def _long_queue_start(
     nodes: Records,
     gpus: Records,
 ) -> tuple[int, int]:
-    scratch = np.empty(len(gpus) + 2 * len(queue))
+    scratch = np.empty(len(gpus) + len(pools) + 3 * len(queue))
     return _first_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
 
 
-def scratch_size(gpus: int) -> int:
+def scratch_size(gpus: int, pools: int) -> int:
     """How many numbers of scratch spare an everyday queue an allocation of its own."""
-    return gpus + 2 * 128
+    return gpus + pools + 3 * 128
 
 
 @njit
@@ -186,8 +363,8 @@ def min_min_start(
     scratch: Floats,
 ) -> tuple[int, int]:
     """Queue place and pool of the first start in the Min-Min plan; (-1, -1) if all should wait."""
-    if not any_feasible(jobs, queue, eligible, pools, nodes):
+    if not any_feasible(jobs, queue, eligible, pools, nodes, gpus):
         return -1, -1
-    if len(scratch) < len(gpus) + 2 * len(queue):
+    if len(scratch) < len(gpus) + len(pools) + 3 * len(queue):
         return _long_queue_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
     return _first_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)

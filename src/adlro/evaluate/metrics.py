@@ -6,15 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adlro.evaluate.downtime import up_seconds, window
 from adlro.evaluate.hyperscore import hyperscore, value
 from adlro.model.cluster import Layout
-from adlro.model.state import Floats, Records
+from adlro.model.state import WHOLE, Floats, Records
 from adlro.sim.simulator import Result
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
 SLOWDOWN_FLOOR_S = 10.0  # run times below this count as this in the bounded slowdown
 IDLE_POWER_SHARE = 0.15  # of its TDP that a GPU draws with nothing on it
+_NEVER = 1e-9  # share of the makespan: a GPU that was up for less was never up
 
 
 class Metrics(NamedTuple):
@@ -25,14 +27,17 @@ class Metrics(NamedTuple):
     p50_jct_s: float
     p95_jct_s: float
     p99_jct_s: float
-    mean_wait_s: float  # start - arrival
+    mean_wait_s: float  # first start - arrival
     longest_wait_s: float
+    restarts: float  # mean of how often a job was preempted or lost to a failure
     killed_jobs: float  # ended by their limit before their work was done
-    bounded_slowdown: float  # mean of max(1, JCT / max(run time, 10 s))
+    bounded_slowdown: float  # mean of max(1, JCT / max(finish - first start, 10 s))
     makespan_s: float  # whole run: last finish - first arrival
     throughput_jobs_per_h: float  # whole run: jobs / makespan
-    gpu_utilisation: float  # whole run: busy share of the GPUs over the makespan
-    idle_gpu_s: float  # whole run
+    gpu_utilisation: float  # whole run: busy share of the time that GPUs were up
+    idle_gpu_s: float  # whole run; a GPU that is down is not idle
+    lost_gpu_s: float  # whole run: work done and thrown away
+    fragmentation: float  # whole run: share of the time up that was left over beside slices
     gpu_imbalance: float  # whole run: coefficient of variation of the busy share over GPUs
     model_imbalance: float  # the same over GPU models
     energy_kwh: float  # whole run: TDP while busy, IDLE_POWER_SHARE of it while idle
@@ -43,7 +48,10 @@ class Metrics(NamedTuple):
 
 
 def fastest_possible(workload: Workload, layout: Layout) -> Floats:
-    """Seconds [J] of each job alone on its best pool: no policy can finish it sooner."""
+    """Seconds [J] of each job alone on its best pool, at the speeds that a run begins with.
+
+    No policy can finish it sooner, unless an update makes its type faster than that.
+    """
     jobs, pools = workload.jobs, layout.pools
     must_span = jobs["gpus"][:, None] > pools["node_gpus"]
     factor = 1 + must_span * jobs["communication"][:, None] * pools["span_cost"]
@@ -62,14 +70,46 @@ def jain(x: Floats) -> float:
     return float(x.sum() ** 2 / (len(x) * total)) if total > 0 else 1.0
 
 
+def _size(jobs: Records) -> Floats:
+    """GPUs [J] that each job takes up, a slice as its share."""
+    size: Floats = jobs["gpus"] * (jobs["share"] / WHOLE)
+    return size
+
+
+class _Use(NamedTuple):
+    """How the GPUs of a cluster were used; shares are of the time that they were up."""
+
+    share: float
+    by_gpu: Floats  # of the GPUs that were ever up
+    by_model: Floats  # of the models that were ever up
+    energy_kwh: float
+
+
+def _use(layout: Layout, workload: Workload, result: Result) -> _Use:
+    within = window(workload, result)
+    up_s = up_seconds(workload.events, layout.nodes, within)[layout.gpus["node"]]
+    up, busy = up_s / within.length, result.gpus["busy"] / within.length
+    model = layout.pools["model"][layout.nodes["pool"][layout.gpus["node"]]]
+    watts = np.array([m.tdp_w for m in layout.models])[model]
+    was_up, up_models = up > _NEVER, np.bincount(model, up)
+    with_any = up_models > _NEVER
+    return _Use(
+        float(busy.mean() / up.mean()),
+        busy[was_up] / up[was_up],
+        np.bincount(model, busy)[with_any] / up_models[with_any],
+        float((watts * (busy + IDLE_POWER_SHARE * (up - busy)) * within.length).sum()) / 3.6e6,
+    )
+
+
 def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple[float, float]:
     """Jain's index over users, and the 95th percentile of finish-time fairness.
 
     A user's equal share is gpus / users; a gang larger than that would take turns with itself.
+    A slice counts as its share of a GPU.
     """
     users, of = np.unique(jobs["user"], return_inverse=True)
     progress = np.bincount(of, best / jct) / np.bincount(of)
-    alone = best * np.maximum(1.0, jobs["gpus"] * len(users) / gpus)
+    alone = best * np.maximum(1.0, _size(jobs) * len(users) / gpus)
     return jain(progress), float(np.percentile(jct / alone, 95))
 
 
@@ -81,17 +121,13 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
     jct, wait = outcome["finish"] - jobs["arrival"], outcome["start"] - jobs["arrival"]
     run = outcome["finish"] - outcome["start"]
     best = fastest_possible(workload, layout)[counted]
-    span = float(result.outcome["finish"].max() - workload.jobs["arrival"][0])
-    busy = result.gpus["busy"] / span
-    model = layout.pools["model"][layout.nodes["pool"][layout.gpus["node"]]]
-    by_model = np.bincount(model, busy) / np.bincount(model)
-    watts = np.array([m.tdp_w for m in layout.models])[model]
+    span = window(workload, result).length
+    use = _use(layout, workload, result)
     idle_s = float(result.world["idle_seconds"])
+    up_s = float(result.gpus["busy"].sum()) + idle_s
     throughput = len(workload.jobs) / span
-    share = float(busy.mean())
     jain_users, fairness = _user_fairness(jobs, best, jct, len(layout.gpus))
-    v = value(float(best.mean() / jct.mean()), throughput / setting.capacity_per_s, share)
-    drawn = watts * (busy + IDLE_POWER_SHARE * (1 - busy)) * span
+    v = value(float(best.mean() / jct.mean()), throughput / setting.capacity_per_s, use.share)
     p50, p95, p99 = (float(p) for p in np.percentile(jct, (50, 95, 99)))
     weight = jobs["priority"] / jobs["priority"].sum() if jobs["priority"].any() else 1 / len(jobs)
     return Metrics(
@@ -102,15 +138,18 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
         p99_jct_s=p99,
         mean_wait_s=float(wait.mean()),
         longest_wait_s=float(wait.max()),
+        restarts=float(outcome["restarts"].mean()),
         killed_jobs=float(outcome["killed"].sum()),
         bounded_slowdown=float(np.maximum(1, jct / np.maximum(run, SLOWDOWN_FLOOR_S)).mean()),
         makespan_s=span,
         throughput_jobs_per_h=throughput * 3600,
-        gpu_utilisation=share,
+        gpu_utilisation=use.share,
         idle_gpu_s=idle_s,
-        gpu_imbalance=_variation(busy),
-        model_imbalance=_variation(by_model),
-        energy_kwh=float(drawn.sum()) / 3.6e6,
+        lost_gpu_s=float((result.outcome["lost"] * _size(workload.jobs)).sum()),
+        fragmentation=float(result.world["stranded_seconds"]) / up_s,
+        gpu_imbalance=_variation(use.by_gpu),
+        model_imbalance=_variation(use.by_model),
+        energy_kwh=use.energy_kwh,
         jain_users=jain_users,
         finish_time_fairness=fairness,
         reward=-(float(jct.mean()) + scenario.idle_weight * idle_s / len(workload.jobs)),

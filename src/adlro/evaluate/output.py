@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from adlro.errors import OutputError
@@ -32,12 +33,22 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
+    write_parts(path, [text])
+
+
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """Write a whole file, part by part as they are made, or nothing.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
     check_writable(path)
     try:
         if _is_special(path):
-            path.write_text(text, encoding="utf-8")
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines(parts)
         else:
-            _replace(path.resolve(), text)
+            _replace(path.resolve(), parts)
     except OSError as exc:
         raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
 
@@ -50,12 +61,12 @@ def _is_special(path: Path) -> bool:
         raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, parts: Iterable[str]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".adlro-")
     beside = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines(parts)
         beside.chmod(0o666 & ~_umask())
         beside.replace(path)
     finally:

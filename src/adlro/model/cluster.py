@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
 from adlro.errors import ConfigError
@@ -30,6 +31,7 @@ def _known_gpu(name: str) -> str:
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 GpuName = Annotated[Name, AfterValidator(_known_gpu)]
 Number = Annotated[int, Field(ge=1, le=1_000_000)]
+Hours = Annotated[float, Field(ge=0, le=1e6)]  # after the first arrival
 
 
 class NodeGroup(Record):
@@ -44,6 +46,21 @@ class NodeGroup(Record):
     link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = the model's own
     network_gb_s: PositiveFloat = _REFERENCE_NETWORK
     partition: Name = "main"
+    joins_h: Hours = 0.0  # 0 = it is there from the beginning
+    leaves_h: Hours | None = None  # None = it stays for good
+
+    @model_validator(mode="after")
+    def _joins_first(self) -> NodeGroup:
+        if self.leaves_h is not None and self.leaves_h <= self.joins_h:
+            raise ValueError(f"leaves_h {self.leaves_h:g} is not after joins_h {self.joins_h:g}")
+        return self
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The group's own name, with a number where there are several nodes."""
+        if self.count == 1:
+            return (self.name,)
+        return tuple(f"{self.name}-{i}" for i in range(self.count))
 
     @property
     def link(self) -> float:
@@ -71,7 +88,7 @@ class Cluster(Record):
     nodes: Annotated[tuple[NodeGroup, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Cluster:
+    def _sound(self) -> Cluster:
         seen: set[str] = set()
         for group in self.nodes:
             if group.name in seen:
@@ -79,6 +96,8 @@ class Cluster(Record):
             seen.add(group.name)
         if sum(group.count * group.gpus for group in self.nodes) > _MOST_GPUS:
             raise ValueError(f"nodes: more than {_MOST_GPUS:,} GPUs in all")
+        if all(group.leaves_h is not None for group in self.nodes):
+            raise ValueError("nodes: all of them leave; at least one group must stay (no leaves_h)")
         return self
 
 
@@ -92,18 +111,12 @@ class Layout(NamedTuple):
     pools: Records  # [P]
     nodes: Records  # [N]
     gpus: Records  # [G]
+    groups: tuple[NodeGroup, ...]  # [N] the group that each node belongs to
+    lasting: NDArray[np.int64]  # [P] nodes that stay for good
 
 
 def _unique(values: Iterator[object]) -> list[object]:
     return list(dict.fromkeys(values))
-
-
-def _node_names(groups: list[NodeGroup]) -> tuple[str, ...]:
-    return tuple(
-        group.name if group.count == 1 else f"{group.name}-{i}"
-        for group in groups
-        for i in range(group.count)
-    )
 
 
 def _pool_names(
@@ -148,6 +161,11 @@ def lay_out(cluster: Cluster) -> Layout:
     pools["free"] = pools["size"] = pools["gpus"]
     nodes["free"], nodes["up"] = nodes["gpus"], 1
     nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
-    gpus["free"], gpus["job"], gpus["next"], gpus["speed"] = WHOLE, -1, -1, 1.0
+    gpus["free"], gpus["job"], gpus["next"], gpus["slice"] = WHOLE, -1, -1, -1
+    gpus["free_memory"] = pools["gpu_memory"][nodes["pool"][gpus["node"]]]
     names = _pool_names(pools, models, partitions)
-    return Layout(models, partitions, names, _node_names(groups), pools, nodes, gpus)
+    node_names = tuple(name for group in groups for name in group.node_names)
+    owners = tuple(group for group in groups for _ in range(group.count))
+    stays = [group.leaves_h is None for group in owners]
+    lasting = np.bincount(nodes["pool"][stays], minlength=len(pools))
+    return Layout(models, partitions, names, node_names, pools, nodes, gpus, owners, lasting)

@@ -24,6 +24,11 @@ _HOST_GB_S = {"PCIe 3.0 x16": 32.0, "PCIe 4.0 x16": 64.0, "PCIe 5.0 x16": 128.0}
 _BY_COMPUTE = frozenset({"fp64_tflops", "fp32_tflops", "fp16_tflops", "tensor_tflops", "tdp_w"})
 _BY_MEMORY = frozenset({"memory_gb", "bandwidth_gb_s"})  # what a slice's share of memory scales
 
+# What a GPU shows on its meters (docs/gpus.md): shares of its TDP, degrees Celsius.
+_IDLE_POWER = 0.15
+_MEMORY_POWER = 0.6  # of what a compute-bound job adds, while memory is the bound
+_IDLE_DEGREES, _FULL_DEGREES = 35.0, 80.0
+
 Origin = Literal["measured", "stand-in", "roofline"]
 
 
@@ -122,11 +127,19 @@ class _Measured(Record):
     source: str
 
 
+class _Colocated(Record):
+    workload_class: str = Field(alias="class")
+    slowdown: Annotated[float, Field(ge=1)]
+    benchmarks: str
+    source: str
+
+
 class _Catalogue(Record):
     sources: dict[str, str]
     gpu: tuple[GpuModel, ...]
     mig: tuple[_Slices, ...]
     measured: tuple[_Measured, ...]
+    colocation: tuple[_Colocated, ...]
 
 
 @cache
@@ -210,10 +223,15 @@ def _rates(gpu: GpuModel) -> _Axes:
     return _Axes(gpu.fp64_tflops, gpu.fp32_tflops, _tensor_rate(gpu), gpu.bandwidth_gb_s)
 
 
+def _times(demand: Demand, gpu: GpuModel) -> _Axes:
+    """Run time that each part of the GPU bounds; all of it on the reference GPU = 1."""
+    parts = zip(demand._axes(), _rates(find(REFERENCE)), _rates(gpu), strict=True)
+    return _Axes(*(share * reference / own for share, reference, own in parts))
+
+
 def roofline(demand: Demand, gpu: GpuModel) -> float:
     """Speed from the published figures: each share of the run time shrinks with its own rate."""
-    parts = zip(demand._axes(), _rates(find(REFERENCE)), _rates(gpu), strict=True)
-    return 1.0 / sum(share * reference / own for share, reference, own in parts)
+    return 1.0 / sum(_times(demand, gpu))
 
 
 @cache
@@ -241,3 +259,43 @@ def speed(workload_class: str | None, demand: Demand, gpu: GpuModel) -> Speed:
         return Speed(known.relative * ratio, origin)
     found = _known_speeds().get((workload_class or "", gpu.name))
     return found or Speed(roofline(demand, gpu), "roofline")
+
+
+def slowdown(workload_class: str | None, other: str | None) -> float:
+    """How much a job is slowed by one other on the same GPU: measured within a class, else 1."""
+    known = {row.workload_class: row.slowdown for row in _catalogue().colocation}
+    return known.get(workload_class or "", 1.0) if workload_class == other else 1.0
+
+
+class Meters(NamedTuple):
+    """What the meters of a GPU show, or what a job adds to that."""
+
+    utilisation: float  # 0 to 1
+    bandwidth: float  # GB/s of memory
+    temperature: float  # degrees Celsius
+    power: float  # W
+
+
+def idle(gpu: GpuModel) -> Meters:
+    """The meters of a GPU with nothing on it."""
+    return Meters(0.0, 0.0, _IDLE_DEGREES, _IDLE_POWER * gpu.tdp_w)
+
+
+def busy(demand: Demand, relative: float, gpu: GpuModel) -> Meters:
+    """What a job on all of a GPU adds to the idle meters.
+
+    Args:
+        demand: what bounds it on the reference GPU.
+        relative: its speed on this GPU, the reference = 1.
+        gpu: the model.
+    """
+    times = _times(demand, gpu)
+    utilisation = min(1.0, relative * sum(times))  # as fast as the roofline = always busy
+    by_memory = times.bandwidth / sum(times)
+    drive = utilisation * (1 - by_memory + _MEMORY_POWER * by_memory)
+    return Meters(
+        utilisation,
+        utilisation * by_memory * gpu.bandwidth_gb_s,
+        drive * (_FULL_DEGREES - _IDLE_DEGREES),
+        drive * (1 - _IDLE_POWER) * gpu.tdp_w,
+    )

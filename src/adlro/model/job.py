@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, m
 from adlro.model import gpu
 from adlro.model.cluster import GpuName, Name
 from adlro.model.record import Record
+from adlro.model.state import WHOLE
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -27,6 +28,10 @@ class Choice(Record):
         if abs(math.fsum(self.p) - 1) > 1e-9:
             raise ValueError(f"the probabilities {self.p} add up to {math.fsum(self.p):g}, not 1")
         return self
+
+    def drawn(self) -> list[float]:
+        """The values that can come up."""
+        return [value for value, p in zip(self.values, self.p, strict=True) if p > 0]
 
 
 def _as_choice(value: object) -> object:
@@ -53,13 +58,22 @@ def _countable(choice: Choice) -> Choice:
     return choice
 
 
+def _part_of_a_gpu(choice: Choice) -> Choice:
+    for share in choice.values:
+        if share > 1 or round(share * WHOLE) < 1:
+            raise ValueError(f"a share of one GPU is between {1 / WHOLE:g} and 1, not {share:g}")
+    return choice
+
+
 MOST = 1_000_000  # of anything that is counted: GPUs, cores, GB, users
 Amount = Annotated[Choice, AfterValidator(_countable), BeforeValidator(_as_choice)]
 Count = Annotated[Amount, AfterValidator(_whole_numbers)]
 Gang = Annotated[Count, AfterValidator(_at_least_one)]
+Part = Annotated[Amount, AfterValidator(_part_of_a_gpu)]
 Seconds = Annotated[float, Field(ge=1e-3, le=1e9)]
 Speed = Annotated[float, Field(ge=1e-4, le=1e4)]  # V100 = 1
 Extra = Annotated[float, Field(ge=0, le=100)]
+Slowdown = Annotated[float, Field(ge=1, le=100)]
 Spread = Annotated[float, Field(ge=0, le=5)]  # of a lognormal law
 
 
@@ -137,9 +151,52 @@ class JobType(Record):
     priority: Priority = Priority()
     communication: Extra = 0.0  # extra share of run time when a gang spans nodes
     checkpoint_s: NonNegativeFloat | None = None  # None = it cannot
+    checkpoint_every_s: Seconds | None = None  # of work between its own saves; None = never
+    gpu_share: Part = Choice(values=(1,), p=(1,))  # of its one GPU; 1 = all of each GPU
 
     @model_validator(mode="after")
     def _usable(self) -> JobType:
         if self.kind is None and self.demand is None and not self.speed:
             raise ValueError("needs 'kind', 'demand' or 'speed' to know how fast each GPU is")
+        return self
+
+    @model_validator(mode="after")
+    def _saves(self) -> JobType:
+        every, cost = self.checkpoint_every_s, self.checkpoint_s
+        if every is not None and cost is None:
+            raise ValueError(
+                f"checkpoint_every_s = {every:g} needs checkpoint_s, what a save costs"
+            )
+        if every is not None and cost is not None and cost >= every:
+            raise ValueError(
+                f"checkpoint_s = {cost:g} is not shorter than checkpoint_every_s = {every:g}: "
+                "it would save more than it works"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _slices_stand_alone(self) -> JobType:
+        gang, share = max(self.gpus.drawn()), min(self.gpu_share.drawn())
+        if gang > 1 and round(share * WHOLE) < WHOLE:
+            raise ValueError(
+                f"a gang of {gang:g} GPUs cannot take gpu_share = {share:g} of each: only a job "
+                "of one GPU may take a slice"
+            )
+        return self
+
+
+def _both_ways(value: object) -> object:
+    return (value, value) if isinstance(value, int | float) else value
+
+
+class Colocation(Record):
+    """How much slices of two job types slow each other on one GPU: the first, the second."""
+
+    types: tuple[Name, Name]
+    slowdown: Annotated[tuple[Slowdown, Slowdown], BeforeValidator(_both_ways)]  # 1 = not at all
+
+    @model_validator(mode="after")
+    def _one_answer(self) -> Colocation:
+        if self.types[0] == self.types[1] and self.slowdown[0] != self.slowdown[1]:
+            raise ValueError(f"two slowdowns {self.slowdown} of one type; give one number")
         return self

@@ -1,13 +1,26 @@
-"""Room for jobs: what fits where, and which GPUs a gang gets. The same functions in every world."""
+"""Room for jobs: what fits where. The same functions in every world."""
 
 from __future__ import annotations
 
-from adlro.compiled import njit
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.rooms import ANY_FREE, BLOCK, in_blocks, left_between, may_have
 from adlro.model.state import START, WHOLE, Floats, Mask, Records, Row
 
 
 @njit
-def capacity(job: Row, node: Row) -> int:
+def takes(job: Row, gpu: Row) -> bool:
+    """True when a GPU has the share and the memory left that a slice needs."""
+    return gpu.free >= job.share and gpu.free_memory >= job.gpu_memory
+
+
+@njit
+def hosts(job: Row, node: Row) -> bool:
+    """True when a node has the cores and the host memory for one GPU of the job."""
+    return node.up > 0 and node.free_cores >= job.cores and node.free_memory >= job.memory
+
+
+@njit
+def whole_capacity(job: Row, node: Row) -> int:
     """How many GPUs of the gang the node can take now: by its free GPUs, cores, host memory."""
     room = min(node.free, job.gpus)
     if room * job.cores > node.free_cores:  # divide only where it binds: division is slow
@@ -18,13 +31,51 @@ def capacity(job: Row, node: Row) -> int:
 
 
 @njit
-def fits(job: Row, pool: Row, nodes: Records) -> bool:
-    """True when the pool's nodes together can take the whole gang now."""
+def capacity(job: Row, node: Row, gpus: Records) -> int:
+    """How many GPUs of the job the node can take now; 1 or 0 for a slice."""
+    if job.share == WHOLE:
+        return whole_capacity(job, node)
+    if hosts(job, node):
+        for g in range(node.first_gpu, node.first_gpu + node.gpus):
+            if takes(job, gpus[g]):
+                return 1
+    return 0
+
+
+@njit
+def has_some(pool: Row) -> bool:
+    """False when nothing at all can start on the pool now: every GPU is taken whole, or down."""
+    return pool.free + pool.sliced > 0
+
+
+@njit_apart
+def _fits_blocks(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
+    """As `fits`, looking only into blocks of nodes that may have room."""
+    bits, wanted = wide(ANY_FREE), job.gpus
+    if job.share < WHOLE:
+        bits |= left_between(job.share, WHOLE - 1)
+    n, end = pool.first_node, pool.first_node + pool.nodes
+    while n < end:
+        stop = min(n + BLOCK, end)
+        if may_have(n, bits, pool, nodes):
+            for k in range(n, stop):
+                wanted -= capacity(job, nodes[k], gpus)
+                if wanted <= 0:
+                    return True
+        n = stop
+    return False
+
+
+@njit
+def fits(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
+    """True when the pool's nodes together can take the whole job now."""
     wanted = job.gpus
-    if pool.free < wanted:
+    if pool.free < wanted and pool.sliced == 0:
         return False
+    if in_blocks(pool) or job.share < WHOLE:
+        return _fits_blocks(job, pool, nodes, gpus)
     for n in range(pool.first_node, pool.first_node + pool.nodes):
-        wanted -= capacity(job, nodes[n])
+        wanted -= whole_capacity(job, nodes[n])
         if wanted <= 0:
             return True
     return False
@@ -32,12 +83,12 @@ def fits(job: Row, pool: Row, nodes: Records) -> bool:
 
 @njit
 def any_feasible(
-    jobs: Records, queue: Records, eligible: Mask, pools: Records, nodes: Records
+    jobs: Records, queue: Records, eligible: Mask, pools: Records, nodes: Records, gpus: Records
 ) -> bool:
     """True when at least one waiting job could start somewhere now."""
     for q in range(len(queue)):
         for p in range(len(pools)):
-            if pools[p].free > 0 and eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes):
+            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
                 return True
     return False
 
@@ -51,6 +102,13 @@ def expected_end(run: Row, now: float) -> float:
 
 
 @njit
+def served(now: float, run: Row, job: Row) -> float:
+    """GPU-seconds that a running job has had until now."""
+    had: float = run.served + (now - run.start) * (job.gpus * job.share / WHOLE)
+    return had
+
+
+@njit
 def smallest_feasible(
     jobs: Records,
     est: Floats,
@@ -58,97 +116,18 @@ def smallest_feasible(
     eligible: Mask,
     pools: Records,
     nodes: Records,
+    gpus: Records,
 ) -> tuple[int, int]:
     """Queue place and pool of the feasible pair with the smallest estimate; (-1, -1) if none."""
     best, best_q, best_p = float("inf"), -1, -1
     for q in range(len(queue)):
         j = queue[q].job
         for p in range(len(pools)):
-            if pools[p].free > 0 and eligible[q, p]:
+            if eligible[q, p]:
                 seconds = est[j, pools[p].model] * queue[q].left
-                if seconds < best and fits(jobs[j], pools[p], nodes):
+                if seconds < best and fits(jobs[j], pools[p], nodes, gpus):
                     best, best_q, best_p = seconds, q, p
     return best_q, best_p
-
-
-@njit
-def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
-    """The node to fill next: the tightest that holds all that is wanted, else the roomiest."""
-    tight, roomy, most = -1, -1, 0
-    for n in range(pool.first_node, pool.first_node + pool.nodes):
-        room = capacity(job, nodes[n])
-        if room >= wanted and (tight < 0 or nodes[n].free < nodes[tight].free):
-            tight = n
-        if room > most:
-            roomy, most = n, room
-    return tight if tight >= 0 else roomy
-
-
-@njit
-def _take(gpu: int, last: int, j: int, gpus: Records) -> int:
-    """Hand one GPU to job j and hang it behind the gang's last GPU (-1: it is the first)."""
-    gpus[gpu].free = 0
-    gpus[gpu].job = j
-    gpus[gpu].next = -1
-    if last >= 0:
-        gpus[last].next = gpu
-    return gpu
-
-
-@njit
-def place(
-    decision: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records
-) -> tuple[int, int]:
-    """Hand the GPUs, cores and memory of a start to its job, best fit.
-
-    The caller has checked that the pool fits and that a node or GPU named belongs to it and has
-    room. Returns the gang's first GPU (the others follow GPU.next) and how many nodes it spans.
-    """
-    j = decision.job
-    job, pool = jobs[j], pools[decision.pool]
-    named, n = decision.gpu, decision.node
-    if named >= 0:
-        n = gpus[named].node
-    first, last, spanned, wanted = -1, -1, 0, job.gpus
-    while wanted > 0:
-        if n < 0:
-            n = _next_node(job, pool, nodes, wanted)
-        count = min(wanted, capacity(job, nodes[n]))
-        wanted -= count
-        nodes[n].free -= count
-        nodes[n].free_cores -= count * job.cores
-        nodes[n].free_memory -= count * job.memory
-        if named >= 0:
-            first = last = _take(named, -1, j, gpus)
-            named = -1
-            count -= 1
-        g = nodes[n].first_gpu
-        while count > 0:
-            if gpus[g].free == WHOLE:
-                last = _take(g, last, j, gpus)
-                first = last if first < 0 else first
-                count -= 1
-            g += 1
-        spanned += 1
-        n = -1
-    pool.free -= job.gpus
-    return first, spanned
-
-
-@njit
-def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
-    """Give back all that a running job holds; the chain of its GPUs stays readable until reuse."""
-    job = jobs[run.job]
-    pools[run.pool].free += job.gpus
-    g = run.gpu
-    while g >= 0:
-        node = nodes[gpus[g].node]
-        node.free += 1
-        node.free_cores += job.cores
-        node.free_memory += job.memory
-        gpus[g].free = WHOLE
-        gpus[g].job = -1
-        g = gpus[g].next
 
 
 @njit
@@ -164,21 +143,24 @@ def start(out: Records, j: int, p: int) -> int:
 
 @njit
 def fastest_feasible(
-    job: Row, seconds: Floats, allowed: Mask, pools: Records, nodes: Records
+    job: Row, seconds: Floats, allowed: Mask, pools: Records, nodes: Records, gpus: Records
 ) -> int:
     """The pool with the smallest estimate that fits now, or -1; seconds [M], allowed [P]."""
     best, best_p = float("inf"), -1
     for p in range(len(pools)):
-        if allowed[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes):
+        if allowed[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes, gpus):
             best, best_p = seconds[pools[p].model], p
     return best_p
 
 
 @njit
-def fastest_eligible(seconds: Floats, allowed: Mask, pools: Records) -> int:
-    """The eligible pool with the smallest estimate, free or not; seconds [M], allowed [P]."""
+def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
+    """Of the eligible pools with enough GPUs up, the one with the smallest estimate, or -1.
+
+    Shapes: seconds [M], allowed [P].
+    """
     best, best_p = float("inf"), -1
     for p in range(len(pools)):
-        if allowed[p] and seconds[pools[p].model] < best:
+        if allowed[p] and pools[p].gpus >= job.gpus and seconds[pools[p].model] < best:
             best, best_p = seconds[pools[p].model], p
     return best_p

@@ -11,6 +11,6 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         return 0
     j = queue[0].job
     for p in range(len(pools)):
-        if eligible[0, p] and fits(jobs[j], pools[p], nodes):
+        if eligible[0, p] and fits(jobs[j], pools[p], nodes, gpus):
             return start(out, j, p)
     return 0

@@ -12,7 +12,7 @@ from adlro.model.room import start
 
 def memory(setting):
     """Scratch for the plan; nothing is kept from call to call."""
-    return scratch_size(len(setting.layout.gpus))
+    return scratch_size(len(setting.layout.gpus), len(setting.pools))
 
 
 @njit

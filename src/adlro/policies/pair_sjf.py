@@ -10,7 +10,7 @@ from adlro.model.room import smallest_feasible, start
 @njit
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
     """The feasible pair with the smallest estimate."""
-    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes)
+    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
     if q < 0:
         return 0
     return start(out, queue[q].job, p)

@@ -35,14 +35,14 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     count = 0
     for q in range(len(queue)):
         for p in range(len(pools)):
-            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes):
+            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
                 count += 1
     if count == 0:
         return 0
     chosen = np.int64(_draw(memory) % np.uint64(count))
     for q in range(len(queue)):
         for p in range(len(pools)):
-            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes):
+            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
                 if chosen == 0:
                     return start(out, queue[q].job, p)
                 chosen -= 1

@@ -17,7 +17,7 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
             if eligible[q, p]:
                 shortest = min(shortest, est[j, pools[p].model] * queue[q].left)
         if shortest < best:
-            p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes)
+            p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
             if p >= 0:
                 best, best_q, best_p = shortest, q, p
     if best_q < 0:

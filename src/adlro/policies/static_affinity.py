@@ -1,13 +1,13 @@
 """Static GPU affinity, the paper's rival: each job type has one GPU model, first come first served.
 
-A job that cannot run on its model belongs to its fastest pool. The map is the scenario's; the
-paper's is simulation on Volta, ML on Turing, data on Radeon.
+A job that cannot run on its model, or finds too few of its GPUs up, belongs to its fastest pool.
+The map is the scenario's; the paper's is simulation on Volta, ML on Turing, data on Radeon.
 """
 
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fastest_eligible, fits, start
+from adlro.model.room import fastest_up, fits, start
 
 
 def params(setting):
@@ -30,13 +30,14 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         j = queue[q].job
         own = -1
         for p in range(len(pools)):
-            if eligible[q, p] and pools[p].model == params[jobs[j].type]:
+            own_model = pools[p].model == params[jobs[j].type]
+            if own_model and eligible[q, p] and pools[p].gpus >= jobs[j].gpus:
                 own = p
                 break
         if own < 0:
-            own = fastest_eligible(est[j], eligible[q], pools)
-        if closed[own] == 0.0:
-            if fits(jobs[j], pools[own], nodes):
+            own = fastest_up(jobs[j], est[j], eligible[q], pools)
+        if own >= 0 and closed[own] == 0.0:
+            if fits(jobs[j], pools[own], nodes, gpus):
                 return start(out, j, own)
             closed[own] = 1.0
             shut += 1

@@ -7,7 +7,7 @@ The linear program spreads the types over the models so that the cluster carries
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fastest_eligible, fits, start
+from adlro.model.room import fastest_up, fits, start
 
 
 def params(setting):
@@ -21,13 +21,13 @@ def memory(setting):
 
 
 @njit
-def _mark(own, may, shares, fastest):
-    """Set may[p] where a job may run: own & shares, or else its fastest pool alone. All [P]."""
+def _mark(job, own, may, shares, pools, fastest):
+    """Set may[p] where a job may run: own & shares & up, or else its fastest alone. All [P]."""
     found = False
     for p in range(len(may)):
-        may[p] = 1.0 if own[p] and shares[p] > 0.0 else 0.0
+        may[p] = 1.0 if own[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus else 0.0
         found = found or may[p] > 0.0
-    if not found:
+    if not found and fastest >= 0:
         may[fastest] = 1.0
 
 
@@ -41,11 +41,12 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     for q in range(len(queue)):
         j = queue[q].job
         shares = params[jobs[j].type * count : (jobs[j].type + 1) * count]
-        _mark(eligible[q], may, shares, fastest_eligible(est[j], eligible[q], pools))
+        fastest = fastest_up(jobs[j], est[j], eligible[q], pools)
+        _mark(jobs[j], eligible[q], may, shares, pools, fastest)
         best, best_p = np.inf, -1
         for p in range(count):
             quicker = may[p] > 0.0 and closed[p] == 0.0 and est[j, pools[p].model] < best
-            if quicker and fits(jobs[j], pools[p], nodes):
+            if quicker and fits(jobs[j], pools[p], nodes, gpus):
                 best, best_p = est[j, pools[p].model], p
         if best_p >= 0:
             return start(out, j, best_p)

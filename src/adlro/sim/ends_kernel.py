@@ -6,7 +6,8 @@ ends[k].slot is the running record at place k of the heap, ends[i].place the pla
 from __future__ import annotations
 
 from adlro.compiled import njit
-from adlro.model.state import Records, Row
+from adlro.model.place import moved
+from adlro.model.state import WHOLE, Records, Row
 
 
 @njit
@@ -47,15 +48,21 @@ def sift(k: int, count: int, running: Records, ends: Records) -> None:
 
 
 @njit
-def remove(slot: int, w: Row, running: Records, ends: Records) -> None:
+def remove(
+    slot: int, w: Row, running: Records, ends: Records, gpus: Records, jobs: Records
+) -> None:
     """Take a running record out of the heap and close the gap in the array."""
     last = w.running - 1
     w.running = last
-    k, moved = ends[slot].place, ends[last].slot
-    if moved != slot:
-        put(moved, k, ends)
+    k, other = ends[slot].place, ends[last].slot
+    if other != slot:
+        put(other, k, ends)
         sift(k, last, running, ends)
     if slot != last:
         running[slot] = running[last]
-        ends[slot].end = ends[last].end
+        ends[slot].end, ends[slot].since = ends[last].end, ends[last].since
+        ends[slot].todo, ends[slot].kept = ends[last].todo, ends[last].kept
+        ends[slot].slowness = ends[last].slowness
         put(slot, ends[last].place, ends)
+        if jobs[running[slot].job].share < WHOLE:
+            moved(slot, running, gpus)

@@ -8,7 +8,8 @@ from adlro.model.state import DECISION_KINDS, Records
     NONE,
     TOO_MANY,
     UNKNOWN_KIND,
-    KIND_NOT_YET,
+    NOT_RUNNING,
+    TOO_YOUNG,
     NOT_WAITING,
     NO_SUCH_POOL,
     NOT_ELIGIBLE,
@@ -17,19 +18,22 @@ from adlro.model.state import DECISION_KINDS, Records
     WAKE_IN_THE_PAST,
     STALLED,
     ENDLESS_WAKES,
-) = range(12)
+    ENDLESS_ANSWERS,
+) = range(14)
 
 
 def message(world: Records) -> str:
     """The sentence for the fault that a run stopped with."""
     fault, job, pool = (int(world[key]) for key in ("fault", "fault_job", "fault_pool"))
     value, now = float(world["fault_value"]), float(world["now"])
-    kind = DECISION_KINDS[int(value)] if fault == KIND_NOT_YET else ""
+    kind = DECISION_KINDS[int(value)] if fault in (NOT_RUNNING, TOO_YOUNG) else ""
+    known = ", ".join(f"{k} {name}" for k, name in enumerate(DECISION_KINDS))
     start = f"asked to start job {job} on pool {pool}, "
     what = {
         TOO_MANY: f"answered {value:.0f}, but 'out' holds at most {job} decisions",
-        UNKNOWN_KIND: f"wrote a decision of unknown kind {value:.0f}; known: 0 start, 3 wake",
-        KIND_NOT_YET: f"asked for '{kind}', which this simulator does not know yet",
+        UNKNOWN_KIND: f"wrote a decision of unknown kind {value:.0f}; known: {known}",
+        NOT_RUNNING: f"asked to {kind} job {job}, which is not running",
+        TOO_YOUNG: f"asked to {kind} job {job} before its least run time was over",
         NOT_WAITING: f"asked to start job {job}, which is not waiting",
         NO_SUCH_POOL: start + "but there is no such pool",
         NOT_ELIGIBLE: start + "where it is not eligible",
@@ -38,5 +42,6 @@ def message(world: Records) -> str:
         WAKE_IN_THE_PAST: f"asked to be woken at {value:g} s, which is not in the future",
         STALLED: f"left {value:.0f} jobs waiting (the oldest is {job}) with nothing running",
         ENDLESS_WAKES: f"asked for {value:.0f} timers in a row and did nothing with them",
+        ENDLESS_ANSWERS: f"went on deciding after {value:,.0f} answers in one moment",
     }[fault]
     return f"{what} (at {now:g} s)"

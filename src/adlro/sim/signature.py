@@ -32,8 +32,11 @@ _STATE = (
     _records(state.WORLD),
     _records(state.WAITING),
     _MASK,
+    _FLOATS,  # undone
     _records(state.RUNNING),
     _records(state.ENDS),
+    _TABLE,  # wear
+    _TABLE,  # cells
     _records(state.POOL),
     _records(state.NODE),
     _records(state.GPU),
@@ -54,10 +57,20 @@ DECIDE = types.intp(
     _records(state.DECISION),
 )
 
-_JOBS = _records(state.JOB)
+_WORKLOAD = (
+    _records(state.JOB),
+    _TABLE,  # est
+    _MASK,  # allowed
+    _TABLE,  # seconds
+    _records(state.EVENT),
+    _TABLE,  # colocation
+    _records(state.DEMAND),
+    types.Array(numba.from_dtype(state.READING), 2, "C"),
+)
+_BOOKS = (_records(state.OUTCOME), _records(state.SPAN))
+_ANSWER = _records(state.DECISION)
 _RUN = (
-    types.FunctionType(DECIDE), _FLOATS, _FLOATS, _records(state.DECISION), *_STATE, _JOBS, _TABLE,
-    _MASK, _TABLE, _records(state.OUTCOME), _records(state.SPAN),
+    types.FunctionType(DECIDE), _FLOATS, _FLOATS, _ANSWER, *_STATE, *_WORKLOAD, *_BOOKS
 )  # fmt: skip
 
 
@@ -78,11 +91,10 @@ def compiled_run() -> Dispatcher:
 @functools.cache
 def compile_steps() -> None:
     """Compile (or load) what the driver for policies in plain Python calls."""
-    books = (_records(state.OUTCOME), _records(state.SPAN))
-    answer = (types.intp, _records(state.DECISION))
-    dispatcher(kernel.advance).compile((*_STATE, _JOBS, _MASK, *books))
-    dispatcher(kernel.apply).compile((*answer, *_STATE, _JOBS, _TABLE, _TABLE, books[0]))
-    dispatcher(any_feasible).compile((_JOBS, *_STATE[1:3], *_STATE[5:7]))
+    all_of_it = (*_STATE, *_WORKLOAD, *_BOOKS)
+    dispatcher(kernel.advance).compile(all_of_it)
+    dispatcher(kernel.apply).compile((types.intp, _ANSWER, *all_of_it))
+    dispatcher(any_feasible).compile((_WORKLOAD[0], *_STATE[1:3], *_STATE[8:11]))
 
 
 def compile_decide(decide: Callable[..., int]) -> Dispatcher:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from adlro.compiled import dispatcher
 from adlro.errors import PolicyError
 from adlro.model.room import any_feasible
 from adlro.model.state import OUTCOME, SPAN, Floats, Records
 from adlro.sim import faults, kernel
 from adlro.sim.signature import compile_decide, compile_steps, compiled_run
-from adlro.sim.state import Empty, State, answers, fresh
+from adlro.sim.state import Empty, State, answers, emptied, fresh
 from adlro.workloads.workload import Workload
 
 
@@ -86,11 +85,20 @@ class _Books(NamedTuple):
     spans: Records
 
 
-def _open_books(empty: Empty, jobs: Records, memory: int, seed: int, *, keep_spans: bool) -> _Books:
-    state = fresh(empty, len(jobs), max(memory, 1), seed)
-    state.world["now"] = jobs["arrival"][0]
-    spans = np.zeros(int(jobs["gpus"].sum()) if keep_spans else 0, SPAN)
-    return _Books(state, answers(len(state.gpus)), np.zeros(len(jobs), OUTCOME), spans)
+def _open_books(empty: Empty, workload: Workload, policy: Player, seed: int, rows: int) -> _Books:
+    """Books for one run, with room for so many rows in the log of spans."""
+    state = fresh(empty, workload, max(policy.memory, 1), seed)
+    outcome = np.zeros(len(workload.jobs), OUTCOME)
+    return _Books(state, answers(state), outcome, np.zeros(rows, SPAN))
+
+
+def _with_room(spans: Records, used: int, more: int) -> Records:
+    """The log of spans, moved to a larger one if it cannot take so many more rows."""
+    if len(spans) == 0 or used + more <= len(spans):
+        return spans
+    larger = np.zeros(2 * (used + more), SPAN)
+    larger[:used] = spans[:used]
+    return larger
 
 
 def is_real(state: State, workload: Workload) -> bool:
@@ -98,17 +106,23 @@ def is_real(state: State, workload: Workload) -> bool:
     w = state.world[0]
     waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
     queue, mask = state.queue[waiting], state.eligible[waiting]
-    return any_feasible(workload.jobs, queue, mask, state.pools, state.nodes)
+    return any_feasible(workload.jobs, queue, mask, state.pools, state.nodes, state.gpus)
 
 
-def _play(decide: Callable[..., int], params: Floats, workload: Workload, books: _Books) -> None:
-    """The kernel's `run` for a decide in plain Python: same advance, same apply."""
-    jobs, est, allowed, seconds = workload
+def _play(decide: Callable[..., int], params: Floats, workload: Workload, books: _Books) -> Records:
+    """The kernel's `run` for a decide in plain Python: same advance, same apply.
+
+    Returns:
+        The log of spans, which may have grown out of that of the books.
+    """
     state, out, outcome, spans = books
-    world = state.world
-    while kernel.advance(*state[:8], jobs, allowed, outcome, spans):
-        started = 1
+    world, most = state.world, len(state.gpus) + len(state.running)
+    while kernel.advance(*state[:11], *workload, outcome, spans):
+        started, last = 1, int(world["decisions"][0]) + kernel.MOST_CALLS
         while started > 0:
+            if world["decisions"][0] == last:
+                world["fault"], world["fault_value"] = faults.ENDLESS_ANSWERS, kernel.MOST_CALLS
+                return spans
             seen = view(state, workload)
             world["decisions"] += 1
             world["real_decisions"] += is_real(state, workload)
@@ -117,9 +131,11 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
                 raise PolicyError(
                     f"decide must return how many decisions it wrote, not {answered!r}"
                 )
-            started = kernel.apply(answered, out, *state[:8], jobs, est, seconds, outcome)
+            spans = _with_room(spans, int(world["spans"][0]), (max(answered, 0) + 1) * most)
+            started = kernel.apply(answered, out, *state[:11], *workload, outcome, spans)
         if started < 0:
             break
+    return spans
 
 
 def warm_up(policies: Iterable[Player]) -> None:
@@ -132,6 +148,25 @@ def warm_up(policies: Iterable[Player]) -> None:
             compile_steps()
 
 
+def _run(
+    empty: Empty, workload: Workload, policy: Player, seed: int, rows: int
+) -> tuple[_Books, Records]:
+    """Play once; returns the books and the log of spans, begun with so many rows."""
+    books = _open_books(empty, workload, policy, seed, rows)
+    if not is_compiled(policy.decide):
+        return books, _play(policy.decide, policy.params, workload, books)
+    decide, (state, out, outcome, spans) = compile_decide(policy.decide), books
+    try:
+        compiled_run()(
+            decide, policy.params, state.memory, out, *state[:11], *workload, outcome, spans
+        )
+    except Exception:  # once more in plain Python, where the traceback names the line
+        again = _open_books(empty, workload, policy, seed, rows)
+        _play(decide.py_func, policy.params, workload, again)
+        raise
+    return books, spans
+
+
 def run(
     empty: Empty, workload: Workload, policy: Player, seed: int = 0, *, keep_spans: bool = False
 ) -> Result:
@@ -140,28 +175,16 @@ def run(
     Raises:
         PolicyError: the policy asked for what cannot be, or left jobs waiting for ever.
     """
-
-    def open_books() -> _Books:
-        return _open_books(empty, workload.jobs, policy.memory, seed, keep_spans=keep_spans)
-
-    books = open_books()
-    decide, params = policy.decide, policy.params
-    if is_compiled(decide):
-        state, out, outcome, spans = books
-        try:
-            compiled_run()(
-                compile_decide(decide), params, state.memory, out, *state[:8], *workload, outcome,
-                spans,
-            )  # fmt: skip
-        except Exception:  # once more in plain Python, where the traceback names the line
-            _play(dispatcher(decide).py_func, params, workload, open_books())
-            raise
-    else:
-        _play(decide, params, workload, books)
+    rows = int(workload.jobs["gpus"].sum()) if keep_spans else 0
+    books, spans = _run(empty, workload, policy, seed, rows)
+    if keep_spans and books.state.world["spans"][0] > len(spans):  # jobs ran more than once
+        books, spans = _run(empty, workload, policy, seed, int(books.state.world["spans"][0]))
     world = books.state.world[0]
     if world["fault"] != faults.NONE:
         raise PolicyError(f"policy {policy.name} {faults.message(world)}")
-    for now, before in zip(books.state[5:7], empty[:2], strict=True):
-        if now.tobytes() != before.tobytes():  # all is done: all must be free again
+    left = emptied(empty, workload.events[: world["events_done"]])
+    for now, then in zip(books.state[8:10], left, strict=True):  # all is done: all must be free
+        if now.tobytes() != then.tobytes():
             raise PolicyError(f"policy {policy.name} changed the cluster's records by itself")
-    return Result(books.outcome, world, books.state.gpus, books.spans[: world["spans"]])
+    kept = spans[: world["spans"]] if keep_spans else spans
+    return Result(books.outcome, world, books.state.gpus, kept)

@@ -6,8 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.model.state import DECISION, ENDS, RUNNING, WAITING, WORLD, Floats, Mask, Records
+from adlro.model.rooms import take_stock
+from adlro.model.state import (
+    DECISION,
+    ENDS,
+    FAILURE,
+    READING,
+    REPAIR,
+    RUNNING,
+    WAITING,
+    WHOLE,
+    WORLD,
+    Floats,
+    Mask,
+    Records,
+)
 from adlro.sim import kernel
+from adlro.workloads.workload import Workload
 
 
 class State(NamedTuple):
@@ -16,8 +31,11 @@ class State(NamedTuple):
     world: Records  # [1]
     queue: Records  # [capacity], in use: world.head and world.waiting
     eligible: Mask  # [capacity, P], row by row with the queue
-    running: Records  # [G], in use: world.running
-    ends: Records  # [G], beside running
+    undone: Floats  # [capacity], beside the queue: the true share of work still to do
+    running: Records  # [R], in use: world.running
+    ends: Records  # [R], beside running
+    wear: Floats  # [G, 2] true speed of each GPU, and degrees on top of its temperature
+    cells: Floats  # [T, M] true speed of each type on each model, 1 = as the run times say
     pools: Records  # [P]
     nodes: Records  # [N]
     gpus: Records  # [G]
@@ -32,33 +50,61 @@ class Empty(NamedTuple):
     gpus: Records
 
 
-def fresh(empty: Empty, jobs: int, memory: int, seed: int) -> State:
+def fresh(empty: Empty, workload: Workload, memory: int, seed: int) -> State:
     """An empty cluster before the first arrival.
 
     Args:
         empty: the cluster's arrays, which are copied.
-        jobs: how many jobs there will be at most.
+        workload: what will come to it.
         memory: how many numbers the policy keeps; the first starts as the seed, the others as 0.
         seed: of the run.
     """
-    gpus = len(empty.gpus)
+    jobs, gpus = len(workload.jobs), len(empty.gpus)
+    runs = min(jobs, gpus * (WHOLE // int(workload.jobs["share"].min())))  # at once, at most
     world = np.zeros(1, WORLD)
+    world["now"] = workload.jobs["arrival"][0]
     world["wake"] = np.inf
     world["up_gpus"] = gpus
     own = np.zeros(memory)
     own[:1] = seed
     capacity = jobs + min(jobs, 4096)  # slack lets the queue's window slide instead of moving
-    return State(
+    wear = np.zeros((gpus, 2))
+    wear[:, 0] = 1.0
+    state = State(
         world,
         np.zeros(capacity, WAITING),
         np.zeros((capacity, len(empty.pools)), np.bool_),
-        np.zeros(gpus, RUNNING),
-        np.zeros(gpus, ENDS),
+        np.zeros(capacity),
+        np.zeros(runs, RUNNING),
+        np.zeros(runs, ENDS),
+        wear,
+        np.ones((len(workload.colocation), workload.est.shape[1])),
         empty.pools.copy(),
         empty.nodes.copy(),
         empty.gpus.copy(),
         own,
     )
+    take_stock(state.pools, state.nodes, state.gpus)
+    if len(workload.readings) > 0:
+        model = state.pools["model"][state.nodes["pool"][state.gpus["node"]]]
+        for name in READING.fields or ():
+            state.gpus[name] = workload.readings[name][-1, model]
+    return state
+
+
+def emptied(empty: Empty, events: Records) -> tuple[Records, Records]:
+    """Pools and nodes of a cluster with nothing on it after some events."""
+    pools, nodes, gpus = (array.copy() for array in empty)
+    for event in events[np.isin(events["kind"], (REPAIR, FAILURE))]:
+        nodes["up"][event["node"]] = event["kind"] == REPAIR
+    down = nodes["up"] == 0
+    nodes["free"][down] = 0
+    gpus["free"][down[gpus["node"]]] = 0
+    away = np.bincount(nodes["pool"][down], nodes["gpus"][down], len(pools)).astype(np.int32)
+    pools["gpus"] -= away
+    pools["free"] -= away
+    take_stock(pools, nodes, gpus)
+    return pools, nodes
 
 
 def clone(state: State) -> State:
@@ -68,8 +114,8 @@ def clone(state: State) -> State:
     return copy
 
 
-def answers(gpus: int) -> Records:
-    """Room for the decisions of one answer: at most one start a GPU and a wake; none named."""
-    out = np.zeros(gpus + 1, DECISION)
+def answers(state: State) -> Records:
+    """Room for the decisions of one answer: stop and start all that can run, and some more."""
+    out = np.zeros(2 * len(state.running) + 16, DECISION)
     out["node"] = out["gpu"] = -1
     return out

@@ -1,8 +1,8 @@
 """The fluid-LP capacity: how many jobs a second a cluster can carry at most; load is its fraction.
 
-Jobs are grouped into classes (type, gang size, where they may run), weighted by how often the
-scenario draws them. The linear program spreads each class over its pools so that the busiest
-pool is as little busy as possible; the reciprocal of that is the capacity.
+Jobs are grouped into classes (type, gang size, share of a GPU, where they may run), weighted by how
+often the scenario draws them. The linear program spreads each class over its pools so that the
+busiest pool is as little busy as possible; the reciprocal of that is the capacity.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout
 from adlro.model.job import Constant, Exponential, JobType, Lognormal, Size
-from adlro.model.state import JOB, Floats, Mask, Records
+from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
 
-_DEMANDS = ("gpus", "cores", "memory", "gpu_memory")  # for each GPU, but the first
+# Fields of a job that are drawn, and how much of them one unit in the scenario file is.
+_DRAWN = {"gpus": 1, "cores": 1, "memory": MB_PER_GB, "gpu_memory": MB_PER_GB, "share": WHOLE}
 
 
 class Capacity(NamedTuple):
@@ -70,8 +71,23 @@ def type_speeds(scenario: Scenario, layout: Layout) -> Floats:
     return np.array([[_speed(t, model) for model in layout.models] for t in scenario.types])
 
 
+def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Mask:
+    """Whether that many empty nodes of each pool hold a job's gang, [J, P]."""
+    pools, nodes = layout.pools, layout.nodes[layout.pools["first_node"]]
+    cores = np.maximum(job["cores"], 1)[:, None]
+    memory = np.maximum(job["memory"], 1)[:, None]
+    by_cores = np.where(job["cores"][:, None] > 0, nodes["cores"] // cores, nodes["gpus"])
+    by_memory = np.where(job["memory"][:, None] > 0, nodes["memory"] // memory, nodes["gpus"])
+    room = np.minimum(np.minimum(by_cores, by_memory), nodes["gpus"]) * nodes_of_pool
+    enough = job["gpu_memory"][:, None] <= pools["gpu_memory"]
+    result: Mask = enough & (job["gpus"][:, None] <= room)
+    return result
+
+
 def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
     """Where jobs may run at all: model allowed, GPU memory fits, the empty pool holds the gang.
+
+    Nodes that leave do not count, or a gang could wait for them in vain; unless all the pool's do.
 
     Args:
         job: JOB records [J].
@@ -81,14 +97,8 @@ def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
     Returns:
         [J, P]
     """
-    pools, nodes = layout.pools, layout.nodes[layout.pools["first_node"]]
-    cores = np.maximum(job["cores"], 1)[:, None]
-    memory = np.maximum(job["memory"], 1)[:, None]
-    by_cores = np.where(job["cores"][:, None] > 0, nodes["cores"] // cores, nodes["gpus"])
-    by_memory = np.where(job["memory"][:, None] > 0, nodes["memory"] // memory, nodes["gpus"])
-    room = np.minimum(np.minimum(by_cores, by_memory), nodes["gpus"]) * pools["nodes"]
-    enough = job["gpu_memory"][:, None] <= pools["gpu_memory"]
-    result: Mask = models & enough & (job["gpus"][:, None] <= room)
+    lasting = np.where(layout.lasting > 0, layout.lasting, layout.pools["nodes"])
+    result: Mask = models & _holds(job, layout, lasting)
     return result
 
 
@@ -113,51 +123,77 @@ class Classes(NamedTuple):
     allowed: Mask  # [C, P]
 
 
-def _demands(job_type: JobType) -> tuple[Floats, Records]:
+def drawable(job_type: JobType) -> tuple[Floats, Records]:
     """Every combination of demands that a type can draw: probabilities [K] and JOB records [K]."""
-    choices = (job_type.gpus, job_type.cores, job_type.memory_gb, job_type.gpu_memory_gb)
+    choices = (
+        job_type.gpus,
+        job_type.cores,
+        job_type.memory_gb,
+        job_type.gpu_memory_gb,
+        job_type.gpu_share,
+    )
     drawn = itertools.product(*(zip(c.values, c.p, strict=True) for c in choices))
     rows = [row for row in drawn if all(p > 0 for _, p in row)]
     job = np.zeros(len(rows), JOB)
-    for key, scale, column in zip(_DEMANDS, (1, 1, MB_PER_GB, MB_PER_GB), range(4), strict=True):
-        job[key] = [round(row[column][0] * scale) for row in rows]
+    for column, (key, unit) in enumerate(_DRAWN.items()):
+        job[key] = [round(row[column][0] * unit) for row in rows]
     return np.array([math.prod(p for _, p in row) for row in rows]), job
 
 
-def _refuse_homeless(scenario: Scenario, job_type: JobType, job: Records, allowed: Mask) -> None:
-    """Raise ConfigError for a job that no pool can hold."""
-    for one in job[~allowed.any(axis=1)]:
+def _refuse_homeless(where: str, job: Records, lists: Mask, layout: Layout) -> None:
+    """Raise ConfigError for a job that no pool can hold for good; lists [P] = pools permitted."""
+    homeless = job[~(lists & _holds(job, layout, layout.lasting)).any(axis=1)]
+    for one in homeless[:1]:
         memory, gpu_memory = one["memory"] / MB_PER_GB, one["gpu_memory"] / MB_PER_GB
+        whole = f"a job of {one['gpus']} GPUs"
+        what = whole if one["share"] == WHOLE else f"a slice of {one['share'] / WHOLE:g} GPU"
+        at_first = (lists & _holds(homeless[:1], layout, layout.pools["nodes"])).any()
+        why = (
+            "fits only while nodes are there that leave (leaves_h); lower the demand or let more "
+            "of them stay"
+            if at_first
+            else "fits no pool of the cluster, even empty; lower the demand or add such nodes"
+        )
         raise ConfigError(
-            f"scenario {scenario.name}: types.{job_type.name}: a job of {one['gpus']} GPUs with "
-            f"{one['cores']} cores, {memory:g} GB and {gpu_memory:g} GB of GPU memory each fits no "
-            "pool of the cluster, even empty; lower the demand or add such nodes"
+            f"{where}: {what} with {one['cores']} cores, {memory:g} GB and {gpu_memory:g} GB of "
+            f"GPU memory each {why}"
         )
 
 
 def classes(scenario: Scenario, layout: Layout) -> Classes:
-    """Group all that the scenario can draw by (type, gang size, where it may run).
+    """Group all that the scenario can draw by (type, gang size, share, where it may run).
 
     Raises:
         ConfigError: a job that can be drawn fits nowhere, even on an empty cluster.
     """
     lists = permitted(scenario, layout)
     total = math.fsum(job_type.share for job_type in scenario.types)
-    grouped: dict[tuple[int, int, bytes], float] = {}
+    grouped: dict[tuple[int, int, int, bytes], float] = {}
     for t, job_type in enumerate(scenario.types):
-        odds, job = _demands(job_type)
+        odds, job = drawable(job_type)
+        where = f"scenario {scenario.name}: types.{job_type.name}"
+        _refuse_homeless(where, job, lists[t], layout)
         allowed = may_run(job, np.broadcast_to(lists[t], (len(job), len(lists[t]))), layout)
-        _refuse_homeless(scenario, job_type, job, allowed)
         for p, one, row in zip(odds, job, allowed, strict=True):
-            key = (t, int(one["gpus"]), row.tobytes())
+            key = (t, int(one["gpus"]), int(one["share"]), row.tobytes())
             grouped[key] = grouped.get(key, 0.0) + p * job_type.share / total
-    types, gangs = (np.array([key[i] for key in grouped]) for i in (0, 1))
+    types, gangs, shares = (np.array([key[i] for key in grouped]) for i in (0, 1, 2))
     return Classes(
         types,
         np.array(list(grouped.values())),
-        gangs[:, None] * _mean_seconds(scenario, layout, types, gangs),
-        np.array([np.frombuffer(key[2], np.bool_) for key in grouped]),
+        (gangs * shares / WHOLE)[:, None] * _mean_seconds(scenario, layout, types, gangs),
+        np.array([np.frombuffer(key[3], np.bool_) for key in grouped]),
     )
+
+
+def gpus_up(scenario: Scenario, layout: Layout) -> Floats:
+    """GPUs [P] of each pool that are up on average; nodes that join or leave count in full."""
+    share = np.ones(len(layout.nodes))
+    if scenario.failures is not None:
+        fails = [scenario.failures.touches(group.name) for group in layout.groups]
+        share[fails] = scenario.failures.availability
+    up: Floats = np.bincount(layout.nodes["pool"], layout.nodes["gpus"] * share).astype(np.float64)
+    return up
 
 
 def _mean_seconds(

@@ -1,6 +1,6 @@
 """The generator: a scenario and a seed make a workload, the same bytes each time.
 
-Every purpose (arrivals, demands, speed noise, estimates) has its own random stream, so
+Every purpose (arrivals, demands, speed noise, estimates, happenings) has its own random stream, so
 that a change of one leaves the others alone, and a higher load meets the same jobs, only sooner.
 """
 
@@ -19,10 +19,10 @@ from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
 from adlro.model.job import Choice, Constant, Exponential, Lognormal, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
-from adlro.workloads import arrivals, capacity
+from adlro.workloads import arrivals, capacity, happenings, traits
 from adlro.workloads.workload import Workload
 
-_ARRIVALS, _DEMANDS, _NOISE, _ESTIMATES = range(4)
+_ARRIVALS, _DEMANDS, _NOISE, _ESTIMATES, _HAPPENINGS = range(5)
 _REQUEST_STEP = 300.0  # users ask for whole multiples of five minutes
 _MODEL_SPREAD = 0.3  # of an estimate's error that differs from model to model
 
@@ -39,6 +39,9 @@ class Setting(NamedTuple):
     type_shares: Floats  # [T, P] how the capacity LP spreads each type over the pools
     affinity: tuple[int, ...]  # [T] model of each type, for static-affinity
     tables: dict[str, tuple[Floats, Floats]]  # demand -> values and cumulated odds, [T, K] each
+    colocation: Floats  # [T, T]
+    demands: Records  # [K] DEMAND
+    readings: Records  # [T + 1, M] READING, or [0, 0]
 
     @property
     def rate(self) -> float:
@@ -57,25 +60,34 @@ def _table(choices: list[Choice]) -> tuple[Floats, Floats]:
 
 
 def _affinity(scenario: Scenario, layout: Layout, speeds: Floats) -> tuple[int, ...]:
-    """Model index of each type: as the scenario says, else where the type is fastest."""
-    names = [model.name for model in layout.models]
+    """Model index of each type: as the scenario says, else where the type is fastest.
+
+    Models whose nodes all leave are out of the question.
+    """
+    stay = set(layout.pools["model"][layout.lasting > 0].tolist())
+    names = [model.name if m in stay else "" for m, model in enumerate(layout.models)]
+    speeds = np.where([m in stay for m in range(len(names))], speeds, 0.0)
     chosen = []
     for t, job_type in enumerate(scenario.types):
         wish = scenario.affinity.get(job_type.name)
         name = gpu.find(wish).name if wish else ""
-        chosen.append(names.index(name) if name in names else int(np.argmax(speeds[t])))
+        is_there = name != "" and name in names
+        chosen.append(names.index(name) if is_there else int(np.argmax(speeds[t])))
     return tuple(chosen)
 
 
 def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) -> Floats:
-    """The capacity LP over whole types, as if any of their jobs could run on any permitted pool."""
-    lists = capacity.permitted(scenario, layout)
+    """The capacity LP over whole types, as if any of their jobs could run on any permitted pool.
+
+    Pools whose nodes all leave get nothing.
+    """
+    lists = capacity.permitted(scenario, layout) & (layout.lasting > 0)
     count = len(scenario.types)
     weight: Floats = np.bincount(grouped.type, grouped.weight, count).astype(np.float64)
     work = np.empty((count, len(layout.pools)))
     for p in range(len(layout.pools)):
         work[:, p] = np.bincount(grouped.type, grouped.weight * grouped.gpu_seconds[:, p], count)
-    gpus = layout.pools["gpus"].astype(np.float64)
+    gpus = capacity.gpus_up(scenario, layout)
     return capacity.solve(weight, work / weight[:, None], lists, gpus).shares
 
 
@@ -84,12 +96,13 @@ def _ready(text: str) -> Setting:
     scenario = Scenario.model_validate_json(text)
     layout = lay_out(scenario.cluster)
     grouped = capacity.classes(scenario, layout)
-    gpus = layout.pools["gpus"].astype(np.float64)
+    gpus = capacity.gpus_up(scenario, layout)
     full = capacity.solve(grouped.weight, grouped.gpu_seconds, grouped.allowed, gpus)
+    happenings.refuse_too_many(scenario, layout, scenario.load * full.jobs_per_s)
     speeds = capacity.type_speeds(scenario, layout)
-    demands = {
+    tables = {
         key: _table([getattr(job_type, key) for job_type in scenario.types])
-        for key in ("gpus", "cores", "memory_gb", "gpu_memory_gb")
+        for key in ("gpus", "cores", "memory_gb", "gpu_memory_gb", "gpu_share")
     }
     return Setting(
         scenario,
@@ -100,7 +113,10 @@ def _ready(text: str) -> Setting:
         full.jobs_per_s,
         _type_shares(scenario, layout, grouped),
         _affinity(scenario, layout, speeds),
-        demands,
+        tables,
+        traits.colocation(scenario),
+        traits.demands(scenario, layout),
+        traits.readings(scenario, speeds, layout),
     )
 
 
@@ -170,32 +186,56 @@ def _sizes(scenario: Scenario, types: NDArray[np.int64], u: Floats) -> Floats:
     return sizes
 
 
-def generate(setting: Setting, seed: int) -> Workload:
-    """Draw the scenario's jobs for one seed."""
+def _of_types(scenario: Scenario, jobs: Records) -> None:
+    """Fill in what all jobs of a type have in common."""
+    types, kinds = jobs["type"], scenario.types
+    jobs["communication"] = _by_type([t.communication for t in kinds], types)
+    cost = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in kinds]
+    every = [math.inf if t.checkpoint_every_s is None else t.checkpoint_every_s for t in kinds]
+    jobs["checkpoint"], jobs["interval"] = _by_type(cost, types), _by_type(every, types)
+    jobs["least_run"] = scenario.least_run_s
+
+
+def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) -> Records:
+    """JOB records [J] but for their arrivals; u [11, J] uniform numbers."""
     scenario, tables = setting.scenario, setting.tables
-    rng = np.random.default_rng((seed, _DEMANDS))
-    u = rng.random((10, scenario.jobs))
-    times, forced = arrivals.draw(scenario, setting.rate, np.random.default_rng((seed, _ARRIVALS)))
-    types = _types(scenario, u[0], forced)
-    sizes = _sizes(scenario, types, u[1])
     low = _by_type([t.priority.low for t in scenario.types], types)
     high = _by_type([t.priority.high for t in scenario.types], types)
     jobs = np.zeros(scenario.jobs, JOB)
-    jobs["arrival"], jobs["type"], jobs["share"] = times, types, WHOLE
+    jobs["type"] = types
     jobs["gpus"] = _pick(tables["gpus"], types, u[2])
     jobs["cores"] = _pick(tables["cores"], types, u[3])
     jobs["memory"] = np.rint(_pick(tables["memory_gb"], types, u[4]) * MB_PER_GB)
     jobs["gpu_memory"] = np.rint(_pick(tables["gpu_memory_gb"], types, u[5]) * MB_PER_GB)
+    jobs["share"] = np.rint(_pick(tables["gpu_share"], types, u[10]) * WHOLE)
     jobs["priority"] = low + (high - low) * u[6]
     jobs["requested"] = np.ceil(sizes * (1 + 4 * u[7]) / _REQUEST_STEP) * _REQUEST_STEP
     jobs["limit"] = jobs["requested"] if scenario.limit == "kill" else math.inf
-    jobs["communication"] = _by_type([t.communication for t in scenario.types], types)
-    cannot = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in scenario.types]
-    jobs["checkpoint"] = _by_type(cannot, types)
     jobs["user"] = _users(scenario, u[8])
     jobs["account"] = np.floor(u[9] * len(scenario.accounts))
+    _of_types(scenario, jobs)
+    return jobs
+
+
+def generate(setting: Setting, seed: int) -> Workload:
+    """Draw the scenario's jobs, and what happens to its cluster, for one seed."""
+    scenario, layout = setting.scenario, setting.layout
+    u = np.random.default_rng((seed, _DEMANDS)).random((11, scenario.jobs))
+    times, forced = arrivals.draw(scenario, setting.rate, np.random.default_rng((seed, _ARRIVALS)))
+    types = _types(scenario, u[0], forced)
+    sizes = _sizes(scenario, types, u[1])
+    jobs = _jobs(setting, types, sizes, u)
+    jobs["arrival"] = times
     rng = np.random.default_rng((seed, _NOISE))
-    noise = rng.standard_normal((scenario.jobs, len(setting.layout.models)))
+    noise = rng.standard_normal((scenario.jobs, len(layout.models)))
     seconds = sizes[:, None] / (setting.speeds[types] * np.exp(scenario.noise * noise))
-    allowed = capacity.may_run(jobs, setting.lists[types], setting.layout)
-    return Workload(jobs, _estimates(setting, jobs, seconds, seed), allowed, seconds)
+    return Workload(
+        jobs,
+        _estimates(setting, jobs, seconds, seed),
+        capacity.may_run(jobs, setting.lists[types], layout),
+        seconds,
+        happenings.draw(scenario, layout, times, np.random.default_rng((seed, _HAPPENINGS))),
+        setting.colocation,
+        setting.demands,
+        setting.readings,
+    )

@@ -8,9 +8,13 @@ from adlro.model.state import Floats, Mask, Records
 
 
 class Workload(NamedTuple):
-    """J jobs on a cluster of M models and P pools; read-only, shared by every run."""
+    """J jobs of T types on a cluster of M models and P pools; read-only, shared by every run."""
 
     jobs: Records  # [J] JOB, sorted by arrival
     est: Floats  # [J, M] seconds that policies see
     allowed: Mask  # [J, P] where each job may run at all
-    seconds: Floats  # [J, M] the true run times: never handed to a policy
+    seconds: Floats  # [J, M] the true run times: this and what follows no policy is handed
+    events: Records  # [E] EVENT: failures, repairs and speed changes
+    colocation: Floats  # [T, T] how much a type is slowed by another on the same GPU; 1 = not
+    demands: Records  # [K] DEMAND that placement by fragmentation looks at; none = best fit
+    readings: Records  # [T + 1, M] READING of each type, the last row idle; [0, 0] = no telemetry

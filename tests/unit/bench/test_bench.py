@@ -7,9 +7,11 @@ import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
 
-from adlro.bench import clock, clone, measure, plain, rival, with_simpy
+from adlro.bench import clock, clone, measure, million, plain, rival, size, with_simpy
 from adlro.bench.figure import Bar, Figure, figure, ratio
+from adlro.bench.ground import ground_of
 from adlro.bench.measure import Effort, Report
+from adlro.bench.size import Patience
 from adlro.bench.world import take_pools, take_tasks
 from adlro.cli.bench import command
 from adlro.config import find_scenario
@@ -19,7 +21,16 @@ from adlro.sim import simulator
 from adlro.sim.state import Empty
 from adlro.workloads.synthetic import generate, prepare
 
-TINY = Effort(seeds=1, repeats=1, clones=10, runs=4, warm_starts=1, help_rounds=1)
+TINY = Effort(
+    seeds=1,
+    repeats=1,
+    clones=10,
+    runs=4,
+    warm_starts=1,
+    help_rounds=1,
+    sizes=(100, 200),
+    patience=Patience(repeats=1, longest_s=0.01),
+)
 SCENARIOS = ("paper16", "paper16-single", "paper16-surge")
 
 
@@ -139,12 +150,85 @@ def test_the_part_within_one_process_runs_from_end_to_end():
     figures = [each for step in measure.in_process(TINY) for each in step.measure()]
     names = [each.name for each in figures]
     assert len(set(names)) == len(names)
-    assert all(each.value > 0 for each in figures)
+    small = ("waiting", "exponent")  # may be nothing on small clusters
+    assert all(each.value > 0 for each in figures if not each.name.endswith(small))
     ratios = [each for each in figures if each.ours is not None]
     assert [each.value for each in ratios] == [each.ours / each.theirs for each in ratios]
     assert {"fcfs, kernel / heapq", "fcfs, kernel / simpy"} <= {each.name for each in ratios}
+    assert sum(each.name.startswith("min-min, 200 GPUs / 100") for each in ratios) == 1
     report = measure.report(figures, TINY)
     assert Report.model_validate_json(report.model_dump_json()) == report
+
+
+@pytest.mark.parametrize(("gpus", "there"), [(100, 92), (1_000, 996), (10_000, 10_000)])
+def test_a_cluster_of_each_size_has_every_pool_of_the_datacenter(gpus, there):
+    whole = prepare(find_scenario("datacenter")).layout
+    layout = prepare(size.sized(gpus, 50)).layout
+    assert len(layout.gpus) == there
+    assert layout.pool_names == whole.pool_names
+    assert layout.pools["node_gpus"].tolist() == whole.pools["node_gpus"].tolist()
+
+
+def test_every_size_has_the_same_jobs_but_for_their_arrivals():
+    small, large = (generate(prepare(size.sized(gpus, 300)), 0) for gpus in (100, 1_000))
+    for key in set(small.jobs.dtype.names) - {"arrival"}:
+        np.testing.assert_array_equal(small.jobs[key], large.jobs[key])
+    assert small.jobs["arrival"][-1] > 5 * large.jobs["arrival"][-1]
+    assert small.jobs["gpus"].max() == 16
+
+
+def test_a_policy_is_measured_on_all_jobs_unless_it_is_slow():
+    on = ground_of(size.sized(100, 640))
+    fast = size.policy_cost(on, "fcfs", Patience(repeats=1, longest_s=60.0))
+    slow = size.policy_cost(on, "fcfs", Patience(repeats=1, longest_s=0.0))
+    assert (fast.gpus, fast.jobs, slow.jobs) == (92, 640, 10)
+    assert fast.decision_us > 0
+
+
+def test_growth_holds_its_bar_only_if_all_jobs_were_played():
+    short, long = (
+        size.growth("fcfs", (100, 200), Patience(repeats=1, longest_s=limit))[-2:]
+        for limit in (0.0, 60.0)
+    )
+    assert [each.name.endswith(("at least", "exponent")) for each in short] == [True, True]
+    assert {each.holds for each in short} <= {None, False}
+    assert [each.name for each in long] == [
+        "fcfs, 200 GPUs / 100",
+        "fcfs, 200 GPUs / 100: exponent",
+    ]
+    assert [each.bar for each in long] == ["< 2", "< 1"]
+
+
+def test_the_jobs_waiting_are_a_mean_over_the_time_of_the_arrivals():
+    on = ground_of(size.sized(100, 500))
+    jobs = on.workloads[0].jobs
+    start = simulator.run(on.empty, on.workloads[0], on.policy("fcfs")).outcome["start"]
+    times = np.linspace(jobs["arrival"][0], jobs["arrival"][-1], 20_001)
+    arrived = np.searchsorted(jobs["arrival"], times, side="right")
+    begun = np.searchsorted(np.sort(start), times, side="right")
+    cost = size.policy_cost(on, "fcfs", Patience(repeats=1, longest_s=60.0))
+    assert cost.waiting == pytest.approx((arrived - begun).mean(), rel=0.01)
+
+
+def test_many_jobs_are_played_in_a_process_of_their_own():
+    figures = {each.name: each for each in million.in_own_process("fcfs", 500)}
+    what = "fcfs, 500 jobs x 10,000 GPUs"
+    assert list(figures) == [f"{what}: {row}" for row in ("run", "drawing the jobs", "peak memory")]
+    assert figures[f"{what}: run"].bar == "< 60"
+    assert 0.05 < figures[f"{what}: peak memory"].value < 4
+
+
+def test_a_process_that_fails_shows_what_it_said():
+    with pytest.raises(RuntimeError, match=r"(?s)status 1.*unknown policy 'nothing'"):
+        million.in_own_process("nothing", 10)
+
+
+def test_a_million_jobs_are_left_out_of_a_quick_measurement():
+    named = {full: measure.steps(TINY._replace(million=full)) for full in (False, True)}
+    more = [step.about for step in named[True] if "million" in step.about]
+    assert more == ["fcfs: a million jobs", "pair-sjf: a million jobs"]
+    assert len(named[False]) == len(named[True]) - 2
+    assert (Effort().million, measure.QUICK.million) == (True, False)
 
 
 def test_without_simpy_its_rows_are_left_out(monkeypatch):

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from adlro.config import Scenario
+from adlro.config import Scenario, adjusted, find_scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.hyperscore import hyperscore
-from adlro.evaluate.metrics import fastest_possible, jain, measure
+from adlro.evaluate.metrics import Metrics, fastest_possible, jain, measure
+from adlro.model.state import EVENT
 from adlro.policies import registry
 from adlro.workloads.synthetic import generate, prepare
-from adlro.workloads.workload import Workload
+from tests.worlds import fails, fill, is_repaired
 
 SCENARIO = {
     "name": "hand",
@@ -33,7 +34,7 @@ def by_hand():
     jobs["arrival"], jobs["gpus"], jobs["user"] = [0, 20, 30], [1, 2, 1], [0, 1, 1]
     jobs["priority"] = [0.0, 0.5, 1.0]
     seconds = np.array([[100.0], [50.0], [10.0]])
-    workload = Workload(jobs, seconds, drawn.allowed, seconds)
+    workload = drawn._replace(jobs=jobs, est=seconds, seconds=seconds)
     result = run_one(setting, workload, registry.load("fcfs", setting), 0)
     return setting, workload, result, measure(setting, workload, result)
 
@@ -99,3 +100,86 @@ def test_a_gang_larger_than_a_node_cannot_escape_the_span_penalty():
 def test_jain_is_one_for_equals_and_one_nth_for_a_king():
     assert jain(np.array([3.0, 3.0, 3.0])) == pytest.approx(1)
     assert jain(np.array([0.0, 0.0, 5.0, 0.0])) == pytest.approx(1 / 4)
+
+
+def _one_gpu_nodes(count, seconds, *, events=(), **fields):
+    """Metrics of fcfs on nodes of one V100 each, and the result; fields of all jobs on top."""
+    node = {**SCENARIO["cluster"]["nodes"][0], "count": count, "gpus": 1}
+    scenario = {**SCENARIO, "cluster": {"nodes": [node]}, "jobs": len(seconds)}
+    setting = prepare(Scenario.model_validate(scenario))
+    drawn = generate(setting, 0)
+    jobs, work = drawn.jobs.copy(), np.array(seconds, np.float64)[:, None]
+    jobs["arrival"], jobs["checkpoint"] = 0.0, -1.0
+    for name, values in fields.items():
+        jobs[name] = values
+    happened = fill(EVENT, list(events))
+    workload = drawn._replace(jobs=jobs, est=work, seconds=work, events=happened)
+    result = run_one(setting, workload, registry.load("fcfs", setting), 0)
+    return measure(setting, workload, result), result
+
+
+@pytest.fixture
+def broken():
+    """Two nodes of a GPU. Job 1, a slice, is on node 1 until 50; node 0 is down from 40 to 60.
+
+    Job 0 is lost with it, starts over on node 1 at 50 and ends at 150.
+    """
+    events = [fails(40, 0), is_repaired(60, 0)]
+    return _one_gpu_nodes(2, [100, 50], events=events, share=[1000, 400], user=[0, 1])
+
+
+def test_a_gpu_that_is_down_is_neither_busy_nor_idle(broken):
+    metrics, result = broken
+    assert result.outcome["finish"].tolist() == [150, 50]
+    # GPU 0: up 130 s, busy 40; GPU 1: up 150 s, busy 50 * 0.4 + 100
+    assert metrics.gpu_utilisation == pytest.approx(160 / 280)
+    assert metrics.idle_gpu_s == pytest.approx(120)
+    shares = np.array([40 / 130, 120 / 150])
+    assert metrics.gpu_imbalance == pytest.approx(shares.std() / shares.mean())
+    assert metrics.energy_kwh == pytest.approx(300 * (160 + 0.15 * 120) / 3.6e6)
+
+
+def test_restarts_lost_work_and_what_is_left_beside_a_slice(broken):
+    metrics, _ = broken
+    assert metrics.restarts == pytest.approx(0.5)
+    assert metrics.lost_gpu_s == pytest.approx(40)
+    assert metrics.fragmentation == pytest.approx(0.6 * 50 / 280)
+
+
+def test_waiting_ends_with_the_first_start_and_a_run_lasts_from_there_to_the_finish(broken):
+    metrics, _ = broken
+    assert metrics.longest_wait_s == 0
+    assert metrics.bounded_slowdown == pytest.approx(1)
+
+
+def test_work_lost_on_a_slice_counts_as_its_share():
+    events = [fails(40, 0), is_repaired(60, 0)]
+    metrics, _ = _one_gpu_nodes(1, [100], events=events, share=400)
+    assert metrics.lost_gpu_s == pytest.approx(0.4 * 40)
+
+
+def test_a_slice_counts_as_its_share_in_finish_time_fairness():
+    metrics, _ = _one_gpu_nodes(1, [100, 100], share=[600, 300], user=[0, 1])
+    # half of the GPU for each user: 0.6 of it would take 120 s there, 0.3 no longer than here
+    assert metrics.finish_time_fairness == pytest.approx(np.percentile([100 / 120, 1], 95))
+
+
+def test_a_gpu_that_was_never_up_has_no_share_to_be_uneven():
+    metrics, _ = _one_gpu_nodes(2, [100], events=[fails(0, 1, planned=True)])
+    assert metrics.gpu_utilisation == pytest.approx(1)
+    assert metrics.gpu_imbalance == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("policy", ["fcfs", "min-min", "static-affinity"])
+def test_all_figures_of_a_rough_run_are_finite(policy, seed):
+    setting = prepare(adjusted(find_scenario("rough64"), jobs=150))
+    workload = generate(setting, seed)
+    metrics = measure(
+        setting, workload, run_one(setting, workload, registry.load(policy, setting), seed)
+    )
+    assert [
+        name for name, x in zip(Metrics._fields, metrics, strict=True) if not np.isfinite(x)
+    ] == []
+    assert 0 < metrics.gpu_utilisation <= 1
+    assert 0 < metrics.fragmentation < 1

@@ -50,3 +50,21 @@ def test_text_that_cannot_be_encoded_leaves_the_old_file_alone(tmp_path):
         output.write_text(target, "\ud800")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_parts_that_break_off_leave_the_old_file_alone(tmp_path):
+    def parts():
+        yield "new"
+        raise RuntimeError("no more")
+
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+    with pytest.raises(RuntimeError, match="no more"):
+        output.write_parts(target, parts())
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_parts_are_written_one_after_the_other(tmp_path):
+    output.write_parts(tmp_path / "out.csv", iter(["a\n", "b\n"]))
+    assert (tmp_path / "out.csv").read_text() == "a\nb\n"

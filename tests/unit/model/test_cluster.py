@@ -66,7 +66,9 @@ def test_a_cluster_is_laid_out_empty_and_in_service():
     assert layout.nodes["up"].tolist() == [1, 1, 1, 1]
     assert set(layout.gpus["free"].tolist()) == {WHOLE}
     assert set(layout.gpus["job"].tolist()) == set(layout.gpus["next"].tolist()) == {-1}
-    assert set(layout.gpus["speed"].tolist()) == {1.0}
+    assert set(layout.gpus["slice"].tolist()) == {-1}
+    assert set(layout.pools["sliced"].tolist()) == {0}
+    assert layout.gpus["free_memory"].tolist() == [32768] * 8 + [24576] * 4 + [16384] * 4
     assert set(layout.gpus["busy"].tolist()) == {0.0}
 
 
@@ -186,3 +188,29 @@ def test_two_groups_of_one_name_are_refused():
 def test_a_node_larger_than_can_be_counted_is_refused_in_words(demand):
     with pytest.raises((ConfigError, ValidationError)):
         lay(nodes(**demand))
+
+
+def test_a_node_knows_its_group_and_a_pool_the_nodes_that_stay():
+    layout = lay(
+        nodes("T4", 4, 2, name="old", leaves_h=5),
+        nodes("V100", 2, name="other", leaves_h=1),
+        nodes("T4", 4, 3, name="new", joins_h=1),
+    )
+    assert [group.name for group in layout.groups] == ["old"] * 2 + ["new"] * 3 + ["other"]
+    assert layout.pools["nodes"].tolist() == [5, 1]
+    assert layout.lasting.tolist() == [3, 0]
+
+
+def test_when_a_group_comes_and_goes_is_no_matter_of_shape():
+    assert len(lay(nodes(), nodes(joins_h=1), nodes(leaves_h=9)).pools) == 1
+
+
+@pytest.mark.parametrize(("joins", "leaves"), [(5, 4), (5, 5), (0, 0)])
+def test_a_group_must_join_before_it_leaves(joins, leaves):
+    with pytest.raises(ValidationError, match=f"leaves_h {leaves} is not after joins_h {joins}"):
+        lay(nodes(), nodes(joins_h=joins, leaves_h=leaves))
+
+
+def test_some_nodes_must_stay():
+    with pytest.raises(ValidationError, match="nodes: all of them leave; at least one group must"):
+        lay(nodes(leaves_h=5), nodes(joins_h=1, leaves_h=50))

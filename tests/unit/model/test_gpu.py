@@ -1,5 +1,7 @@
 import csv
+import gzip
 import re
+import statistics
 import subprocess
 import sys
 import tomllib
@@ -26,7 +28,7 @@ BORROWED = [
     for row in TOML["measured"]
     for name in row.get("stands_in_for", ())
 ]
-SOURCED = [*TOML["gpu"], *TOML["mig"], *TOML["measured"]]
+SOURCED = [*TOML["gpu"], *TOML["mig"], *TOML["measured"], *TOML["colocation"]]
 WHOLE = [model for model in gpu.models() if model.parent is None]
 SLICES = [model for model in gpu.models() if model.parent is not None]
 
@@ -316,3 +318,81 @@ def test_the_documentation_shows_how_well_the_roofline_fits(workload_class, name
 
 def test_the_documentation_says_whether_cells_are_missed():
     assert ("**There is none.**" in DOCS) == (not OFF_THE_ROOFLINE)
+
+
+@NEEDS_DATA
+def test_the_slowdown_on_one_gpu_is_the_median_of_the_measured_pairs():
+    with (DATA / "gavel/gavel_isolated_throughputs.csv").open(encoding="utf-8") as file:
+        alone = {
+            row["job_type"]: float(row["steps_per_s"])
+            for row in csv.DictReader(file)
+            if (row["gpu_type"], row["num_gpus"]) == ("v100", "1")
+        }
+    with gzip.open(DATA / "gavel/gavel_colocated_throughputs.csv.gz", "rt") as file:
+        beside = [
+            (row["job_type"], float(row["steps_per_s"]))
+            for row in csv.DictReader(file)
+            if (row["gpu_type"], row["num_gpus"], row["other_num_gpus"]) == ("v100", "1", "1")
+        ]
+    slowdowns = [alone[name] / steps for name, steps in beside if steps > 0]  # 0: did not fit
+    low, _, high = statistics.quantiles(slowdowns, n=4)
+    assert gpu.slowdown("ml", "ml") == round(statistics.median(slowdowns), 3)
+    assert len(slowdowns) == 636
+    assert f"{len(slowdowns)} ordered pairs of {len(alone)} jobs" in DOCS
+    assert f"{len(beside) - len(slowdowns)} more pairs did not fit" in DOCS
+    assert f"between {low:.2f} and {high:.2f}" in DOCS
+
+
+@pytest.mark.parametrize(
+    ("own", "other"), [("ml", "data"), ("data", "ml"), ("data", "data"), (None, None), ("ml", None)]
+)
+def test_nobody_is_slowed_where_nobody_measured(own, other):
+    assert gpu.slowdown(own, other) == 1
+
+
+def test_the_documentation_shows_the_slowdown():
+    assert f"**{gpu.slowdown('ml', 'ml')}**" in DOCS
+
+
+def test_an_idle_gpu_is_cool_and_draws_a_little():
+    assert gpu.idle(gpu.find("V100")) == (0, 0, 35, pytest.approx(45))  # 15 % of 300 W
+
+
+@pytest.mark.parametrize(
+    ("demand", "relative", "expected"),
+    [
+        # All compute, at the roofline: 85 % of 300 W and 45 degrees on top of idle.
+        ({"fp32": 1}, 1.0, (1, 0, 45, 255)),
+        # All memory: 60 % of that, all 898 GB/s.
+        ({"bandwidth": 1}, 1.0, (1, 898, 27, 153)),
+        # At half the roofline's speed all of it halves.
+        ({"bandwidth": 1}, 0.5, (0.5, 449, 13.5, 76.5)),
+        # Half of each: 1 - 0.4 / 2 = 0.8.
+        ({"fp32": 0.5, "bandwidth": 0.5}, 1.0, (1, 449, 36, 204)),
+        # Faster than the roofline is no more than busy.
+        ({"fp32": 1}, 3.0, (1, 0, 45, 255)),
+    ],
+)
+def test_what_a_job_adds_to_the_readings_of_the_reference(demand, relative, expected):
+    shown = gpu.busy(gpu.Demand(**demand), relative, gpu.find(gpu.REFERENCE))
+    assert shown == pytest.approx(expected)
+
+
+def test_memory_bounds_a_job_more_where_memory_is_slow():
+    # On a T4 half FP32, half memory becomes 0.5 x 15.67 / 8.141 and 0.5 x 898 / 320.
+    demand, model = gpu.Demand(fp32=0.5, bandwidth=0.5), gpu.find("T4")
+    by_memory = (898 / 320) / (15.67 / 8.141 + 898 / 320)
+    shown = gpu.busy(demand, gpu.roofline(demand, model), model)
+    assert shown.bandwidth == pytest.approx(by_memory * 320)
+    assert shown.power == pytest.approx((1 - 0.4 * by_memory) * 0.85 * 70)
+
+
+@pytest.mark.parametrize("model", gpu.models(), ids=by_name)
+@pytest.mark.parametrize("workload_class", list(gpu.DEMANDS))
+def test_no_job_drives_a_gpu_beyond_its_limits(workload_class, model):
+    idle, demand = gpu.idle(model), gpu.DEMANDS[workload_class]
+    shown = gpu.busy(demand, gpu.speed(workload_class, demand, model).relative, model)
+    assert 0 < shown.utilisation <= 1
+    assert 0 < shown.bandwidth <= model.bandwidth_gb_s
+    assert idle.temperature + shown.temperature <= 80
+    assert idle.power + shown.power <= model.tdp_w

@@ -6,6 +6,8 @@ from adlro import config
 from adlro.model.job import Lognormal, Pareto
 from tests.scenario_files import PROBABILITIES, SIZE, changed, of_type, refusal, write
 
+GANG = f"gpus = {{ values = [1, 2], {PROBABILITIES} }}"
+
 
 def test_a_bare_number_is_a_choice_of_one(tmp_path):
     scenario = config.load_scenario(write(tmp_path, of_type("cores = 6")))
@@ -33,6 +35,8 @@ def test_a_size_is_lognormal_unless_it_names_another_law(tmp_path, written, size
     [
         ("communication = {}", "communication"),
         ("checkpoint_s = {}", "checkpoint_s"),
+        ("checkpoint_every_s = {}", "checkpoint_every_s"),
+        ("gpu_share = {}", "gpu_share.values.0"),
         ("priority = {{ low = {} }}", "priority.low"),
         ("priority = {{ high = {} }}", "priority.high"),
         ("cores = {}", "cores.values.0"),
@@ -82,3 +86,74 @@ def test_a_job_takes_whole_gpus_and_cores_and_at_least_one_gpu(tmp_path, key, wr
     message = refusal(config.load_scenario, path)
     assert message.startswith(f"{path}: types.0.{key}: ")
     assert message.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            "checkpoint_s = 600\ncheckpoint_every_s = 300",
+            "checkpoint_s = 600 is not shorter than checkpoint_every_s = 300: it would save more "
+            "than it works",
+        ),
+        (
+            "checkpoint_s = 30\ncheckpoint_every_s = 30",
+            "checkpoint_s = 30 is not shorter than checkpoint_every_s = 30: it would save more "
+            "than it works",
+        ),
+        (
+            "checkpoint_every_s = 900",
+            "checkpoint_every_s = 900 needs checkpoint_s, what a save costs",
+        ),
+    ],
+)
+def test_a_save_must_be_shorter_than_the_work_between_two(tmp_path, keys, said):
+    path = write(tmp_path, of_type(keys))
+    assert refusal(config.load_scenario, path) == f"{path}: types.0: {said}"
+
+
+def test_saves_that_cost_nothing_may_come_at_any_interval(tmp_path):
+    path = write(tmp_path, of_type("checkpoint_s = 0\ncheckpoint_every_s = 0.001"))
+    assert config.load_scenario(path).types[0].checkpoint_every_s == 0.001
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [
+        ("0", "0"),
+        ("0.0004", "0.0004"),
+        ("1.001", "1.001"),
+        ("{ values = [0.5, 2], p = [0.5, 0.5] }", "2"),
+    ],
+)
+def test_a_share_is_of_one_gpu_and_at_least_a_thousandth(tmp_path, written, share):
+    path = write(tmp_path, changed(GANG, f"gpu_share = {written}"))
+    said = f"types.0.gpu_share: a share of one GPU is between 0.001 and 1, not {share}"
+    assert refusal(config.load_scenario, path) == f"{path}: {said}"
+
+
+@pytest.mark.parametrize("gpus", ["2", "{ values = [1, 2], p = [0.9, 0.1] }"])
+@pytest.mark.parametrize(
+    ("share", "least"), [("0.5", "0.5"), ("{ values = [1, 0.25], p = [0.5, 0.5] }", "0.25")]
+)
+def test_a_gang_cannot_be_of_slices(tmp_path, gpus, share, least):
+    path = write(tmp_path, changed(GANG, f"gpus = {gpus}\ngpu_share = {share}"))
+    assert refusal(config.load_scenario, path) == (
+        f"{path}: types.0: a gang of 2 GPUs cannot take gpu_share = {least} of each: only a job of "
+        "one GPU may take a slice"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "share"),
+    [
+        ("1", "0.5"),
+        ("2", "1"),
+        ("2", "0.9999"),  # a thousandth is the least difference
+        ("{ values = [1, 2], p = [1, 0] }", "0.5"),  # never drawn
+        ("2", "{ values = [1, 0.5], p = [1, 0] }"),
+    ],
+)
+def test_slices_and_gangs_that_never_meet_are_allowed(tmp_path, gpus, share):
+    path = write(tmp_path, changed(GANG, f"gpus = {gpus}\ngpu_share = {share}"))
+    assert config.load_scenario(path).types[0].gpu_share.drawn()[0] <= 1

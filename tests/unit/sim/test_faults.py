@@ -5,8 +5,9 @@ import pytest
 from numba import njit
 
 from adlro.errors import PolicyError
-from adlro.model.state import MIGRATE, PREEMPT
-from tests.worlds import Scripted, build, job, nodes, play, start, wake
+from tests.worlds import Scripted, build, job, migrate, nodes, play, preempt, start, wake
+
+KINDS = "known: 0 start, 1 preempt, 2 migrate, 3 wake"
 
 
 def strained_world():
@@ -24,10 +25,19 @@ def strained_world():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ([(7, 0, 0, -1, -1, 0)], "wrote a decision of unknown kind 7; known: 0 start, 3 wake"),
-        ([(-1, 0, 0, -1, -1, 0)], "wrote a decision of unknown kind -1; known: 0 start, 3 wake"),
-        ([(PREEMPT, 0, 0, -1, -1, 0)], "asked for 'preempt', which this simulator does not know"),
-        ([(MIGRATE, 0, 0, -1, -1, 0)], "asked for 'migrate', which this simulator does not know"),
+        ([(7, 0, 0, -1, -1, 0)], f"wrote a decision of unknown kind 7; {KINDS}"),
+        ([(-1, 0, 0, -1, -1, 0)], f"wrote a decision of unknown kind -1; {KINDS}"),
+        ([(4, 0, 0, -1, -1, 0)], f"wrote a decision of unknown kind 4; {KINDS}"),
+        ([preempt(0)], "asked to preempt job 0, which is not running"),
+        ([preempt(-1)], "asked to preempt job -1, which is not running"),
+        ([preempt(4)], "asked to preempt job 4, which is not running"),  # it comes at 3
+        ([preempt(99)], "asked to preempt job 99, which is not running"),
+        ([start(0), preempt(0), preempt(0)], "asked to preempt job 0, which is not running"),
+        ([migrate(0)], "asked to migrate job 0, which is not running"),
+        ([start(0), migrate(0, 9)], "asked to start job 0 on pool 9, but there is no such pool"),
+        ([start(0), migrate(0, 1)], "asked to start job 0 on pool 1, where it is not eligible"),
+        ([start(0), start(3, 2), migrate(0, 2)], "asked to start job 0 on pool 2, which has no"),
+        ([start(0), migrate(0, 0, 2)], "asked to start job 0 on pool 0, on node or GPU 2"),
         ([start(7)], "asked to start job 7, which is not waiting"),
         ([start(-1)], "asked to start job -1, which is not waiting"),
         ([start(4)], "asked to start job 4, which is not waiting"),  # it comes at 3
@@ -69,22 +79,77 @@ def test_a_job_that_runs_or_has_ended_cannot_start(at, more):
         play(build([nodes("V100", 3)], jobs), policy)
 
 
-@pytest.mark.parametrize("count", [8, 1000, -1])
+@pytest.mark.parametrize("count", [27, 1000, -1])  # at most 5 jobs run: stop, start, 16 more
 def test_more_answers_than_there_is_room_for_stop_the_run(count):
     class Boasting(Scripted):
         def decide(self, *view):
             return count
 
-    said = rf"^policy scripted answered {count}, but 'out' holds at most 7 decisions \(at 0 s\)$"
+    said = rf"^policy scripted answered {count}, but 'out' holds at most 26 decisions \(at 0 s\)$"
     with pytest.raises(PolicyError, match=said):
         play(strained_world(), Boasting())
 
 
-def test_there_is_room_for_one_start_a_gpu_and_a_wake():
-    policy = Scripted([start(0), start(1), wake(1)])
+def test_there_is_room_to_stop_and_start_all_that_can_run_and_some_more():
+    # Room for 2 * 2 + 16 decisions: four of them start and stop, the others wake.
+    most = [start(0), preempt(0), start(1), start(0), *[wake(1)] * 16]
+    policy = Scripted(most)
     result = play(build([nodes("V100", 2)], [job(0, 5), job(0, 5)]), policy)
     assert result.outcome["start"].tolist() == [0, 0]
     assert policy.asked_at == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("decision", "least", "said"),
+    [
+        (preempt(0), 10, "asked to preempt job 0 before its least run time was over"),
+        (migrate(0), 10, "asked to migrate job 0 before its least run time was over"),
+        (preempt(0), 4 + 2e-9, "asked to preempt job 0 before its least run time was over"),
+    ],
+)
+def test_a_run_that_is_too_young_may_not_be_stopped(decision, least, said):
+    policy = Scripted([start(0), wake(4)], [], [decision])
+    with pytest.raises(PolicyError) as caught:
+        play(build([nodes()], [job(0, 20, least_run=least)]), policy)
+    assert str(caught.value) == f"policy scripted {said} (at 4 s)"
+
+
+@pytest.mark.parametrize("least", [0, 4, 4 + 0.5e-9])
+def test_a_run_may_be_stopped_once_its_least_run_is_over(least):
+    policy = Scripted([start(0), wake(4)], [], [preempt(0)], [start(0)])
+    result = play(build([nodes()], [job(0, 20, least_run=least)]), policy)
+    assert result.outcome["finish"].tolist() == [24]
+
+
+class Undecided:
+    """Starts and stops the oldest job for ever; compiled."""
+
+    name, memory, params = "undecided", 0, np.zeros(0)
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        out[0].kind = 0 if len(queue) > 0 else 1
+        out[0].job = out[0].pool = 0
+        out[0].node = out[0].gpu = -1
+        return 1
+
+
+class UndecidedInPython(Scripted):
+    """The same, called from Python."""
+
+    name = "undecided"
+
+    def decide(self, now, *view):
+        view[-1][0] = start(0) if len(view[2]) > 0 else preempt(0)
+        return 1
+
+
+@pytest.mark.parametrize("policy", [Undecided, UndecidedInPython])
+def test_a_hundred_thousand_answers_in_one_moment_stop_the_run(policy):
+    said = r"^policy undecided went on deciding after 100,000 answers in one moment \(at 7 s\)$"
+    with pytest.raises(PolicyError, match=said):
+        play(build([nodes()], [job(7, 5)]), policy())
 
 
 @pytest.mark.parametrize("last", [[], [wake(float("inf"))]])

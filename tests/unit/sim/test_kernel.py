@@ -5,20 +5,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adlro.model.state import EVENT, FAILURE, REPAIR, WHOLE
 from adlro.policies import registry
 from adlro.sim.state import fresh
-from tests.worlds import build, job, nodes, play, play_moments, random_world, state_of
+from adlro.workloads.workload import Workload
+from tests.worlds import Restless, build, job, nodes, play, play_moments, random_world, state_of
 
 SEEDS = st.integers(0, 10**6)
-NAMES = st.sampled_from(registry.names())
+NAMES = st.sampled_from([*registry.names(), Restless.name])
 EVERY_CASE = settings(deadline=None, max_examples=60)
 
 
-@given(SEEDS, NAMES)
+def quiet_world(seed):
+    """A random world in which nothing breaks and nobody is slowed or makes saves."""
+    world = random_world(seed)
+    jobs = world.workload.jobs.copy()
+    jobs["interval"] = np.inf
+    alone = np.ones_like(world.workload.colocation)
+    workload = world.workload._replace(jobs=jobs, events=np.zeros(0, EVENT), colocation=alone)
+    return world._replace(workload=workload)
+
+
+@given(SEEDS, st.sampled_from(registry.names()))
 @EVERY_CASE
 def test_every_job_runs_once_as_one_gang_where_it_may_for_its_time(seed, name):
-    world = random_world(seed)
-    jobs, _, allowed, seconds = world.workload
+    world = quiet_world(seed)
+    jobs, _, allowed, seconds, *_ = world.workload
     result = play(world, name, seed)
     outcome, spans = result.outcome, result.spans[np.argsort(result.spans["job"], kind="stable")]
     of = spans["job"]
@@ -57,11 +69,38 @@ def test_nothing_is_ever_handed_out_twice(seed, name):
     world = random_world(seed)
     spans = play(world, name, seed).spans
     gpus, machines = world.empty.gpus, world.empty.nodes
-    ones, node = np.ones(len(spans), int), gpus["node"][spans["gpu"]]
+    node = gpus["node"][spans["gpu"]]
     need = world.workload.jobs[spans["job"]]
-    assert (peaks(spans, spans["gpu"], ones, len(gpus)) <= 1).all()
+    np.testing.assert_array_equal(spans["share"], need["share"])
+    assert (peaks(spans, spans["gpu"], spans["share"], len(gpus)) <= WHOLE).all()
+    memory = peaks(spans, spans["gpu"], need["gpu_memory"], len(gpus))
+    assert (memory <= gpus["free_memory"]).all()
     assert (peaks(spans, node, need["cores"], len(machines)) <= machines["cores"]).all()
     assert (peaks(spans, node, need["memory"], len(machines)) <= machines["memory"]).all()
+
+
+def outages(world, until):
+    """From when to when each node is down: (node, from, to) rows, to the end of the run."""
+    begin = world.workload.jobs["arrival"][0]
+    down, rows = {}, []
+    for event in world.workload.events[world.workload.events["time"] <= until]:
+        time, node = max(float(event["time"]), begin), int(event["node"])
+        if event["kind"] == FAILURE:
+            down.setdefault(node, time)
+        if event["kind"] == REPAIR and node in down:
+            rows.append((node, down.pop(node), time))
+    return rows + [(node, time, until) for node, time in down.items()]
+
+
+@given(SEEDS, NAMES)
+@EVERY_CASE
+def test_nothing_runs_on_a_node_that_is_down(seed, name):
+    world = random_world(seed)
+    result = play(world, name, seed)
+    node = world.empty.gpus["node"][result.spans["gpu"]]
+    for n, since, until in outages(world, float(result.world["now"])):
+        on_it = result.spans[node == n]
+        assert ((on_it["end"] <= since) | (on_it["start"] >= until)).all()
 
 
 @given(SEEDS, NAMES)
@@ -70,15 +109,15 @@ def test_the_integrals_equal_the_sums_over_jobs_and_gpus(seed, name):
     world = random_world(seed)
     arrival = world.workload.jobs["arrival"]
     result = play(world, name, seed)
-    outcome = result.outcome
+    outcome, spans, end = result.outcome, result.spans, float(result.world["now"])
     times = (outcome["finish"] - arrival).sum()
-    held = ((outcome["finish"] - outcome["start"]) * world.workload.jobs["gpus"]).sum()
-    whole = len(world.empty.gpus) * (outcome["finish"].max() - arrival[0])
-    by_gpu = np.bincount(
-        result.spans["gpu"], result.spans["end"] - result.spans["start"], len(world.empty.gpus)
-    )
+    served = (spans["end"] - spans["start"]) * spans["share"] / WHOLE
+    gone = [(to - since) * world.empty.nodes["gpus"][n] for n, since, to in outages(world, end)]
+    whole = len(world.empty.gpus) * (end - arrival[0])
+    by_gpu = np.bincount(spans["gpu"], served, len(world.empty.gpus))
+    idle = whole - sum(gone) - served.sum()
     assert result.world["job_seconds"] == pytest.approx(times, rel=1e-9)
-    assert result.world["idle_seconds"] == pytest.approx(whole - held, rel=1e-9, abs=1e-9 * whole)
+    assert result.world["idle_seconds"] == pytest.approx(idle, rel=1e-9, abs=1e-9 * whole + 1e-9)
     assert result.gpus["busy"] == pytest.approx(by_gpu, rel=1e-9)
 
 
@@ -90,10 +129,25 @@ def test_the_cluster_is_empty_again_at_the_end(seed, name):
     end = result.world
     jobs = len(world.workload.jobs)
     assert (end["finished"], end["arrived"], end["waiting"], end["running"]) == (jobs, jobs, 0, 0)
-    assert end["busy_gpus"] == 0
-    assert end["events"] == 2 * jobs
-    assert result.gpus["free"].tolist() == world.empty.gpus["free"].tolist()
-    assert set(result.gpus["job"].tolist()) == {-1}
+    assert (end["busy_gpus"], end["busy_slices"], end["stranded"]) == (0, 0, 0)
+    assert end["events"] >= 2 * jobs + end["events_done"]  # and timers
+    down = [n for n, _, until in outages(world, float(end["now"])) if until == end["now"]]
+    up = ~np.isin(result.gpus["node"], down)
+    assert result.gpus["free"][up].tolist() == [WHOLE] * up.sum()
+    assert result.gpus["free_memory"].tolist() == world.empty.gpus["free_memory"].tolist()
+    assert set(result.gpus["job"].tolist()) == set(result.gpus["slice"].tolist()) == {-1}
+
+
+@given(SEEDS, NAMES)
+@EVERY_CASE
+def test_each_restart_is_a_run_more_and_work_is_lost_only_by_restarts(seed, name):
+    world = random_world(seed)
+    result = play(world, name, seed)
+    jobs, outcome = world.workload.jobs, result.outcome
+    rows = np.bincount(result.spans["job"], minlength=len(jobs))
+    np.testing.assert_array_equal(rows, (outcome["restarts"] + 1) * jobs["gpus"])
+    assert (outcome["lost"] >= 0).all()
+    assert (outcome["lost"][outcome["restarts"] == 0] == 0).all()
 
 
 def test_a_queue_that_slides_to_the_end_of_its_array_goes_back_to_the_front():
@@ -102,7 +156,8 @@ def test_a_queue_that_slides_to_the_end_of_its_array_goes_back_to_the_front():
     world = build([nodes("V100")], [job(4 * (k // 4), 1) for k in range(40)])
     policy = registry.load("fcfs", world.setting)
     _, outcome, spans = state_of(world, policy)
-    small = fresh(world.empty, 4, 1, 0)
+    few = Workload(*(rows[:4] for rows in world.workload[:4]), *world.workload[4:])
+    small = fresh(world.empty, few, 1, 0)
     play_moments(world, policy, small, outcome, spans)
     assert len(small.queue) == 8
     assert outcome["start"].tolist() == list(range(40))

@@ -11,12 +11,14 @@ from numba import njit
 
 from adlro.config import find_scenario
 from adlro.errors import PolicyError
+from adlro.model.state import WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
 from adlro.workloads import synthetic
 from tests.worlds import (
     InPython,
+    Restless,
     Scripted,
     build,
     gpus_of,
@@ -29,7 +31,7 @@ from tests.worlds import (
 )
 
 SEEDS = st.integers(0, 10**6)
-NAMES = st.sampled_from(registry.names())
+NAMES = st.sampled_from([*registry.names(), Restless.name])
 EVERY_CASE = settings(deadline=None, max_examples=60)
 
 
@@ -224,7 +226,7 @@ def test_a_policy_called_from_python_plays_the_same_run(seed, name):
 @settings(deadline=None, max_examples=30)
 def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_rest(seed, name):
     world = random_world(seed)
-    jobs, est, allowed, _ = world.workload
+    jobs, est, allowed, *_ = world.workload
     pictures = []
 
     def look(now, seen, estimates, queue, eligible, running, pools, machines, gpus, *own):
@@ -237,8 +239,9 @@ def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_res
             and eligible.tobytes() == allowed[queue["job"]].tobytes()
             and known == sorted(set(known))
             and set(known) <= set(range(arrived))
-            and pools["free"].sum() == machines["free"].sum() == (gpus["job"] < 0).sum()
-            and len(gpus) - pools["free"].sum() == jobs["gpus"][running["job"]].sum()
+            and pools["free"].sum() == machines["free"].sum() == (gpus["free"] == WHOLE).sum()
+            and (WHOLE - gpus["free"])[machines["up"][gpus["node"]] == 1].sum()
+            == (jobs["gpus"] * jobs["share"])[running["job"]].sum()
         )
 
     result = play(world, InPython(name, world, look), seed)
@@ -268,24 +271,29 @@ def test_a_compiled_policy_sees_only_jobs_that_have_arrived():
     assert result.outcome["start"].tolist() == [2, 7, 12]
 
 
+def room_of(need, p, machines, gpus):
+    """How many GPUs of a job a pool can take, by the words of docs/simulator.md."""
+    room = machines["free"].copy()
+    if need["share"] < WHOLE:
+        able = (gpus["free"] >= need["share"]) & (gpus["free_memory"] >= need["gpu_memory"])
+        room = np.minimum(np.bincount(gpus["node"][able], minlength=len(machines)), 1)
+    for name in ("cores", "memory"):
+        if need[name] > 0:
+            room = np.minimum(room, machines[f"free_{name}"] // need[name])
+    return (room * machines["up"])[machines["pool"] == p].sum()
+
+
 @given(SEEDS, NAMES)
 @settings(deadline=None, max_examples=30)
 def test_a_real_decision_is_one_with_a_feasible_pair(seed, name):
     world = random_world(seed)
     real = []
 
-    def look(now, seen, estimates, queue, eligible, running, pools, machines, *own):
-        rooms = []
-        for k, p in np.argwhere(eligible):
-            need = seen[queue["job"][k]]
-            own_nodes = machines[machines["pool"] == p]
-            room = own_nodes["free"]
-            if need["cores"] > 0:
-                room = np.minimum(room, own_nodes["free_cores"] // need["cores"])
-            if need["memory"] > 0:
-                room = np.minimum(room, own_nodes["free_memory"] // need["memory"])
-            rooms.append(room.sum() >= need["gpus"])
-        real.append(any(rooms))
+    def look(now, seen, estimates, queue, eligible, running, pools, machines, gpus, *own):
+        pairs = np.argwhere(eligible)
+        jobs = [seen[queue["job"][k]] for k, _ in pairs]
+        rooms = [room_of(need, p, machines, gpus) for need, (_, p) in zip(jobs, pairs, strict=True)]
+        real.append(any(r >= need["gpus"] for r, need in zip(rooms, jobs, strict=True)))
 
     play(world, InPython(name, world, look), seed)
     assert play(world, name, seed).world["real_decisions"] == sum(real)

@@ -18,6 +18,7 @@ from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
 from adlro.workloads import capacity, synthetic
+from tests.scenario_files import refusal
 from tests.worlds import nodes
 
 
@@ -257,6 +258,96 @@ def test_a_speed_of_the_users_own_goes_before_the_catalogue():
     own = scenario(groups, job_type(kind="ml", speed={"Quadro RTX 6000": 2.5}))
     speeds = capacity.type_speeds(own, synthetic.prepare(own).layout)
     assert speeds == pytest.approx(np.array([[1.0, 2.5]]))
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.25, 16 / 100), (1, 4 / 100), ({"values": (0.25, 0.75), "p": (0.5, 0.5)}, 8 / 100)],
+)
+def test_a_slice_weighs_its_share_of_a_gpu(share, expected):
+    kind = job_type(gpu_share=share)
+    assert jobs_per_s([nodes("V100", 4)], kind) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("failing", "expected"),
+    [
+        ((), 6.4 / 100),  # 80 % of 8 GPUs
+        (("group0",), 7.2 / 100),
+        (("group1",), 7.2 / 100),
+    ],
+)
+def test_nodes_that_fail_count_for_as_long_as_they_are_up(failing, expected):
+    failures = {"mtbf_h": 8, "repair_h": 2, "nodes": failing}
+    rate = jobs_per_s([nodes("V100", 4), nodes("T4", 4)], job_type(), failures=failures)
+    assert rate == pytest.approx(expected)
+
+
+def test_nodes_that_join_or_leave_count_in_full():
+    groups = [nodes("V100", 4), nodes("V100", 4, joins_h=99), nodes("V100", 4, leaves_h=1)]
+    assert jobs_per_s(groups, job_type()) == pytest.approx(12 / 100)
+
+
+@pytest.mark.parametrize(
+    ("demand", "what"),
+    [
+        ({"gpu_memory_gb": 33}, "1 cores, 0 GB and 33 GB of GPU memory"),
+        ({"cores": 17}, "17 cores, 0 GB and 0 GB of GPU memory"),
+        ({"memory_gb": 65}, "1 cores, 65 GB and 0 GB of GPU memory"),
+    ],
+)
+def test_a_slice_that_fits_no_gpu_is_named_with_its_demand(demand, what):
+    kind = job_type("thin", gpu_share=0.125, **demand)
+    small = scenario([nodes("V100", 4, cores=16, memory_gb=64)], kind)
+    assert refusal(synthetic.prepare, small) == (
+        f"scenario small: types.thin: a slice of 0.125 GPU with {what} each fits no pool of the "
+        "cluster, even empty; lower the demand or add such nodes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "demand"),
+    [
+        ([nodes("T4", 4), nodes("V100", 4, leaves_h=5)], {"gpu_memory_gb": 30}),
+        ([nodes("V100", 4), nodes("V100", 4, leaves_h=5)], {"gpus": 8}),
+        ([nodes("T4", 4), nodes("V100", 4, leaves_h=5)], {"models": ("V100",)}),
+        ([nodes("V100", 4, cores=8), nodes("V100", 4, leaves_h=5)], {"gpu_share": 0.5, "cores": 9}),
+    ],
+)
+def test_a_job_that_fits_only_nodes_that_leave_is_refused_with_the_reason(groups, demand):
+    message = refusal(synthetic.prepare, scenario(groups, job_type("big", **demand)))
+    assert message.startswith("scenario small: types.big: a ")
+    assert "fits only while nodes are there that leave (leaves_h); lower the demand" in message
+
+
+def test_a_job_that_fits_only_nodes_that_join_late_may_wait_for_them():
+    groups = [nodes("T4", 4), nodes("V100", 4, joins_h=5)]
+    assert jobs_per_s(groups, job_type(gpu_memory_gb=30)) == pytest.approx(4 / 100)
+
+
+def test_a_gang_may_not_count_on_nodes_that_leave_unless_the_whole_pool_does():
+    # V100: one node stays and one leaves; T4: both leave; A100: two stay.
+    groups = [
+        nodes("V100", 4),
+        nodes("V100", 4, leaves_h=5),
+        nodes("T4", 4, 2, leaves_h=5),
+        nodes("A100", 4, 2),
+    ]
+    kind = job_type(gpus={"values": (4, 8), "p": (0.5, 0.5)}, kind="ml", speed={})
+    setting = synthetic.prepare(scenario(groups, kind, jobs=50))
+    workload = synthetic.generate(setting, 0)
+    large = workload.jobs["gpus"] == 8
+    assert (workload.allowed[large] == [False, True, True]).all()
+    assert workload.allowed[~large].all()
+
+
+def test_nothing_is_bound_for_good_to_a_pool_whose_nodes_all_leave():
+    # The V100 is the faster one, but it goes.
+    groups = [nodes("T4", 4), nodes("V100", 4, leaves_h=5)]
+    kind = job_type(speed={"T4": 1, "V100": 9})
+    setting = synthetic.prepare(scenario(groups, kind, affinity={"t": "V100"}))
+    assert setting.affinity == (0,)
+    assert setting.type_shares.tolist() == [[1, 0]]
 
 
 def mean_jct(load, jobs):

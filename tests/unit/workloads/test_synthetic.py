@@ -1,5 +1,6 @@
 """The generator: the same bytes from the same seed, and the laws that the scenario states."""
 
+import zlib
 from functools import cache
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from adlro import config
 from adlro.model import job as job_types
-from adlro.model.state import WHOLE
+from adlro.model.state import FAILURE, REPAIR, SPEED, WHOLE
 from adlro.workloads import synthetic
 
 MANY = 40_000
@@ -72,6 +73,22 @@ def test_a_seed_draws_what_it_always_drew():
     assert jobs["priority"][:2] == pytest.approx([0.02710385, 0.57244883], rel=1e-6)
     assert jobs["arrival"][:2] == pytest.approx([55.6835685, 139.1842907], rel=1e-6)
     assert workload.seconds[0] == pytest.approx([161.0276160, 216.1381052, 182.7108830], rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "sum_of_old"),
+    [
+        ("paper16", 995881015),
+        ("paper16-surge", 2232525670),
+        ("hetero64", 3179253041),
+        ("datacenter", 3161280130),
+    ],
+)
+def test_demands_are_those_of_the_first_release(name, sum_of_old):
+    # Whole numbers only, which are the same on every machine; seconds hang on its mathematics.
+    columns = ["type", "gpus", "share", "cores", "memory", "gpu_memory", "user", "account"]
+    jobs = drawn(name).jobs
+    assert zlib.crc32(np.stack([jobs[column] for column in columns]).tobytes()) == sum_of_old
 
 
 @pytest.mark.parametrize("name", ["paper16", "hetero64", "datacenter"])
@@ -287,6 +304,106 @@ def test_what_a_type_says_once_holds_for_all_its_jobs():
     assert set(jobs["communication"].tolist()) == {0.15}
     assert set(jobs["checkpoint"][of_type(workload, "ml")].tolist()) == {30}
     assert set(jobs["checkpoint"][of_type(workload, "data")].tolist()) == {-1}
+
+
+def test_what_nobody_asked_for_is_off():
+    workload = drawn()
+    jobs = workload.jobs
+    assert set(jobs["interval"].tolist()) == {np.inf}
+    assert set(jobs["least_run"].tolist()) == {0}
+    assert (len(workload.events), len(workload.demands), workload.readings.shape) == (0, 0, (0, 0))
+
+
+def rough(**changes):
+    """The paper's scenario with slices, saves, failures and so on, or only what is given."""
+    base = config.find_scenario("paper16-single").model_dump()
+    everything = {
+        "failures": {"mtbf_h": 5, "repair_h": 1},
+        "changes": [{"kind": "wear", "count": 3, "to_h": 2, "speed": 0.5}],
+        "least_run_s": 60,
+        "placement": "fgd",
+        "telemetry": True,
+        "colocation": [{"types": ["ml", "data"], "slowdown": [1.3, 1.1]}],
+    }
+    types = list(base["types"])
+    types[1] = {**types[1], "checkpoint_every_s": 700, **changes.pop("ml", {})}
+    scenario = config.Scenario.model_validate(
+        {**base, **everything, **changes, "types": types, "jobs": 2000}
+    )
+    return synthetic.prepare(scenario)
+
+
+def test_whatever_goes_wrong_the_jobs_are_the_same():
+    calm = drawn("paper16-single", jobs=2000)
+    for_one = synthetic.generate(rough(), 0)
+    columns = [name for name in calm.jobs.dtype.names if name not in ("interval", "least_run")]
+    rest = [name for name in columns if name != "arrival"]  # failures lower the capacity
+    assert calm.jobs[rest].tolist() == for_one.jobs[rest].tolist()
+    assert calm.seconds.tobytes() == for_one.seconds.tobytes()
+    assert calm.allowed.tobytes() == for_one.allowed.tobytes()
+    reliable = synthetic.generate(rough(failures=None), 0)
+    assert calm.jobs[columns].tolist() == reliable.jobs[columns].tolist()
+
+
+def test_slices_leave_all_other_draws_alone():
+    calm = drawn("paper16-single", jobs=2000, load=0.8)
+    sliced = synthetic.generate(rough(ml={"gpu_share": {"values": [0.3, 1], "p": [0.5, 0.5]}}), 0)
+    others = ("arrival", "interval", "least_run", "share")
+    columns = [name for name in calm.jobs.dtype.names if name not in others]
+    assert calm.jobs[columns].tolist() == sliced.jobs[columns].tolist()
+    assert shares(sliced.jobs["share"][of_type(sliced, "ml")]) == pytest.approx(
+        {300: 0.5, 1000: 0.5}, abs=0.06
+    )
+    assert set(sliced.jobs["share"][~of_type(sliced, "ml")].tolist()) == {WHOLE}
+
+
+def test_shares_are_drawn_independently_of_all_else():
+    share = {"gpu_share": {"values": [0.3, 1], "p": [0.5, 0.5]}}
+    workload = synthetic.generate(rough(ml=share, accounts=["a", "b"]), 0)
+    jobs = workload.jobs[of_type(workload, "ml")]
+    columns = ["cores", "memory", "gpu_memory", "priority", "user", "account", "requested"]
+    rows = [jobs[column].astype(float) for column in ("share", *columns)]
+    assert np.abs(np.corrcoef(rows)[0, 1:]).max() < 0.12  # 800 jobs: 3.4 sd
+
+
+@pytest.mark.parametrize(
+    ("share", "thousandths"), [(0.0006, 1), (1 / 3, 333), (0.9996, 1000), (0.1, 100)]
+)
+def test_a_share_is_rounded_to_thousandths(share, thousandths):
+    workload = synthetic.generate(rough(ml={"gpu_share": share}), 0)
+    assert set(workload.jobs["share"][of_type(workload, "ml")].tolist()) == {thousandths}
+
+
+def test_saves_and_the_least_run_are_those_of_the_scenario():
+    workload = synthetic.generate(rough(), 0)
+    jobs = workload.jobs
+    assert set(jobs["interval"][of_type(workload, "ml")].tolist()) == {700}
+    assert set(jobs["interval"][~of_type(workload, "ml")].tolist()) == {np.inf}
+    assert set(jobs["least_run"].tolist()) == {60}
+
+
+def test_a_workload_carries_what_does_not_depend_on_the_seed():
+    setting = rough()
+    one, other = synthetic.generate(setting, 0), synthetic.generate(setting, 1)
+    assert one.colocation is other.colocation is setting.colocation
+    assert one.demands is setting.demands
+    assert one.readings is setting.readings
+    assert one.events.tobytes() != other.events.tobytes()
+
+
+@pytest.mark.parametrize("jobs", [400, 1000])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_of_the_rough_scenario_meets_several_of_everything(jobs, seed):
+    workload = drawn("rough64", seed=seed, jobs=jobs)
+    while_jobs_arrive = workload.events["time"] <= workload.jobs["arrival"][-1]
+    events = workload.events[while_jobs_arrive]
+    random = (events["kind"] == FAILURE) & (events["value"] == 0)
+    assert random.sum() >= 2
+    assert (events["kind"] == REPAIR).sum() >= 2
+    assert (events["kind"] == SPEED).sum() >= 20
+    assert (events["heat"] > 0).any()
+    assert (events["type"] >= 0).any()
+    assert set(workload.jobs["share"].tolist()) == {100, 200, 250, 500, 1000}
 
 
 @pytest.mark.parametrize(

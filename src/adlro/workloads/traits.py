@@ -1,0 +1,77 @@
+"""What a scenario's job types are like beside each other, on the meters, and to placement."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from adlro.config import Scenario
+from adlro.errors import ConfigError
+from adlro.model import gpu
+from adlro.model.cluster import Layout
+from adlro.model.state import DEMAND, READING, Floats, Records
+from adlro.workloads import capacity
+
+_COVERED, _MOST_KINDS = 0.95, 64  # share of the jobs that placement looks ahead to; kinds of them
+_MOST_POOLS = 63  # bits of DEMAND.pools
+_UNKNOWN = gpu.Demand(fp32=0.5, bandwidth=0.5)  # of a type that gives its speeds alone
+
+
+def colocation(scenario: Scenario) -> Floats:
+    """How much each type is slowed by a slice of each other one, [T, T]; 1 = not at all.
+
+    The scenario's own figures, else those measured for two types of the same kind.
+    """
+    kinds = [job_type.kind for job_type in scenario.types]
+    slowed = np.array([[gpu.slowdown(own, other) for other in kinds] for own in kinds])
+    names = [job_type.name for job_type in scenario.types]
+    for entry in scenario.colocation:
+        one, other = (names.index(name) for name in entry.types)
+        slowed[one, other], slowed[other, one] = entry.slowdown
+    return slowed
+
+
+def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
+    """READING [T + 1, M] of each type on each model, the last row idle; [0, 0] = no telemetry."""
+    if not scenario.telemetry:
+        return np.zeros((0, 0), READING)
+    shown = np.zeros((len(scenario.types) + 1, len(layout.models)), READING)
+    for m, model in enumerate(layout.models):
+        for t, job_type in enumerate(scenario.types):
+            demand = job_type.demand or gpu.DEMANDS.get(job_type.kind or "", _UNKNOWN)
+            shown[t, m] = tuple(gpu.busy(demand, speeds[t, m], model))
+        shown[-1, m] = tuple(gpu.idle(model))
+    return shown
+
+
+def demands(scenario: Scenario, layout: Layout) -> Records:
+    """DEMAND [K], the most frequent first: what `fgd` looks ahead to; none for `best-fit`.
+
+    Raises:
+        ConfigError: the cluster has more pools than a mask of them has bits.
+    """
+    if scenario.placement != "fgd":
+        return np.zeros(0, DEMAND)
+    pools = len(layout.pools)
+    if pools > _MOST_POOLS:
+        raise ConfigError(
+            f"scenario {scenario.name}: placement = 'fgd' can look at {_MOST_POOLS} pools, not "
+            f"{pools}; use 'best-fit' or make more nodes alike"
+        )
+    bits = 1 << np.arange(pools)
+    lists = capacity.permitted(scenario, layout)
+    total = math.fsum(job_type.share for job_type in scenario.types)
+    weights: dict[tuple[int, ...], float] = {}  # by all fields of DEMAND but the weight
+    for t, job_type in enumerate(scenario.types):
+        odds, job = capacity.drawable(job_type)
+        allowed = capacity.may_run(job, np.broadcast_to(lists[t], (len(job), pools)), layout)
+        fields = (allowed @ bits, job["gpus"], job["share"], job["cores"], job["memory"])
+        for p, *key in zip(odds.tolist(), *(field.tolist() for field in fields), strict=True):
+            weights[tuple(key)] = weights.get(tuple(key), 0.0) + p * job_type.share / total
+    ranked = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+    covered = np.cumsum([weight for _, weight in ranked])
+    count = min(int(np.searchsorted(covered, _COVERED - 1e-9)) + 1, _MOST_KINDS, len(ranked))
+    kinds = np.array([(weight, *key) for key, weight in ranked[:count]], DEMAND)
+    kinds["weight"] /= kinds["weight"].sum()
+    return kinds

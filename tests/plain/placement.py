@@ -1,0 +1,200 @@
+"""Room and placement: what fits where, and which GPUs a start takes."""
+
+from __future__ import annotations
+
+from adlro.model.state import WHOLE, Records
+from tests.plain.things import Decision, Gpu, Infeasible, Job, Kind, Node, Pool, rows
+
+TIE = 1e-9  # fragments that grow by so little more have grown as much
+
+
+class Cluster:
+    """P pools of nodes, and how much of them is left."""
+
+    def __init__(self, pools: Records, nodes: Records, demands: Records) -> None:
+        self._pools, self._nodes = pools, nodes
+        self.kinds: list[Kind] = rows(demands, Kind)
+        self.reset()
+
+    def reset(self) -> None:
+        """Everything up, at full speed and empty."""
+        self.nodes = [
+            Node(k, int(record["pool"]), int(record["cores"]), int(record["memory"]))
+            for k, record in enumerate(self._nodes)
+        ]
+        self.pools = [_pool(k, record, self.nodes) for k, record in enumerate(self._pools)]
+        self.gpus: list[Gpu] = []
+        for node, count in zip(self.nodes, self._nodes["gpus"].tolist(), strict=True):
+            for _ in range(count):
+                gpu = Gpu(len(self.gpus), node, self.pools[node.pool].gpu_memory)
+                self.gpus.append(gpu)
+                node.gpus.append(gpu)
+            node.free = count
+        self._known: list[dict[tuple[int, ...], bool]] = [{} for _ in self.pools]
+
+    # Room.
+
+    def takes(self, gpu: Gpu, job: Job) -> bool:
+        """Whether the GPU has what the slice needs of a GPU."""
+        return gpu.left >= job.share and gpu.memory >= job.gpu_memory
+
+    def capacity(self, job: Job, node: Node) -> int:
+        """How many GPUs of the job the node could hold now; for a slice 0 or 1."""
+        if not node.up:
+            return 0
+        if not job.whole:
+            enough = node.cores >= job.cores and node.memory >= job.memory
+            return int(enough and any(self.takes(gpu, job) for gpu in node.gpus))
+        count = node.free
+        if job.cores > 0:
+            count = min(count, node.cores // job.cores)
+        if job.memory > 0:
+            count = min(count, node.memory // job.memory)
+        return count
+
+    def fits(self, job: Job, pool: int) -> bool:
+        """Whether the pool has room for the whole gang now (allowed there or not)."""
+        known = self._known[pool]  # since the pool last changed, by what is asked for
+        need = (job.gpus, job.share, job.cores, job.memory, job.gpu_memory)
+        if need not in known:
+            room = sum(self.capacity(job, node) for node in self.pools[pool].nodes)
+            known[need] = room >= job.gpus
+        return known[need]
+
+    def take(self, job: Job, gpus: tuple[int, ...]) -> None:
+        """Hand GPUs out to a job, with their cores and memory."""
+        for gpu in (self.gpus[k] for k in gpus):
+            gpu.node.free -= gpu.left == WHOLE
+            gpu.jobs.append(job.id)
+            self._move(job, gpu, -1)
+
+    def give(self, job: Job, gpus: tuple[int, ...]) -> None:
+        """Take back what `take` handed out."""
+        for gpu in (self.gpus[k] for k in gpus):
+            gpu.jobs.remove(job.id)
+            self._move(job, gpu, 1)
+            gpu.node.free += gpu.left == WHOLE
+
+    def _move(self, job: Job, gpu: Gpu, sign: int) -> None:
+        gpu.left += sign * job.share
+        gpu.node.cores += sign * job.cores
+        gpu.node.memory += sign * job.memory
+        if not job.whole:
+            gpu.memory += sign * job.gpu_memory
+        self._known[gpu.node.pool].clear()
+
+    def set_up(self, node: Node, up: bool) -> None:
+        """Put an empty node in or out of service."""
+        node.up = up
+        self._known[node.pool].clear()
+
+    # Placement.
+
+    def place(self, job: Job, decision: Decision) -> tuple[int, ...]:
+        """The GPUs that a start would take, in rising order.
+
+        Raises:
+            Infeasible: there is no room for it.
+        """
+        if not self.fits(job, decision.pool):
+            raise Infeasible(f"job {job.id}: no room on pool {decision.pool}")
+        first = self._named_node(job, decision)
+        if not job.whole:
+            return (self._slice(job, decision, first).id,)
+        gang: list[Gpu] = []
+        if first is not None:
+            count = min(self.capacity(job, first), job.gpus)
+            gang += _pick(first, count, decision.gpu)
+        nodes = [node for node in self.pools[decision.pool].nodes if node is not first]
+        while len(gang) < job.gpus:
+            node = self._next_node(job, nodes, job.gpus - len(gang))
+            count = min(self.capacity(job, node), job.gpus - len(gang))
+            gang += _pick(node, count)
+            nodes.remove(node)
+        return tuple(sorted(gpu.id for gpu in gang))
+
+    def _named_node(self, job: Job, decision: Decision) -> Node | None:
+        """The node that the decision names, itself or by its GPU."""
+        if decision.gpu != -1:
+            if not 0 <= decision.gpu < len(self.gpus):
+                raise Infeasible(f"job {job.id}: there is no GPU {decision.gpu}")
+            gpu = self.gpus[decision.gpu]
+            if not (self.takes(gpu, job) if not job.whole else gpu.left == WHOLE):
+                raise Infeasible(f"job {job.id}: GPU {gpu.id} is not free")
+            if decision.node not in (-1, gpu.node.id):
+                raise Infeasible(f"GPU {gpu.id} is not on node {decision.node}")
+            node = gpu.node
+        elif decision.node == -1:
+            return None
+        elif 0 <= decision.node < len(self.nodes):
+            node = self.nodes[decision.node]
+        else:
+            raise Infeasible(f"job {job.id}: there is no node {decision.node}")
+        if node.pool != decision.pool:
+            raise Infeasible(f"node {node.id} is not in pool {decision.pool}")
+        if self.capacity(job, node) < 1:
+            raise Infeasible(f"job {job.id}: no room on node {node.id}")
+        return node
+
+    def _slice(self, job: Job, decision: Decision, first: Node | None) -> Gpu:
+        """The GPU for a slice."""
+        if decision.gpu != -1:
+            return self.gpus[decision.gpu]
+        nodes = self.pools[decision.pool].nodes if first is None else [first]
+        able = [node for node in nodes if self.capacity(job, node) == 1]
+        gpus = [gpu for node in able for gpu in node.gpus if self.takes(gpu, job)]
+        if not self.kinds:
+            return min(gpus, key=lambda gpu: (gpu.left, gpu.id))
+        return gpus[_least([self._growth(job, gpu.node, [gpu]) for gpu in gpus])]
+
+    def _next_node(self, job: Job, nodes: list[Node], gpus: int) -> Node:
+        """The node that takes all that is left of a gang, else the roomiest."""
+        able = [node for node in nodes if self.capacity(job, node) >= gpus]
+        if not able:
+            return min(nodes, key=lambda node: (-self.capacity(job, node), node.id))
+        if not self.kinds:
+            return min(able, key=lambda node: (node.free, node.id))
+        return able[_least([self._growth(job, node, _pick(node, gpus)) for node in able])]
+
+    def _growth(self, job: Job, node: Node, gpus: list[Gpu]) -> float:
+        """By how much the node's fragments grow if the job takes these of its GPUs."""
+        before = [gpu.left for gpu in node.gpus]
+        after = [gpu.left - job.share * (gpu in gpus) for gpu in node.gpus]
+        cores = node.cores - len(gpus) * job.cores
+        memory = node.memory - len(gpus) * job.memory
+        return self._fragments(node.pool, after, cores, memory) - self._fragments(
+            node.pool, before, node.cores, node.memory
+        )
+
+    def _fragments(self, pool: int, lefts: list[int], cores: int, memory: int) -> float:
+        """The mean over kinds of what is left and of no use to them; lefts by GPU of a node."""
+        total = 0.0
+        for kind in self.kinds:
+            can_run = (
+                kind.pools >> pool & 1
+                and sum(left >= kind.share for left in lefts) >= kind.gpus
+                and cores >= kind.gpus * kind.cores
+                and memory >= kind.gpus * kind.memory
+            )
+            total += kind.weight * sum(left for left in lefts if not can_run or left < kind.share)
+        return total
+
+
+def _least(growths: list[float]) -> int:
+    """The place of the smallest, the first of those that tie."""
+    best = 0
+    for k, growth in enumerate(growths):
+        if growth < growths[best] - TIE:
+            best = k
+    return best
+
+
+def _pick(node: Node, count: int, named: int = -1) -> list[Gpu]:
+    """The lowest free GPUs of a node, the named one always among them."""
+    return sorted(node.free_gpus(), key=lambda gpu: (gpu.id != named, gpu.id))[:count]
+
+
+def _pool(k: int, record: Records, nodes: list[Node]) -> Pool:
+    first, count = int(record["first_node"]), int(record["nodes"])
+    model, memory = int(record["model"]), int(record["gpu_memory"])
+    return Pool(k, model, float(record["span_cost"]), memory, nodes[first : first + count])

@@ -1,0 +1,111 @@
+"""Policies in Python for the kernel: one plays decisions back, one makes and records them."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from adlro.model.room import capacity, fits
+from adlro.model.state import DECISION_KINDS, WHOLE
+from tests.plain.things import Decision
+
+
+def write(answer, out):
+    """Put the decisions where the kernel reads them."""
+    for i, decision in enumerate(answer):
+        out[i] = (DECISION_KINDS.index(decision.kind), *decision[1:])
+    return len(answer)
+
+
+class Played:
+    """Plays back decisions recorded in the plain simulator."""
+
+    name, params, memory = "played", np.zeros(0), 0
+
+    def __init__(self, trace):
+        self.answers = iter(trace)
+
+    def decide(self, *view):
+        return write(next(self.answers), view[-1])
+
+
+class Scribe:
+    """Makes random feasible decisions and writes them down.
+
+    It cannot try a decision out. So it begins an answer with preemptions, which only make room, and
+    then changes each pool at most once: each decision that was feasible at first still is.
+    """
+
+    name, params, memory = "scribe", np.zeros(0), 0
+
+    def __init__(self, seed, whole):
+        self.rng = np.random.default_rng(seed)
+        self.whole = whole  # seconds: timers ring on quarters
+        self.budget = int(self.rng.choice([0, 5, 40]))  # preemptions and migrations still to come
+        self.trace = []
+
+    def decide(self, now, jobs, est, queue, eligible, running, pools, nodes, gpus, *rest):
+        view = (jobs, pools, nodes, gpus)
+        answer = []
+        ripe = [r for r in running if now - r.start >= jobs[r.job].least_run - 1e-9]
+        self.rng.shuffle(ripe)
+        while ripe and self.budget > 0 and self.rng.random() < 0.15:
+            answer.append(Decision("preempt", int(ripe.pop().job)))
+            self.budget -= 1
+        touched = set()
+        if ripe and self.budget > 0 and self.rng.random() < 0.15:
+            answer.append(self.migrate(ripe.pop(), view, touched))
+            self.budget -= 1
+        while len(running) == 0 or self.rng.random() < 0.5:
+            if not self.start(queue, eligible, view, touched, answer):
+                break
+        if self.rng.random() < 0.3:
+            answer.append(self.wake(now, running))
+        del answer[len(rest[-1]) :]
+        self.trace.append(answer)
+        return write(answer, rest[-1])
+
+    def start(self, queue, eligible, view, touched, answer):
+        """Start any job on a pool not yet touched; whether there was one."""
+        jobs, pools, nodes, gpus = view
+        chosen = {decision.job for decision in answer}
+        for q, p in self.rng.permutation(np.argwhere(eligible)):
+            job, pool = int(queue[q].job), int(p)
+            taken = pool in touched or job in chosen
+            if not taken and fits(jobs[job], pools[pool], nodes, gpus):
+                touched.add(pool)
+                answer.append(Decision("start", job, pool, *self.names(job, pool, view), 0.0))
+                return True
+        return False
+
+    def migrate(self, run, view, touched):
+        """To a named place in its own pool if that has room without it, else to where it stands."""
+        jobs, pools, nodes, gpus = view
+        job, pool = int(run.job), int(run.pool)
+        touched.add(pool)
+        roll = self.rng.random()
+        if roll < 0.7 and fits(jobs[job], pools[pool], nodes, gpus):
+            return Decision("migrate", job, pool, *self.names(job, pool, view), 0.0)
+        gpu = int(run.gpu) if roll > 0.5 else -1
+        return Decision("migrate", job, pool, -1, gpu, 0.0)
+
+    def names(self, job, pool, view):
+        """The node and GPU that a start names, or -1."""
+        jobs, pools, nodes, gpus = view
+        need, first = jobs[job], pools[pool].first_node
+        room = range(first, first + pools[pool].nodes)
+        room = [n for n in room if capacity(need, nodes[n], gpus)]
+        node = int(self.rng.choice(room))
+        own = range(nodes[node].first_gpu, nodes[node].first_gpu + nodes[node].gpus)
+        least, memory = int(need.share), int(need.gpu_memory) if need.share < WHOLE else 0
+        able = [g for g in own if gpus[g].free >= least and gpus[g].free_memory >= memory]
+        gpu = int(self.rng.choice(able))
+        return ((-1, -1), (node, -1), (-1, gpu), (node, gpu))[self.rng.integers(4)]
+
+    def wake(self, now, running):
+        """A timer soon, or when a run should end."""
+        soon = [now + 1.0, now + 7.5, now + 0.25]
+        if self.whole:  # of real numbers two right simulators may not agree to the last bit
+            soon += [ceil(4 * run.expected) / 4 for run in running if run.expected > now]
+        return Decision("wake", at=float(self.rng.choice(soon)))

@@ -1,0 +1,138 @@
+"""Random feasible decisions that lead a world through all that can happen in it, and replays."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from tests.plain.simulator import PlainWorld
+from tests.plain.things import Decision
+from tests.plain.timeline import NEAR
+
+MOST = 3  # decisions in an answer: what the kernel takes on the smallest cluster
+
+
+class Script:
+    """Unlike an honest policy it looks at what is to come, so that timers ring at that moment."""
+
+    def __init__(self, rng: np.random.Generator, whole: bool) -> None:
+        self.rng = rng
+        self.whole = whole  # seconds: timers ring on quarters
+        self.budget = int(rng.choice([0, 5, 40]))  # preemptions and migrations still to come
+
+    def decide(self, world: PlainWorld) -> list[Decision]:
+        must_act = not (world.running or world.arrivals_left or world.events_left)
+        roll = self.rng.random()
+        if roll < 0.15 and not must_act:
+            return []
+        if roll < 0.3:
+            return [self.wake(world) for _ in range(self.rng.integers(1, 3))]
+        draft = Draft(world, self.rng)
+        for _ in range(self.rng.integers(1, MOST + 1)):
+            roll = self.rng.random()
+            if roll < 0.4 and self.budget > 0 and draft.disturb(migrate=roll < 0.2):
+                self.budget -= 1
+            else:
+                draft.start()
+        answer = draft.undo()
+        if len(answer) < MOST and self.rng.random() < 0.2:
+            answer.insert(int(self.rng.integers(len(answer) + 1)), self.wake(world))
+        return answer
+
+    def wake(self, world: PlainWorld) -> Decision:
+        """A timer soon, at any time, or just when something else is due."""
+        known = [job.arrival for job in world.jobs[world.arrived : world.arrived + 2]]
+        known += [event.time for event in world.events[world.happened : world.happened + 2]]
+        known += [run.start + world.jobs[run.job].least_run for run in world.running]
+        if self.whole:  # of real numbers two right simulators may not agree to the last bit
+            known += [ceil(4 * run.expected) / 4 for run in world.running]
+        known = [at for at in known if at > world.now]
+        roll = self.rng.random()
+        if known and roll < 0.5:
+            return Decision("wake", at=known[self.rng.integers(len(known))])
+        if roll < 0.8:
+            return Decision("wake", at=world.now + int(self.rng.integers(1, 5)))
+        later = float(self.rng.uniform(0.01, 10))
+        return Decision("wake", at=world.now + (ceil(4 * later) / 4 if self.whole else later))
+
+
+class Draft:
+    """An answer in the making: each decision is feasible once those before it are applied."""
+
+    def __init__(self, world: PlainWorld, rng: np.random.Generator) -> None:
+        self.world, self.rng = world, rng
+        self.waiting = list(world.waiting)
+        self.held = {run.job: run.gpus for run in world.running}
+        self.since = {run.job: run.start for run in world.running}
+        self.answer: list[Decision] = []
+
+    def start(self) -> None:
+        """Start any job that waits, if one has room."""
+        pairs = [
+            (job, pool)
+            for job in self.waiting
+            for pool in self.world.eligible(job)
+            if self.world.fits(job, pool)
+        ]
+        if pairs:
+            job, pool = pairs[self.rng.integers(len(pairs))]
+            self._place("start", job, pool)
+
+    def disturb(self, migrate: bool) -> bool:
+        """Preempt or migrate any job that may be; whether there was one."""
+        world = self.world
+        ripe = [
+            job
+            for job, since in self.since.items()
+            if world.now - since >= world.jobs[job].least_run - NEAR
+        ]
+        if not ripe:
+            return False
+        job = ripe[self.rng.integers(len(ripe))]
+        world.cluster.give(world.jobs[job], self.held.pop(job))
+        self.since.pop(job)
+        self.waiting.append(job)
+        if migrate:
+            pools = [pool for pool in world.eligible(job) if world.fits(job, pool)]
+            self._place("migrate", job, pools[self.rng.integers(len(pools))])
+        else:
+            self.answer.append(Decision("preempt", job))
+        return True
+
+    def _place(self, kind: str, job: int, pool: int) -> None:
+        """A decision that names nothing, a node, a GPU, or a GPU and its node."""
+        cluster, need = self.world.cluster, self.world.jobs[job]
+        nodes = [node for node in cluster.pools[pool].nodes if cluster.capacity(need, node) >= 1]
+        node = nodes[self.rng.integers(len(nodes))]
+        able = [g for g in node.gpus if cluster.takes(g, need)] if not need.whole else []
+        able = able or node.free_gpus()
+        gpu = able[self.rng.integers(len(able))].id
+        named = [(-1, -1), (node.id, -1), (-1, gpu), (node.id, gpu)]
+        decision = Decision(kind, job, pool, *named[self.rng.integers(4)])
+        self.held[job] = cluster.place(need, decision)
+        self.since[job] = self.world.now
+        cluster.take(need, self.held[job])
+        self.waiting.remove(job)
+        self.answer.append(decision)
+
+    def undo(self) -> list[Decision]:
+        """The answer, with the world as it was."""
+        jobs, cluster = self.world.jobs, self.world.cluster
+        for job, gpus in self.held.items():
+            cluster.give(jobs[job], gpus)
+        for run in self.world.running:
+            cluster.take(jobs[run.job], run.gpus)
+        return self.answer
+
+
+class Replay:
+    """The answers of an earlier run, call by call."""
+
+    def __init__(self, trace: list[list[Decision]]) -> None:
+        self.trace = trace
+        self.calls = 0
+
+    def decide(self, world: PlainWorld) -> list[Decision]:
+        self.calls += 1
+        return self.trace[self.calls - 1]

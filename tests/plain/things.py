@@ -1,0 +1,142 @@
+"""The nouns of docs/simulator.md as plain records; seconds, MB, thousandths of a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, NamedTuple
+
+from adlro.model.state import WHOLE, Records
+
+
+class Infeasible(Exception):  # noqa: N818
+    """A policy asked for what cannot be done."""
+
+
+class Stalled(Exception):  # noqa: N818
+    """The policy keeps the world from going on."""
+
+
+class Decision(NamedTuple):
+    """One answer of a policy; -1 leaves the choice to the world."""
+
+    kind: str  # "start", "preempt", "migrate" or "wake"
+    job: int = -1
+    pool: int = -1
+    node: int = -1
+    gpu: int = -1
+    at: float = inf  # "wake": when to be asked again
+
+
+@dataclass(slots=True)
+class Job:
+    """What a job asks for; cores and memory are for each of its GPUs."""
+
+    id: int
+    arrival: float
+    limit: float
+    communication: float
+    checkpoint: float
+    interval: float
+    least_run: float
+    type: int
+    gpus: int
+    share: int
+    cores: int
+    memory: int
+    gpu_memory: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it takes all of each of its GPUs."""
+        return self.share == WHOLE
+
+
+@dataclass(slots=True)
+class Gpu:
+    """One GPU: what is left of it, and the jobs that hold the rest."""
+
+    id: int
+    node: Node
+    memory: int  # MB left for slices
+    left: int = WHOLE
+    jobs: list[int] = field(default_factory=list)
+    speed: float = 1.0
+
+
+@dataclass(slots=True)
+class Node:
+    """What is free on one machine now."""
+
+    id: int
+    pool: int
+    cores: int
+    memory: int
+    up: bool = True
+    gpus: list[Gpu] = field(default_factory=list)
+    free: int = 0  # GPUs with nothing on them
+
+    def free_gpus(self) -> list[Gpu]:
+        """The GPUs with nothing on them, in rising order."""
+        return [gpu for gpu in self.gpus if gpu.left == WHOLE]
+
+
+@dataclass(slots=True)
+class Pool:
+    """Nodes of one shape that share a GPU model."""
+
+    id: int
+    model: int
+    span_cost: float
+    gpu_memory: int
+    nodes: list[Node]
+
+    def up(self) -> list[Gpu]:
+        """The GPUs that are in service."""
+        return [gpu for node in self.nodes if node.up for gpu in node.gpus]
+
+    def free(self) -> int:
+        """How many GPUs that are up have nothing on them."""
+        return sum(node.free for node in self.nodes if node.up)
+
+
+class Kind(NamedTuple):
+    """A kind of demand that placement by fragmentation looks ahead to."""
+
+    weight: float
+    pools: int  # bit p = may run on pool p
+    gpus: int
+    share: int
+    cores: int
+    memory: int
+
+
+class Event(NamedTuple):
+    """What happens to the cluster: REPAIR, FAILURE or SPEED."""
+
+    time: float
+    value: float
+    kind: int
+    node: int
+    gpu: int
+    type: int
+    model: int
+
+
+class Span(NamedTuple):
+    """One GPU of one run."""
+
+    job: int
+    gpu: int
+    start: float
+    end: float
+    share: int
+    why: int  # FINISH, FAILURE or PREEMPTION
+
+
+def rows(records: Records, cls: type) -> list[Any]:
+    """The records as plain tuples or data classes, by the names of their fields."""
+    names = [name for name in cls.__annotations__ if name != "id"]
+    columns = zip(*(records[name].tolist() for name in names), strict=True)
+    numbered = "id" in cls.__annotations__
+    return [cls(k, *row) if numbered else cls(*row) for k, row in enumerate(columns)]

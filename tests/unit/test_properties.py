@@ -1,0 +1,173 @@
+"""Laws that hold in every schedule of the kernel, whatever a policy decides, read off its spans."""
+
+from functools import cache
+from itertools import pairwise
+from math import floor, inf, isfinite
+
+import numpy as np
+import pytest
+
+from adlro.model.state import FAILURE, FINISH, PREEMPTION, REPAIR, SPEED, WHOLE
+from adlro.sim import simulator
+from adlro.sim.state import Empty
+from tests.plain.cases import as_workload, random_case
+from tests.plain.recorded import Scribe
+
+EVERY_CASE = pytest.mark.parametrize("seed", range(2_000, 2_100))
+
+
+def play(case, seed):
+    empty = Empty(case.pools, case.nodes, case.gpus)
+    policy = Scribe(seed, case.whole)
+    return simulator.run(empty, as_workload(case), policy, seed, keep_spans=True)
+
+
+@cache
+def played(seed):
+    case = random_case(seed)
+    return case, play(case, seed)
+
+
+def out_of_service(case, node, until):
+    """When [(from, to)] a node is down."""
+    down, since = [], None
+    for event in case.events[(case.events["kind"] != SPEED) & (case.events["node"] == node)]:
+        if event["kind"] == FAILURE and since is None:
+            since = float(event["time"])
+        elif event["kind"] == REPAIR and since is not None:
+            down.append((since, float(event["time"])))
+            since = None
+    return down if since is None else [*down, (since, max(until, since))]
+
+
+@EVERY_CASE
+def test_no_gpu_or_node_ever_holds_more_than_it_has(seed):
+    case, result = played(seed)
+    spans = result.spans[result.spans["end"] > result.spans["start"]]
+    jobs, node = case.jobs[spans["job"]], case.gpus["node"][spans["gpu"]]
+    sliced = np.where(spans["share"] < WHOLE, jobs["gpu_memory"], 0)
+    gpu_memory = case.gpus["free_memory"]
+    assert_never_over(spans, spans["gpu"], spans["share"], np.full(len(case.gpus), WHOLE))
+    assert_never_over(spans, spans["gpu"], sliced, gpu_memory)
+    assert_never_over(spans, node, jobs["cores"], case.nodes["cores"])
+    assert_never_over(spans, node, jobs["memory"], case.nodes["memory"])
+
+
+def assert_never_over(spans, place, amount, most):
+    """What is taken of each place adds up to no more than `most` [places] at any time."""
+    time = np.concatenate([spans["start"], spans["end"]])
+    change = np.concatenate([amount, -amount]).astype(np.int64)
+    order = np.lexsort((change, time))  # at one time first give, then take
+    taken = np.zeros(len(most), np.int64)
+    for k in order:
+        taken[place[k % len(spans)]] += change[k]
+        assert taken[place[k % len(spans)]] <= most[place[k % len(spans)]]
+
+
+@EVERY_CASE
+def test_a_gpu_that_is_down_runs_nothing(seed):
+    case, result = played(seed)
+    last = result.outcome["finish"].max()
+    nodes = case.gpus["node"][result.spans["gpu"]]
+    for n in range(len(case.nodes)):
+        for low, high in out_of_service(case, n, last):
+            own = result.spans[nodes == n]
+            assert not ((own["start"] < high) & (own["end"] > low)).any()
+
+
+@EVERY_CASE
+def test_busy_and_idle_time_add_up_to_the_time_that_gpus_are_up(seed):
+    case, result = played(seed)
+    first, last = case.jobs["arrival"][0], result.outcome["finish"].max()
+    up = 0.0
+    for n, node in enumerate(case.nodes):
+        down = [(max(a, first), min(b, last)) for a, b in out_of_service(case, n, last)]
+        up += (last - first - sum(max(b - a, 0) for a, b in down)) * node["gpus"]
+    busy = ((result.spans["end"] - result.spans["start"]) * result.spans["share"] / WHOLE).sum()
+    assert busy == pytest.approx(result.gpus["busy"].sum(), rel=1e-9, abs=1e-9)
+    assert busy + result.world["idle_seconds"] == pytest.approx(up, rel=1e-9, abs=1e-7)
+
+
+@EVERY_CASE
+def test_the_time_of_jobs_in_the_system_is_the_sum_of_their_times(seed):
+    case, result = played(seed)
+    times = (result.outcome["finish"] - case.jobs["arrival"]).sum()
+    assert result.world["job_seconds"] == pytest.approx(times, rel=1e-9, abs=1e-7)
+
+
+def runs_of(case, result, j):
+    """A job's runs in order: start, end, why, pool, nodes that it stands on."""
+    spans = result.spans[result.spans["job"] == j]
+    size = int(case.jobs["gpus"][j])
+    order = np.lexsort((spans["end"], spans["start"]))
+    groups = [spans[order[k : k + size]] for k in range(0, len(spans), size)]
+    nodes = [np.unique(case.gpus["node"][group["gpu"]]) for group in groups]
+    return [
+        (group[0], int(case.nodes["pool"][on[0]]), len(on))
+        for group, on in zip(groups, nodes, strict=True)
+    ]
+
+
+@EVERY_CASE
+def test_a_gang_starts_and_ends_as_one_and_runs_after_each_other(seed):
+    case, result = played(seed)
+    for j in range(len(case.jobs)):
+        runs = runs_of(case, result, j)
+        assert result.outcome["restarts"][j] == len(runs) - 1
+        assert [run["why"] == FINISH for run, _, _ in runs] == [False] * (len(runs) - 1) + [True]
+        assert all(a["end"] <= b["start"] for (a, _, _), (b, _, _) in pairwise(runs))
+        assert result.outcome["start"][j] == runs[0][0]["start"] >= case.jobs["arrival"][j]
+        assert result.outcome["finish"][j] == runs[-1][0]["end"]
+
+
+def working_seconds(job, saved, elapsed):
+    """How long a run has worked so far, and until its last complete save (None: none)."""
+    elapsed -= job["checkpoint"] if saved else 0
+    if elapsed <= 0:
+        return 0.0, None
+    if job["checkpoint"] < 0 or not isfinite(job["interval"]):
+        return elapsed, None
+    rounds = floor((elapsed + 1e-9) / (job["interval"] + job["checkpoint"]))
+    part = elapsed - rounds * (job["interval"] + job["checkpoint"])
+    worked = rounds * job["interval"] + min(max(part, 0), job["interval"])
+    return worked, rounds * job["interval"] if rounds else None
+
+
+def follow(case, result, j):
+    """Replay one job's runs by the checkpoint rule: what is left at the end, and what was lost."""
+    job, undone, saved, lost = case.jobs[j], 1.0, False, 0.0
+    for run, pool, nodes in runs_of(case, result, j):
+        home = case.pools[pool]
+        factor = 1 + job["communication"] * home["span_cost"] if nodes > 1 else 1
+        work = case.seconds[j, home["model"]]
+        worked, kept = working_seconds(job, saved, run["end"] - run["start"])
+        todo = work * undone - worked / factor
+        if run["why"] == FINISH:
+            return todo, lost, run["end"] - run["start"]
+        if job["checkpoint"] < 0:
+            lost += work - todo
+            undone = 1.0
+        elif run["why"] == PREEMPTION:
+            undone, saved = todo / work, True
+        else:
+            at_save = work * undone - (kept or 0.0) / factor
+            lost += at_save - todo
+            undone, saved = at_save / work, saved or kept is not None
+    return inf, lost, inf
+
+
+@EVERY_CASE
+def test_work_is_conserved_across_preemption_and_failure(seed):
+    # Without neighbours and speed changes all that slows a run is its span.
+    case = random_case(seed)
+    events = case.events[case.events["kind"] != SPEED]
+    case = case._replace(events=events, colocation=np.ones_like(case.colocation))
+    result = play(case, seed)
+    for j, outcome in enumerate(result.outcome):
+        todo, lost, length = follow(case, result, j)
+        assert outcome["lost"] == pytest.approx(lost, rel=1e-9, abs=1e-8)
+        if outcome["killed"]:
+            assert todo > 0
+            assert length == pytest.approx(case.jobs["limit"][j], rel=1e-9)
+        else:
+            assert todo == pytest.approx(0, abs=1e-8)
