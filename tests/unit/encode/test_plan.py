@@ -142,3 +142,13 @@ def test_what_the_waiting_jobs_ask_for_is_the_sum_of_their_gangs():
     queue["job"] = [1, 2]
     jobs = records([job(0, 1, gpus=9), job(0, 1, gpus=4), job(0, 1, share=100)])
     assert plan.asked(jobs, queue) == 5
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 5))
+def test_a_plan_is_the_same_with_scratch_of_its_own_and_without(seed):
+    # With one number of memory every call has to allocate its scratch.
+    world = from_case(random_case(seed))
+    ready = registry.load("min-min", world.setting)
+    lean = ready._replace(memory=1)
+    assert ready.memory >= len(world.empty.gpus) + 3 * 100
+    assert play(world, lean).outcome.tobytes() == play(world, ready).outcome.tobytes()
