@@ -73,7 +73,9 @@ os.environ["NUMBA_CACHE_DIR"] = str(_prepare())
 import numba  # noqa: E402  the cache folder must be set before numba is first imported
 
 vars(numba.config)["CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]  # if it was imported earlier
-_INT64: Any = np.int64  # numba's is Python's int
+wide: Any = (
+    np.int64
+)  # in compiled code: a constant or another width is a type, and a compile, apart
 _njit: Any = numba.njit  # its published types leave out the options that we need
 
 
@@ -99,9 +101,18 @@ def dispatcher(function: Callable[..., Any]) -> Dispatcher:
 
 
 def _options(function: Callable[..., Any], **more: bool) -> dict[str, bool]:
-    """A user's own function is bounds-checked, and not cached: its module has no lasting name."""
-    ours = function.__module__.startswith("adlro.")
-    return {"nogil": True, **more, **({"cache": True} if ours else {"boundscheck": True})}
+    """A user's own function is bounds-checked, and not cached: its module has no lasting name.
+
+    Wrappers that nobody calls are not made, for they cost a third of the compile: only policies are
+    called through a pointer, and what is private, or inside the simulator, only from compiled code.
+    """
+    name, home = function.__name__, function.__module__
+    if not home.startswith("adlro."):
+        return {"nogil": True, "boundscheck": True, **more}
+    policy = home.startswith("adlro.policies.")
+    inner = name.startswith("_") or (home.startswith("adlro.sim.") and home.endswith("_kernel"))
+    wrappers = {"no_cfunc_wrapper": not policy, "no_cpython_wrapper": inner}
+    return {"nogil": True, "cache": True, **wrappers, **more}
 
 
 def njit(function: F) -> F:
@@ -113,13 +124,6 @@ def njit(function: F) -> F:
     """
     compiled: F = _njit(**_options(function, _nrt=False, forceinline=True))(function)
     return compiled
-
-
-@njit
-def wide(number: int) -> int:
-    """A whole number as 64 bits: constants and other widths are types, and compiles, apart."""
-    result: int = _INT64(number)
-    return result
 
 
 def njit_apart(function: F) -> F:

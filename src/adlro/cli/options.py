@@ -56,7 +56,7 @@ def changed_scenario(
 @contextlib.contextmanager
 def say_if_slow() -> Iterator[None]:
     """A line while the compiler works, so that nobody thinks it hangs."""
-    text = "compiling, once for this version (some 10 s) …"
+    text = "compiling, once for this version (some 20 s) …"
     timer = threading.Timer(0.7, lambda: click.echo(text, err=True))
     timer.start()
     try:

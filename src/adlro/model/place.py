@@ -41,7 +41,7 @@ def _tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records)
         stop = min(n + BLOCK - (n - pool.first_node) % BLOCK, end)
         bits = left_between(job.share, min(least, WHOLE) - 1)
         if least > WHOLE:
-            bits |= free_between(1, pool.node_gpus)
+            bits |= free_between(wide(1), wide(pool.node_gpus))
         if may_have(n - (n - pool.first_node) % BLOCK, bits, pool, nodes):
             for k in range(n, stop):
                 if hosts(job, nodes[k]) and (not in_blocks(pool) or nodes[k].rooms & bits != 0):
@@ -84,7 +84,8 @@ def _place_slice(
     node.free_cores -= job.cores
     node.free_memory -= job.memory
     note(gpu.node, pools, nodes, gpus)
-    return wide(g)
+    placed: int = wide(g)
+    return placed
 
 
 @njit
@@ -103,7 +104,7 @@ def place(
     named, n = decision.gpu, decision.node
     if named >= 0:
         n = gpus[named].node
-    first, last, spanned, wanted = -1, -1, 0, wide(job.gpus)
+    first, last, spanned, wanted = wide(-1), wide(-1), 0, wide(job.gpus)
     while wanted > 0:
         if n < 0 and len(demands) > 0:
             n = least_fragmenting_node(job, wanted, pool, demands, nodes, gpus)
@@ -115,13 +116,13 @@ def place(
         nodes[n].free_cores -= count * job.cores
         nodes[n].free_memory -= count * job.memory
         if named >= 0:
-            first = last = _take(named, -1, j, gpus)
+            first = last = _take(wide(named), wide(-1), j, gpus)
             named = -1
             count -= 1
         g = nodes[n].first_gpu
         while count > 0:
             if gpus[g].free == WHOLE:
-                last = _take(g, last, j, gpus)
+                last = _take(wide(g), last, j, gpus)
                 first = last if first < 0 else first
                 count -= 1
             g += 1

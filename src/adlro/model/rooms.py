@@ -20,13 +20,15 @@ ANY_FREE = 2**32 - 2  # a node with at least one free GPU
 @njit
 def free_between(low: int, high: int) -> int:
     """The bits of nodes with so many free GPUs; none if low > high."""
-    return max((wide(2) << min(high, _MOST)) - (wide(1) << min(low, _MOST)), wide(0))
+    bits: int = max((wide(2) << min(high, _MOST)) - (wide(1) << min(low, _MOST)), wide(0))
+    return bits
 
 
 @njit
 def left_between(low: int, high: int) -> int:
     """The bits of nodes with a GPU that holds slices and has so many thousandths left."""
-    return max((wide(2) << (high // _STEP)) - (wide(1) << (low // _STEP)), wide(0)) << 32
+    bits: int = max((wide(2) << (high // _STEP)) - (wide(1) << (low // _STEP)), wide(0)) << 32
+    return bits
 
 
 @njit

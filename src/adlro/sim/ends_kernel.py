@@ -5,13 +5,14 @@ ends[k].slot is the running record at place k of the heap, ends[i].place the pla
 
 from __future__ import annotations
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.model.place import moved
 from adlro.model.state import WHOLE, Records, Row
 
 
 @njit
 def _earlier(a: int, b: int, running: Records, ends: Records) -> bool:
+    """True when running record a ends before b; at the same time: the older job."""
     if ends[a].end != ends[b].end:
         return ends[a].end < ends[b].end
     return running[a].job < running[b].job
@@ -27,22 +28,24 @@ def put(slot: int, place: int, ends: Records) -> None:
 @njit
 def sift(k: int, count: int, running: Records, ends: Records) -> None:
     """Restore the heap of ends after the record at place k changed."""
-    slot = ends[k].slot
+    slot = wide(ends[k].slot)
     while k > 0:
         up = (k - 1) >> 1
-        if not _earlier(slot, ends[up].slot, running, ends):
+        if not _earlier(slot, wide(ends[up].slot), running, ends):
             break
-        put(ends[up].slot, k, ends)
+        put(wide(ends[up].slot), k, ends)
         k = up
     while True:
         down = 2 * k + 1
         if down >= count:
             break
-        if down + 1 < count and _earlier(ends[down + 1].slot, ends[down].slot, running, ends):
+        if down + 1 < count and _earlier(
+            wide(ends[down + 1].slot), wide(ends[down].slot), running, ends
+        ):
             down += 1
-        if not _earlier(ends[down].slot, slot, running, ends):
+        if not _earlier(wide(ends[down].slot), slot, running, ends):
             break
-        put(ends[down].slot, k, ends)
+        put(wide(ends[down].slot), k, ends)
         k = down
     put(slot, k, ends)
 
@@ -54,7 +57,7 @@ def remove(
     """Take a running record out of the heap and close the gap in the array."""
     last = w.running - 1
     w.running = last
-    k, other = ends[slot].place, ends[last].slot
+    k, other = wide(ends[slot].place), wide(ends[last].slot)
     if other != slot:
         put(other, k, ends)
         sift(k, last, running, ends)
@@ -63,6 +66,6 @@ def remove(
         ends[slot].end, ends[slot].since = ends[last].end, ends[last].since
         ends[slot].todo, ends[slot].kept = ends[last].todo, ends[last].kept
         ends[slot].slowness = ends[last].slowness
-        put(slot, ends[last].place, ends)
+        put(slot, wide(ends[last].place), ends)
         if jobs[running[slot].job].share < WHOLE:
             moved(slot, running, gpus)

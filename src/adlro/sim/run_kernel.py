@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from adlro.compiled import njit, njit_apart
+from adlro.compiled import njit, njit_apart, wide
 from adlro.model.state import WHOLE, Floats, Records, Row
 from adlro.sim.ends_kernel import sift
 
@@ -136,7 +136,7 @@ def change_pace(
     ends[slot].slowness = slowness(slot, running, wear, cells, pools, gpus, jobs, colocation)
     j = running[slot].job
     put_end(slot, w.now, running, ends, jobs[j], outcome[j])
-    sift(ends[slot].place, w.running, running, ends)
+    sift(wide(ends[slot].place), w.running, running, ends)
 
 
 @njit_apart
