@@ -86,7 +86,7 @@ def _why(exc: Exception, function: Callable[..., Any]) -> tuple[str, int]:
         source = inspect.getsource(function).splitlines()
         near = [i for i, row in enumerate(source) if re.search(rf"\b{exc.args[0]}\b", row)]
         return f"there is no field {exc.args[0]!r}", first + (near or [0])[0]
-    text = str(exc)
+    text = re.sub(r"Record\(\[.*?\], \d+, True\)", "record", str(exc))  # their fields fill a page
     name = re.escape(Path(function.__code__.co_filename).name)
     lines = re.findall(rf'File "[^"]*{name}", line (\d+)', text)
     said = [row.strip() for row in text.splitlines() if row.strip()]

@@ -131,6 +131,10 @@ def test_memory_is_kept_from_call_to_call_and_starts_with_the_seed(tmp_path):
             r":5: decide cannot be compiled: there is no field 'hours'",
         ),
         (
+            f"from adlro.model.room import fits\n{NJIT}{CALL}\n    return fits(jobs[0], 1)\n",
+            r":6: decide cannot be compiled: Cannot bind .{10,300}required argument: 'nodes'",
+        ),
+        (
             f"{NJIT}{CALL}\n    return nothing\n",
             r":[3-5]: decide cannot be compiled: NameError: name 'nothing'",
         ),
