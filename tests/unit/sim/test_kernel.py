@@ -13,6 +13,7 @@ from tests.worlds import Restless, build, job, nodes, play, play_moments, random
 
 SEEDS = st.integers(0, 10**6)
 NAMES = st.sampled_from([*registry.names(), Restless.name])
+PATIENT = st.sampled_from(sorted({*registry.names()} - {"tiresias"}))  # they never preempt
 EVERY_CASE = settings(deadline=None, max_examples=60)
 
 
@@ -26,7 +27,7 @@ def quiet_world(seed):
     return world._replace(workload=workload)
 
 
-@given(SEEDS, st.sampled_from(registry.names()))
+@given(SEEDS, PATIENT)
 @EVERY_CASE
 def test_every_job_runs_once_as_one_gang_where_it_may_for_its_time(seed, name):
     world = quiet_world(seed)
