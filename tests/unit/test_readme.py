@@ -14,12 +14,14 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "01_own_policy.py"
 
 
-def test_the_table_is_what_make_demo_prints():
-    rows = re.findall(r"^  ([a-z-]+) +([\d,]+) ± ([\d,]+) ", README, re.MULTILINE)
-    setting = prepare(find_scenario("paper16"))
+@pytest.mark.parametrize(("scenario", "policies"), [("paper16", 4), ("rough64", 5)])
+def test_each_table_is_what_its_command_prints(scenario, policies):
+    table = re.search(rf"```\n{scenario} · load .*?```", README, re.DOTALL)[0]
+    rows = re.findall(r"^  ([a-z-]+) +([\d,]+) ± ([\d,]+) ", table, re.MULTILINE)
+    setting = prepare(find_scenario(scenario))
     result = compare(setting, [registry.load(name, setting) for name, _, _ in rows], range(50))
     means = {row.name: row.metrics["mean_jct_s"].mean for row in result.policies}
-    assert len(rows) == 4
+    assert len(rows) == policies
     shown = {name: float(mean.replace(",", "")) for name, mean, _ in rows}
     assert shown == {name: pytest.approx(mean, rel=0.001) for name, mean in means.items()}
 
