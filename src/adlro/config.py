@@ -15,6 +15,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from adlro.errors import ConfigError, suggestion
 from adlro.model import gpu
@@ -121,6 +122,11 @@ def _as_estimates(value: object) -> object:
     return {"source": value}
 
 
+def _as_failures(value: object) -> object:
+    """TOML has no null: false switches off the failures of a base."""
+    return None if value is False else value
+
+
 class Scenario(Record):
     """A scenario file."""
 
@@ -143,7 +149,7 @@ class Scenario(Record):
     least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # before a run may be preempted
     placement: Literal["best-fit", "fgd"] = "best-fit"
     telemetry: bool = False  # whether GPUs give readings (utilisation, power and so on)
-    failures: Failures | None = None
+    failures: Annotated[Failures | None, BeforeValidator(_as_failures)] = None
     changes: tuple[Change, ...] = ()
     colocation: tuple[Colocation, ...] = ()
 
@@ -217,20 +223,41 @@ def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
         raise ValueError(f"{key}.count: {change.count:,} GPUs are more than the {gpus:,} meant")
 
 
-# Tags that pydantic puts into the place of an error, and that nobody wrote.
-_LAWS = {"lognormal", "pareto", "exponential", "constant"}
-_TAGS = _LAWS | {"poisson", "bursty", "diurnal", "surge", "wear", "throttling", "update"}
+def _place(loc: tuple[int | str, ...]) -> list[str]:
+    """Where a mistake is, without the tags that pydantic puts in and that nobody wrote."""
+    match loc:
+        case ("arrivals", _, *rest):
+            loc = ("arrivals", *rest)
+        case ("changes", int(i), _, *rest):
+            loc = ("changes", i, *rest)
+        case ("types", int(i), "size", _, *rest):
+            loc = ("types", i, "size", *rest)
+    return [str(part) for part in loc]
+
+
+def _in_words(error: ErrorDetails) -> str:
+    """What is wrong, where pydantic talks of Python."""
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "model_type" if context["class_name"] == "Choice":
+            return "should be a number or { values = [...], p = [...] }"
+        case "model_type" | "model_attributes_type":
+            return "should be a table"
+        case "too_long":
+            return f"should have at most {context['max_length']} entries"
+        case "union_tag_not_found":
+            return f"{context['discriminator']} is missing"
+    return error["msg"].removeprefix("Value error, ")
 
 
 def _one_line(exc: ValidationError) -> str:
     """The first thing that is wrong: key, what is wrong, the value."""
     error = exc.errors(include_url=False)[0]
-    place = [str(part) for part in error["loc"] if part not in _TAGS]
+    place, message = _place(error["loc"]), _in_words(error)
     key = ".".join(place) + ": " if place else ""
-    message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         return f"{key}unknown key; remove it or correct its spelling"
-    if error["type"] in ("missing", "value_error"):
+    if error["type"] in ("missing", "value_error", "union_tag_not_found"):
         return f"{key}{message[:1].lower()}{message[1:]}"
     return f"{key}{message[:1].lower()}{message[1:]}, not {error['input']!r}"
 

@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 ADLRO = (sys.executable, "-m", "adlro")
 
 
@@ -50,18 +52,86 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work():
     assert "nowhere/series.csv" in result.stderr
 
 
-def test_an_interval_of_nothing_is_refused():
-    result = adlro("simulate", "--telemetry", "series.csv", "--telemetry-every", "0")
+@pytest.mark.parametrize("every", ["0", "nan", "inf", "1e-300", "1e10", "0.001"])
+def test_an_interval_that_makes_no_series_is_refused_before_the_work(every, tmp_path):
+    series, own = tmp_path / "series.csv", tmp_path / "own.py"
+    own.write_text("def decide(*view):\n    raise RuntimeError('it ran')\n")
+    args = ("--policy", str(own), "--telemetry", str(series), "--telemetry-every", every)
+    result = adlro("simulate", *args)
     assert result.returncode == 2
-    assert "--telemetry-every" in result.stderr
+    [line] = result.stderr.splitlines()
+    assert "--telemetry-every" in line
+    assert len(line) < 250
+    assert "it ran" not in line
 
 
-def test_the_table_has_columns_for_restarts_only_where_there_are_any():
-    few = ("--seeds", "2", "--policies", "fcfs,static-affinity-lp,min-min")
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--telemetry", "-"), "--telemetry: it cannot be printed; name a file"),
+        (("--gantt", "-"), "--gantt: it cannot be printed; name a file"),
+        (("--gantt", "f", "--telemetry", "./f"), "--telemetry: f is the file of --gantt too"),
+        (("--json", "f", "--gantt", "f"), "--gantt: f is the file of --json too"),
+    ],
+)
+def test_two_outputs_in_one_place_are_refused_before_the_work(args, said):
+    result = adlro("simulate", *args)
+    assert (result.returncode, result.stdout) == (2, "")
+    [line] = result.stderr.splitlines()
+    assert said in line
+
+
+def test_the_table_has_columns_for_restarts_only_where_the_scenario_is_rough():
+    few = ("--seeds", "2", "--policies", "fcfs,static-affinity-lp,min-min,tiresias")
     rough, calm = (adlro("compare", name, *few).stdout for name in ("rough64", "paper16"))
-    assert max(len(line) for line in rough.splitlines()) <= 120
+    assert max(len(line) for line in (rough + calm).splitlines()) <= 120
     headings = ("restarts", "lost", "GPU-h", "left", "over %")
     assert [word for word in headings if word not in rough] == []
     assert [word for word in headings if word in calm] == []
+    assert "HyperScore" in calm
+    lines = [line for line in calm.splitlines() if "tiresias" in line]
+    assert lines[0].count("±") == 6
     row = next(line for line in rough.splitlines() if "static-affinity-lp" in line)
     assert len(row.replace("±", "").split()) == 12  # in one line, nothing folded
+
+
+@pytest.mark.parametrize(
+    ("extra", "is_rough"),
+    [
+        ("", False),
+        ("failures = { mtbf_h = 1e6, repair_h = 1 }", True),
+        ('[[changes]]\nkind = "wear"\nto_h = 1e6\nspeed = 0.9', True),
+        ('[[types]]\nname = "ml"\ngpus = 1\ngpu_share = 0.5', True),
+    ],
+)
+def test_the_columns_follow_from_the_scenario_not_from_the_figures(extra, is_rough, tmp_path):
+    (tmp_path / "mine.toml").write_text(f'base = "paper16"\njobs = 5\n{extra}\n')
+    result = adlro("compare", str(tmp_path / "mine.toml"), "--seeds", "1", "--policies", "fcfs")
+    assert ("restarts" in result.stdout) == is_rough
+    assert ("HyperScore" in result.stdout) != is_rough
+
+
+def test_what_joins_and_leaves_is_shown():
+    cluster = adlro("cluster", "show", "rough64").stdout
+    assert "volta-old leaves at 5 h" in cluster
+    assert "cdna3 joins at 2 h" in cluster
+    assert "comes and goes" not in adlro("cluster", "show", "paper16").stdout
+    shown = adlro("scenario", "show", "rough64").stdout
+    assert "GPUs up 60.2 of 64 on average (failures only)" in shown
+
+
+def test_a_policy_is_not_told_of_what_is_to_come(tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text(
+        "import sys\n"
+        "def params(setting):\n"
+        "    known = setting.scenario\n"
+        "    print(known.failures, known.changes, known.colocation, file=sys.stderr)\n"
+        "    print('slowed', (setting.colocation != 1).any(), file=sys.stderr)\n"
+        "    return []\n"
+        "def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, *own):\n"
+        "    return 0\n"
+    )
+    result = adlro("simulate", "rough64", "--jobs", "5", "--policy", str(own))
+    assert "None () ()" in result.stderr
+    assert "slowed False" in result.stderr

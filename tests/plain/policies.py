@@ -265,56 +265,72 @@ class Tiresias:
         if not world.waiting:
             return []
         ranked = sorted([*world.waiting, *world.runs], key=lambda job: (self.late(world, job), job))
-        if world.now >= self.due:
-            self.due = world.now + self.pause
-            victims = self.walk(world, ranked)
-            if victims:
-                return [Decision("preempt", job) for job in victims]
         for job in ranked:
             if job in world.waiting and feasible(world, job):
-                return start(job, self.fastest(world, job, feasible(world, job)))
-        return [Decision("wake", at=self.due)] if world.runs else []
+                return start(job, self.by_speed(world, job, feasible(world, job))[0])
+        at = self.due
+        if world.now >= self.due:
+            for place, job in enumerate(ranked):
+                if job in world.waiting:
+                    for pool in self.by_speed(world, job, world.eligible(job)):
+                        victims = self.make_room(world, job, pool, ranked[place + 1 :])
+                        if victims:
+                            stops = [Decision("preempt", victim) for victim in victims]
+                            return [*stops, *start(job, pool)]
+            self.due = world.now + self.pause
+            at = max(self.due, self.next_change(world) + 1)
+        return [Decision("wake", at=at)] if at < inf else []
 
-    def late(self, world: PlainWorld, job: int) -> bool:
-        """Whether the job is in the second queue."""
+    def served(self, world: PlainWorld, job: int) -> float:
+        """GPU-seconds that the job has had."""
         spans = [span for span in world.result.spans if span.job == job]
         had = sum((span.end - span.start) * span.share / 1000 for span in spans)
         if job in world.runs:
-            held = world.jobs[job].gpus * world.jobs[job].share / 1000
-            had += (world.now - world.runs[job].start) * held
-        return had >= self.threshold
+            had += (world.now - world.runs[job].start) * self.width(world, job)
+        return had
 
-    def fastest(self, world: PlainWorld, job: int, pools: list[int]) -> int:
-        """The pool with the smallest estimate for the whole job."""
-        return min(pools, key=lambda pool: world.est[job][world.pools[pool].model])
+    def width(self, world: PlainWorld, job: int) -> float:
+        """GPUs that the job holds while it runs."""
+        return world.jobs[job].gpus * world.jobs[job].share / 1000
 
-    def walk(self, world: PlainWorld, ranked: list[int]) -> list[int]:
-        """The runs that are beyond what their pools have."""
-        quota = [1000 * len(pool.up()) for pool in world.pools]
-        needs = {job: world.jobs[job].gpus * world.jobs[job].share for job in ranked}
-        for job in self.fixed(world):
-            quota[world.runs[job].pool] -= needs[job]
-        victims = []
-        for job in ranked:
-            if job in self.fixed(world):
-                continue
-            if job not in world.runs:
-                open_ = [pool for pool in world.eligible(job) if quota[pool] >= needs[job]]
-                if open_:
-                    quota[self.fastest(world, job, open_)] -= needs[job]
-            elif quota[world.runs[job].pool] >= needs[job]:
-                quota[world.runs[job].pool] -= needs[job]
-            else:
-                victims.append(job)
-        return victims
+    def late(self, world: PlainWorld, job: int) -> bool:
+        """Whether the job is in the second queue."""
+        return self.served(world, job) >= self.threshold
 
-    def fixed(self, world: PlainWorld) -> list[int]:
-        """The runs that may not, or should not, be preempted."""
-        return [
-            job
-            for job, run in world.runs.items()
-            if world.jobs[job].checkpoint < 0 or world.now - run.start < world.jobs[job].least_run
-        ]
+    def by_speed(self, world: PlainWorld, job: int, pools: list[int]) -> list[int]:
+        """The pools, the one with the smallest estimate for the whole job first."""
+        return sorted(pools, key=lambda pool: world.est[job][world.pools[pool].model])
+
+    def make_room(self, world: PlainWorld, job: int, pool: int, behind: list[int]) -> list[int]:
+        """The runs to stop on the pool, from the last of the list, until the job fits; or none."""
+        stopped: list[int] = []
+        for other in reversed(behind):
+            if other in world.runs and world.runs[other].pool == pool and self.ripe(world, other):
+                world.cluster.give(world.jobs[other], world.runs[other].gpus)
+                stopped.append(other)
+                if world.fits(job, pool):
+                    break
+        room = bool(stopped) and world.fits(job, pool)
+        for other in stopped:
+            world.cluster.take(world.jobs[other], world.runs[other].gpus)
+        return stopped if room else []
+
+    def ripe(self, world: PlainWorld, job: int) -> bool:
+        """Whether the run may and should be preempted."""
+        need, run = world.jobs[job], world.runs[job]
+        return need.checkpoint >= 0 and world.now - run.start >= need.least_run
+
+    def next_change(self, world: PlainWorld) -> float:
+        """When time alone next changes the list, or who may be stopped."""
+        moments = [inf]
+        for job, run in world.runs.items():
+            if world.jobs[job].checkpoint >= 0:
+                rest = self.threshold - self.served(world, job)
+                if rest > 0:
+                    moments.append(world.now + rest / self.width(world, job))
+                if world.now - run.start < world.jobs[job].least_run:
+                    moments.append(run.start + world.jobs[job].least_run)
+        return min(moments)
 
 
 def make(name: str, case: Case, seed: int = 0) -> Policy:

@@ -351,11 +351,10 @@ class PlainWorld:
                 self._apply(decision)
             if all(decision.kind == "wake" for decision in answer):
                 break
-            self._rings = 0
         else:
             raise Stalled(f"asked more than {MAX_CALLS} times at {self.now}")
         if self._rings >= MAX_RINGS:
-            raise Stalled(f"{self._rings} timers in a row changed nothing")
+            raise Stalled(f"{self._rings} timers in a row and nothing finished")
 
     def _apply(self, decision: Decision) -> None:
         if decision.kind == "wake":

@@ -109,6 +109,12 @@ def test_a_number_of_the_arrivals_out_of_range_is_named(tmp_path, arrivals, key,
     ("text", "said"),
     [
         (top("lod = 0.5"), "lod: unknown key"),
+        (top("update = 1"), "update: unknown key"),
+        (of_type("wear = 1"), "types.0.wear: unknown key"),
+        (of_node("throttling = 1"), "cluster.nodes.0.throttling: unknown key"),
+        (change("wear", "to_h = 1\nspeed = 0.5\nwear = 1"), "changes.0.wear: unknown key"),
+        (changed("median_s = 10", "median_s = 10, pareto = 1"), "types.0.size.pareto: unknown key"),
+        (top('arrivals = { process = "poisson", surge = 1 }'), "arrivals.surge: unknown key"),
         (changed('name = "c"', 'name = "c"\nplace = "x"'), "cluster.place: unknown key"),
         (of_node("gpu_count = 4"), "cluster.nodes.0.gpu_count: unknown key"),
         (of_type("core = 4"), "types.0.core: unknown key"),
@@ -537,6 +543,16 @@ def test_a_number_of_what_goes_wrong_out_of_range_is_named(tmp_path, text, key, 
         (colocated('["t", "u"]', "1.1"), "colocation.0.types: unknown job type 'u'; known: t$"),
         (colocated('["t", "t"]', "[1.1, 1.2]"), r"colocation.0: two slowdowns \(1.1, 1.2\) of one"),
         (colocated('["t"]', "1.1"), "colocation.0.types.1: field required"),
+        (
+            colocated('["t", "t", "t"]', "1.1"),
+            r"colocation.0.types: should have at most 2 entries, not \['t', 't', 't'\]$",
+        ),
+        (colocated('["t", "t"]', "true"), "colocation.0.slowdown.0: .* valid number, not True$"),
+        (colocated('["t", "t"]', "[1, true]"), "colocation.0.slowdown.1: .* number, not True$"),
+        (with_table("[[changes]]\nto_h = 1\nspeed = 0.5"), "changes.0: 'kind' is missing$"),
+        (top("changes = [3]"), "changes.0: should be a table, not 3$"),
+        (top("failures = true"), "failures: should be a table, not True$"),
+        (top("failures = 0"), "failures: should be a table, not 0$"),
         (colocated('["t", "t"]', "0.9"), "colocation.0.slowdown.0: .* equal to 1, not 0.9"),
         (
             colocated('["t", "t"]', "1.1") + "[[colocation]]\ntypes=['t', 't']\nslowdown = 1",
@@ -555,6 +571,12 @@ def test_what_is_wrong_with_failures_and_changes_is_said_in_one_line(tmp_path, t
 def test_a_cluster_of_one_node_may_fail_if_it_is_up_at_least_half_of_the_time(tmp_path, failures):
     scenario = config.load_scenario(write(tmp_path, top(f"failures = {failures}")))
     assert scenario.failures.touches("n")
+
+
+def test_failures_of_a_base_can_be_switched_off(tmp_path):
+    base = config.find_scenario("rough64")
+    mine = config.load_scenario(write(tmp_path, 'base = "rough64"\nfailures = false'))
+    assert mine == base.model_copy(update={"name": "mine", "failures": None})
 
 
 @pytest.mark.parametrize("node", ['"volta"', '"volta-1"'])

@@ -62,18 +62,25 @@ def _versus_cell(row: Row, best: str) -> str:
     return f"{text} ± {(figure.ci95[1] - figure.ci95[0]) / 2:,.{digits}f} %"
 
 
-_ROUGH = {  # shown only where a policy has any: metric -> heading, digits, scale
+_ROUGH = {  # shown only where the scenario is rough: metric -> heading, digits, scale
     "restarts": ("restarts", 2, 1),
     "lost_gpu_s": ("lost\nGPU-h", 1, 1 / 3600),
     "fragmentation": ("left\nover %", 1, 100),
 }
 
 
-def _columns(result: Comparison, best: str) -> dict[str, Callable[[Row], str]]:
+def _is_rough(scenario: Scenario) -> bool:
+    """Whether anything happens to the cluster, or jobs take slices of GPUs."""
+    from adlro.workloads.happenings import is_quiet
+
+    return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
+
+
+def _columns(best: str, *, is_rough: bool) -> dict[str, Callable[[Row], str]]:
     """Heading -> how to make the cell of a policy's line.
 
-    Where there are restarts or slices to tell of, other columns do without their interval, so that
-    the table stays as narrow as it was.
+    In a rough scenario there are restarts and slices to tell of, and other columns do without
+    their interval, so that the table stays as narrow as it was.
     """
 
     def figure(key: str, digits: int, scale: float = 1.0) -> Callable[[Row], str]:
@@ -82,12 +89,11 @@ def _columns(result: Comparison, best: str) -> dict[str, Callable[[Row], str]]:
     def mean(key: str, digits: int, scale: float = 1.0) -> Callable[[Row], str]:
         return lambda row: f"{row.metrics[key].mean * scale:,.{digits}f}"
 
-    rough = [key for key in _ROUGH if any(row.metrics[key].mean for row in result.policies)]
     columns: dict[str, Callable[[Row], str]] = {
         "mean JCT s": figure("mean_jct_s", 0),
         f"vs {best}": partial(_versus_cell, best=best),
     }
-    if not rough:
+    if not is_rough:
         return columns | {
             "p99 JCT s": figure("p99_jct_s", 0),
             "jobs/h": figure("throughput_jobs_per_h", 1),
@@ -99,10 +105,12 @@ def _columns(result: Comparison, best: str) -> dict[str, Callable[[Row], str]]:
         "jobs/h": mean("throughput_jobs_per_h", 1),
         "GPU\nuse %": mean("gpu_utilisation", 1, 100),
     }
-    return columns | {_ROUGH[key][0]: mean(key, *_ROUGH[key][1:]) for key in rough}
+    return columns | {
+        heading: mean(key, digits, scale) for key, (heading, digits, scale) in _ROUGH.items()
+    }
 
 
-def _table(result: Comparison) -> Table:
+def _table(result: Comparison, *, is_rough: bool) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -117,7 +125,7 @@ def _table(result: Comparison) -> Table:
         title_justify="left",
         caption_justify="left",
     )
-    columns = _columns(result, best)
+    columns = _columns(best, is_rough=is_rough)
     table.add_column("policy", overflow="fold")
     for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
@@ -148,7 +156,7 @@ def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> C
         if policies == "all"
         else [n.strip() for n in policies.split(",") if n.strip()]
     )
-    chosen = [registry.load(name, setting) for name in dict.fromkeys(names)]
+    chosen = [registry.load(name, setting.public()) for name in dict.fromkeys(names)]
     if not chosen:
         raise click.BadParameter("name at least one policy", param_hint="--policies")
     with say_if_slow():
@@ -198,4 +206,5 @@ def command(
     wanted = changed_scenario(scenario, load, estimates, jobs)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
         result = _compare(wanted, policies, numbers, threads)
-    hand_out(_table(result), result.model_dump_json(indent=2), json_file)
+    table = _table(result, is_rough=_is_rough(wanted))
+    hand_out(table, result.model_dump_json(indent=2), json_file)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from adlro.cli.options import stdout
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from adlro.workloads.synthetic import Setting
 
 
 @click.group("scenario")
@@ -32,38 +39,33 @@ def list_() -> None:
     stdout().print(table)
 
 
-@command.command("show")
-@click.argument("scenario", default="paper16")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
-def show(scenario: str, as_json: bool) -> None:
-    """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""
+def _events(setting: Setting) -> dict[str, int]:
+    """How often each kind of event happens in seed 0."""
+    import numpy as np
+
+    from adlro.model.state import EVENT_KINDS, FAILURE, REPAIR, SPEED
+    from adlro.workloads.happenings import is_quiet
+    from adlro.workloads.synthetic import generate
+
+    # Without anything to draw the jobs of a seed are not needed: there may be millions.
+    kinds = np.zeros(0) if is_quiet(setting.scenario) else generate(setting, 0).events["kind"]
+    return {EVENT_KINDS[kind]: int((kinds == kind).sum()) for kind in (FAILURE, REPAIR, SPEED)}
+
+
+def _figures(setting: Setting, up: float, events: dict[str, int]) -> str:
+    """What --json prints."""
     import json
 
-    import numpy as np
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from adlro.config import find_scenario, shipped
-    from adlro.model.state import EVENT_KINDS, FAILURE, REPAIR, SPEED
-    from adlro.workloads.capacity import gpus_up
-    from adlro.workloads.happenings import is_quiet
-    from adlro.workloads.synthetic import generate, prepare
-
-    wanted = find_scenario(scenario)
-    setting = prepare(wanted)
+    wanted = setting.scenario
     models = [model.name for model in setting.layout.models]
     names = [job_type.name for job_type in wanted.types]
-    # Without anything to draw the jobs of a seed are not needed: there may be millions.
-    kinds = generate(setting, 0).events["kind"] if not is_quiet(wanted) else np.zeros(0)
-    events = {EVENT_KINDS[kind]: int((kinds == kind).sum()) for kind in (FAILURE, REPAIR, SPEED)}
-    up = float(gpus_up(wanted, setting.layout).sum())
     facts = {
         "scenario": wanted.model_dump(),
         "capacity_jobs_per_h": setting.capacity_per_s * 3600,
         "arrivals_jobs_per_h": setting.rate * 3600,
         "speeds": {
-            job_type.name: dict(zip(models, row, strict=True))
-            for job_type, row in zip(wanted.types, setting.speeds.tolist(), strict=True)
+            name: dict(zip(models, row, strict=True))
+            for name, row in zip(names, setting.speeds.tolist(), strict=True)
         },
         "gpus_up": up,
         "slowdown_beside": {
@@ -72,23 +74,46 @@ def show(scenario: str, as_json: bool) -> None:
         },
         "events_of_seed_0": events,
     }
+    return json.dumps(facts, indent=2)
+
+
+def _speeds(setting: Setting) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title="speed, V100 = 1", box=SIMPLE_HEAD, title_justify="left")
+    table.add_column("job type")
+    for model in setting.layout.models:
+        table.add_column(model.name, justify="right")
+    for job_type, speeds in zip(setting.scenario.types, setting.speeds, strict=True):
+        table.add_row(job_type.name, *(f"{speed:.3f}" for speed in speeds))
+    return table
+
+
+@command.command("show")
+@click.argument("scenario", default="paper16")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+def show(scenario: str, as_json: bool) -> None:
+    """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""
+    from adlro.config import find_scenario, shipped
+    from adlro.workloads.capacity import gpus_up
+    from adlro.workloads.synthetic import prepare
+
+    wanted = find_scenario(scenario)
+    setting = prepare(wanted)
+    events, up = _events(setting), float(gpus_up(wanted, setting.layout).sum())
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        click.echo(_figures(setting, up, events))
         return
     known = shipped()
     if scenario in known:
         click.echo(known[scenario].read_text(encoding="utf-8"))
-    table = Table(title="speed, V100 = 1", box=SIMPLE_HEAD, title_justify="left")
-    table.add_column("job type")
-    for name in models:
-        table.add_column(name, justify="right")
-    for t, job_type in enumerate(wanted.types):
-        table.add_row(job_type.name, *(f"{speed:.3f}" for speed in setting.speeds[t]))
-    stdout().print(table)
-    click.echo(f"capacity {facts['capacity_jobs_per_h']:,.1f} jobs/h (fluid LP)")
-    click.echo(f"arrivals {facts['arrivals_jobs_per_h']:,.1f} jobs/h at load {wanted.load:g}")
-    if len(kinds):
-        click.echo(f"GPUs up {up:,.1f} of {len(setting.layout.gpus):,} on average")
+    stdout().print(_speeds(setting))
+    click.echo(f"capacity {setting.capacity_per_s * 3600:,.1f} jobs/h (fluid LP)")
+    click.echo(f"arrivals {setting.rate * 3600:,.1f} jobs/h at load {wanted.load:g}")
+    if any(events.values()):
+        total = len(setting.layout.gpus)
+        click.echo(f"GPUs up {up:,.1f} of {total:,} on average (failures only)")
         click.echo(
             f"events in seed 0: {events['failure']:,} failures and departures, "
             f"{events['repair']:,} repairs and arrivals of nodes, {events['speed']:,} speed changes"

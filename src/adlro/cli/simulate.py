@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +23,7 @@ from adlro.cli.options import (
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from adlro.config import Scenario
     from adlro.evaluate.metrics import Metrics
     from adlro.sim.simulator import Result
     from adlro.workloads.synthetic import Setting
@@ -54,10 +56,29 @@ _SHOWN = {  # metric -> what people call it, digits, scale
 }
 
 
+class _Files(NamedTuple):
+    """What is written besides the table."""
+
+    json: Path | None
+    gantt: Path | None
+    telemetry: Path | None
+    every_s: float  # between two samples of telemetry
+
+
 class _Run(NamedTuple):
+    policy: str
+    seed: int
     setting: Setting
     workload: Workload
     result: Result
+
+    def __str__(self) -> str:
+        """The line above its figures."""
+        wanted = self.setting.scenario
+        return (
+            f"{wanted.name} · {self.policy} · load {wanted.load:g} · {wanted.jobs:,} jobs · "
+            f"seed {self.seed}"
+        )
 
 
 def _table(metrics: Metrics) -> Table:
@@ -107,11 +128,79 @@ def _pool_table(setting: Setting, workload: Workload, result: Result) -> Table:
     return table
 
 
-def _write_gantt(path: Path, run: _Run, title: str, *, quiet: bool) -> None:
+def _finite(_: click.Context, option: click.Parameter, value: float) -> float:
+    """A range lets nan through."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of seconds")
+    return value
+
+
+def _check_files(files: _Files) -> None:
+    """Refuse before the work starts what could not be written after it."""
+    from adlro.evaluate.output import check_writable
+
+    check_json_file(files.json)
+    taken = {} if files.json in (None, PRINTED) else {Path(files.json).resolve(): "--json"}
+    for option, path in (("--gantt", files.gantt), ("--telemetry", files.telemetry)):
+        if path is None:
+            continue
+        if path == PRINTED:
+            raise click.BadParameter("it cannot be printed; name a file", param_hint=option)
+        check_writable(path)
+        other = taken.setdefault(path.resolve(), option)
+        if other != option:
+            raise click.BadParameter(f"{path} is the file of {other} too", param_hint=option)
+
+
+def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
+    from rich.console import Console
+
+    from adlro.evaluate.compare import in_background, run_one
+    from adlro.evaluate.telemetry import count_rows
+    from adlro.policies import registry
+    from adlro.sim.simulator import warm_up
+    from adlro.workloads.synthetic import generate, prepare
+
+    setting = prepare(wanted)
+    chosen = registry.load(policy, setting.public())
+    workload = generate(setting, seed)
+    if files.telemetry is not None:  # a run lasts at least as long as jobs arrive
+        count_rows(
+            setting,
+            float(workload.jobs["arrival"][-1] - workload.jobs["arrival"][0]),
+            files.every_s,
+        )
+    with say_if_slow():
+        warm_up([chosen])
+    keep = files.gantt is not None or files.telemetry is not None
+    status = Console(stderr=True).status(f"running {wanted.jobs:,} jobs …")
+    with status, contextlib.redirect_stdout(sys.stderr):  # a policy that prints spoils no JSON
+        result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
+    return _Run(chosen.name, seed, setting, workload, result)
+
+
+def _figures(run: _Run, metrics: Metrics) -> str:
+    """What --json writes."""
+    import json
+
+    from adlro import __version__
+
+    wanted = run.setting.scenario
+    facts: dict[str, object] = {
+        "version": __version__,
+        "scenario": wanted.name,
+        "policy": run.policy,
+    }
+    facts |= {"seed": run.seed, "load": wanted.load, "estimates": str(wanted.estimates)}
+    facts |= {"jobs": wanted.jobs, "measure": str(wanted.measure), "metrics": metrics._asdict()}
+    return json.dumps(facts, indent=2)
+
+
+def _write_gantt(path: Path, run: _Run, *, quiet: bool) -> None:
     from adlro.evaluate.output import write_text
     from adlro.evaluate.report.gantt import draw
 
-    write_text(path, draw(run.setting, run.workload, run.result, title))
+    write_text(path, draw(run.setting, run.workload, run.result, str(run)))
     click.echo(f"schedule: {path} (open it in a browser)", err=quiet)
 
 
@@ -137,7 +226,8 @@ def _write_telemetry(path: Path, run: _Run, every_s: float, *, quiet: bool) -> N
     "--telemetry-every",
     default=60.0,
     show_default=True,
-    type=click.FloatRange(0, 1e9, min_open=True),
+    type=click.FloatRange(1e-3, 1e9),
+    callback=_finite,
     help="Seconds between two samples.",
 )
 def command(
@@ -156,45 +246,21 @@ def command(
 
     SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own.
     """
-    import json
+    from rich.console import Group
 
-    from rich.console import Console, Group
-
-    from adlro import __version__
     from adlro.config import adjusted
-    from adlro.evaluate.compare import in_background, run_one
     from adlro.evaluate.metrics import measure
-    from adlro.evaluate.output import check_writable
-    from adlro.policies import registry
-    from adlro.sim.simulator import warm_up
-    from adlro.workloads.synthetic import generate, prepare
 
-    check_json_file(json_file)
-    check_writable(gantt)
-    check_writable(telemetry)
+    files = _Files(json_file, gantt, telemetry, telemetry_every)
+    _check_files(files)
     wanted = changed_scenario(scenario, load, estimates, jobs)
     if telemetry is not None:
         wanted = adjusted(wanted, telemetry=True)
-    setting = prepare(wanted)
-    chosen = registry.load(policy, setting)
-    with say_if_slow():
-        warm_up([chosen])
-    workload = generate(setting, seed)
-    keep = gantt is not None or telemetry is not None
-    status = Console(stderr=True).status(f"running {wanted.jobs:,} jobs …")
-    with status, contextlib.redirect_stdout(sys.stderr):  # a policy that prints spoils no JSON
-        result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
-    metrics = measure(setting, workload, result)
-    head = (
-        f"{wanted.name} · {chosen.name} · load {wanted.load:g} · {wanted.jobs:,} jobs · seed {seed}"
-    )
-    facts = {"version": __version__, "scenario": wanted.name, "policy": chosen.name, "seed": seed}
-    facts |= {"load": wanted.load, "estimates": str(wanted.estimates), "jobs": wanted.jobs}
-    facts |= {"measure": str(wanted.measure), "metrics": metrics._asdict()}
-    shown = Group(head, _table(metrics), _pool_table(setting, workload, result))
-    hand_out(shown, json.dumps(facts, indent=2), json_file)
-    run, quiet = _Run(setting, workload, result), json_file == PRINTED
+    run = _simulate(wanted, policy, seed, files)
+    metrics, quiet = measure(run.setting, run.workload, run.result), json_file == PRINTED
+    shown = Group(str(run), _table(metrics), _pool_table(run.setting, run.workload, run.result))
+    hand_out(shown, _figures(run, metrics), json_file)
     if gantt is not None:
-        _write_gantt(gantt, run, head, quiet=quiet)
+        _write_gantt(gantt, run, quiet=quiet)
     if telemetry is not None:
         _write_telemetry(telemetry, run, telemetry_every, quiet=quiet)

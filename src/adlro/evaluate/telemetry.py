@@ -119,6 +119,21 @@ def _numbers(values: Floats) -> list[str]:
     return ["" if x != x else f"{x:.12g}" for x in values.ravel().tolist()]
 
 
+def count_rows(setting: Setting, length_s: float, every_s: float) -> int:
+    """Rows of the time series of a run that lasts so long.
+
+    Raises:
+        OutputError: there would be more rows than anyone can use.
+    """
+    rows = (math.floor(length_s / every_s) + 1) * len(setting.layout.gpus)
+    if rows > _MOST_ROWS:
+        raise OutputError(
+            f"a sample every {every_s:g} s makes {rows:.3g} rows of telemetry or more, and "
+            f"{_MOST_ROWS:.3g} is the limit; take fewer samples (--telemetry-every)"
+        )
+    return rows
+
+
 def series(
     setting: Setting, workload: Workload, result: Result, every_s: float
 ) -> tuple[int, Iterator[str]]:
@@ -127,15 +142,9 @@ def series(
     Raises:
         OutputError: there would be more rows than anyone can use.
     """
-    within, gpus = window(workload, result), len(setting.layout.gpus)
-    moments = math.floor(within.length / every_s) + 1
-    if moments * gpus > _MOST_ROWS:
-        raise OutputError(
-            f"a sample every {every_s:g} s makes {moments * gpus:,} rows of telemetry, more than "
-            f"{_MOST_ROWS:,}; take fewer samples"
-        )
-    times = every_s * np.arange(moments, dtype=np.float64)
-    return moments * gpus, _parts(setting, workload, result, times)
+    rows = count_rows(setting, window(workload, result).length, every_s)
+    times = every_s * np.arange(rows // len(setting.layout.gpus), dtype=np.float64)
+    return rows, _parts(setting, workload, result, times)
 
 
 def _parts(setting: Setting, workload: Workload, result: Result, times: Floats) -> Iterator[str]:

@@ -89,15 +89,22 @@ class Cluster(Record):
 
     @model_validator(mode="after")
     def _sound(self) -> Cluster:
-        seen: set[str] = set()
+        seen: dict[str, NodeGroup] = {}
         for group in self.nodes:
             if group.name in seen:
                 raise ValueError(f"two groups of nodes are called {group.name!r}")
-            seen.add(group.name)
+            seen[group.name] = group
         if sum(group.count * group.gpus for group in self.nodes) > _MOST_GPUS:
             raise ValueError(f"nodes: more than {_MOST_GPUS:,} GPUs in all")
         if all(group.leaves_h is not None for group in self.nodes):
             raise ValueError("nodes: all of them leave; at least one group must stay (no leaves_h)")
+        for name in seen:  # what follows the last dash could be the number of a node
+            rival = seen.get(name.rpartition("-")[0])
+            if rival is not None and name in rival.node_names:
+                raise ValueError(
+                    f"nodes: a node of group {rival.name!r} is called {name!r}, and so is another "
+                    "group; rename one"
+                )
         return self
 
 

@@ -73,7 +73,7 @@ Part = Annotated[Amount, AfterValidator(_part_of_a_gpu)]
 Seconds = Annotated[float, Field(ge=1e-3, le=1e9)]
 Speed = Annotated[float, Field(ge=1e-4, le=1e4)]  # V100 = 1
 Extra = Annotated[float, Field(ge=0, le=100)]
-Slowdown = Annotated[float, Field(ge=1, le=100)]
+Slowdown = Annotated[float, Field(ge=1, le=100, strict=True)]  # strict: true is no number
 Spread = Annotated[float, Field(ge=0, le=5)]  # of a lognormal law
 
 
@@ -150,7 +150,7 @@ class JobType(Record):
     partitions: tuple[Name, ...] = ()  # () = all
     priority: Priority = Priority()
     communication: Extra = 0.0  # extra share of run time when a gang spans nodes
-    checkpoint_s: NonNegativeFloat | None = None  # None = it cannot
+    checkpoint_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # None = it cannot
     checkpoint_every_s: Seconds | None = None  # of work between its own saves; None = never
     gpu_share: Part = Choice(values=(1,), p=(1,))  # of its one GPU; 1 = all of each GPU
 

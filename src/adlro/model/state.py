@@ -180,7 +180,7 @@ WORLD = np.dtype(
         ("events", "i8"),
         ("decisions", "i8"),  # calls of decide
         ("real_decisions", "i8"),  # those with at least one feasible pair
-        ("wakes", "i8"),  # timers in a row with nothing else between them
+        ("wakes", "i8"),  # timers in a row with no finish, event or arrival between them
         ("fault", "i8"),  # why the run stopped, 0 = it did not (see sim/faults.py)
         ("fault_job", "i8"),
         ("fault_pool", "i8"),

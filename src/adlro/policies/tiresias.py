@@ -1,19 +1,23 @@
 """Tiresias, two-queue least attained service: who has had the least goes first, and may preempt.
 
 A job with less than 18,000 GPU-seconds so far is in the first queue, the others in the second; in
-each, older first (Gu et al., NSDI 2019; threshold and rounds as in POLICIES 1.4). Every 60 s the
-list is walked: a job keeps or gets its GPUs while its pool has any left, whoever runs beyond that
-is preempted. Whoever cannot checkpoint, or is younger than its least run time, keeps what it has.
+each, older first (Gu et al., NSDI 2019; threshold and rounds as in POLICIES 1.4). Whoever fits
+starts, in this order. Every 60 s those who wait may preempt those behind them in the list, the last
+first, on their fastest pool where that makes room: nobody is stopped in vain. Whoever cannot
+checkpoint, or is younger than its least run time, is left alone.
 """
 
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
-from adlro.model.room import fastest_feasible, served, start
-from adlro.model.state import PREEMPT, WAKE, WHOLE
+from adlro.model.place import release
+from adlro.model.room import fastest_feasible, fits, served
+from adlro.model.room import start as write_start
+from adlro.model.state import PREEMPT, START, WAKE, WHOLE
 
 _THRESHOLD, _ROUND = range(2)  # params
-_NEXT = 1  # memory: when the next round begins
+_NEXT = 1  # memory: when the next round is due
+_SOON = 1.0  # seconds after a border at which it is surely crossed
 
 
 def params(setting):
@@ -22,18 +26,18 @@ def params(setting):
 
 
 def memory(setting):
-    """The run's seed (unused) and when the next round begins."""
+    """The run's seed (unused) and when the next round is due."""
     return 2
 
 
 @njit
-def may_stop(now, run, job):
+def _may_stop(now, run, job):
     """True when a run can be preempted without losing its work."""
     return job.checkpoint >= 0 and now - run.start >= job.least_run
 
 
 @njit_allocating
-def _order(now, jobs, queue, running, threshold):
+def _listed(now, jobs, queue, running, threshold):
     """All jobs, the first of the list first: i < R is running[i], else queue[i - R]."""
     count = len(running)
     keys = np.empty(count + len(queue))
@@ -46,61 +50,93 @@ def _order(now, jobs, queue, running, threshold):
 
 
 @njit_allocating
-def _preempt(now, jobs, est, queue, eligible, running, pools, threshold, out):
-    """Write the preemptions of this round; returns how many."""
-    quota = np.empty(len(pools), np.int64)
-    for p in range(len(pools)):
-        quota[p] = pools[p].gpus * WHOLE
-    for r in range(len(running)):
-        job = jobs[running[r].job]
-        if not may_stop(now, running[r], job):
-            quota[running[r].pool] -= job.gpus * job.share
+def _make_room(now, j, p, behind, jobs, running, pools, nodes, gpus, out):
+    """Preempt runs on pool p, the last `behind` first, until job j fits; how many, 0 = in vain."""
+    left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
     count = 0
-    for i in _order(now, jobs, queue, running, threshold):
-        if i < len(running):
-            run = running[i]
-            job = jobs[run.job]
-            if not may_stop(now, run, job):
-                continue
-            need = job.gpus * job.share
-            if quota[run.pool] >= need:
-                quota[run.pool] -= need
-            else:
-                out[count].kind, out[count].job = PREEMPT, run.job
+    for i in behind[::-1]:
+        if i < len(running) and running[i].pool == p:
+            job = jobs[running[i].job]
+            if _may_stop(now, running[i], job):
+                release(running[i], jobs, left, machines, cards)
+                out[count].kind, out[count].job = PREEMPT, running[i].job
                 count += 1
-        else:
-            q = i - len(running)
-            j = queue[q].job
-            best, best_p = np.inf, -1
-            need = jobs[j].gpus * jobs[j].share
-            for p in range(len(pools)):
-                seconds = est[j, pools[p].model]
-                if eligible[q, p] and quota[p] >= need and seconds < best:
-                    best, best_p = seconds, p
-            if best_p >= 0:
-                quota[best_p] -= need
-    return count
+                if fits(jobs[j], left[p], machines, cards):
+                    return count
+    return 0
+
+
+@njit_allocating
+def _help(now, jobs, est, queue, eligible, running, pools, nodes, gpus, threshold, out):
+    """Preemptions that let a waiting job start, and its start; returns how many decisions."""
+    order = _listed(now, jobs, queue, running, threshold)
+    behind = len(order)  # nobody from here on can be stopped
+    while behind > 0:
+        i = order[behind - 1]
+        if i < len(running) and _may_stop(now, running[i], jobs[running[i].job]):
+            break
+        behind -= 1
+    tried = np.empty(len(pools), np.bool_)
+    for k in range(behind):
+        q = order[k] - len(running)
+        if q < 0:
+            continue
+        j = queue[q].job
+        tried[:] = False
+        for _ in range(len(pools)):
+            best, p = np.inf, -1
+            for other in range(len(pools)):
+                seconds = est[j, pools[other].model]
+                if eligible[q, other] and not tried[other] and seconds < best:
+                    best, p = seconds, other
+            if p < 0:
+                break
+            tried[p] = True
+            later = order[k + 1 : behind]
+            count = _make_room(now, j, p, later, jobs, running, pools, nodes, gpus, out)
+            if count > 0:
+                out[count].kind, out[count].job, out[count].pool = START, j, p
+                out[count].node = out[count].gpu = -1
+                return count + 1
+    return 0
+
+
+@njit
+def _next_change(now, jobs, running, threshold):
+    """When time alone next changes the list, or who may be stopped; infinite = never."""
+    soonest = np.inf
+    for r in range(len(running)):
+        run, job = running[r], jobs[running[r].job]
+        if job.checkpoint >= 0:
+            had = served(now, run, job)
+            if had < threshold:
+                rest = (threshold - had) / (job.gpus * job.share / WHOLE)
+                soonest = min(soonest, now + rest)
+            if now - run.start < job.least_run:
+                soonest = min(soonest, run.start + job.least_run)
+    return soonest + _SOON
 
 
 @njit
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-    """A round of preemptions if one is due, else the first of the list that fits."""
+    """The first of the list that fits; else, if a round is due, the first that can make room."""
     if len(queue) == 0:
         return 0
-    threshold = params[_THRESHOLD]
-    if now >= memory[_NEXT]:
-        memory[_NEXT] = now + params[_ROUND]
-        count = _preempt(now, jobs, est, queue, eligible, running, pools, threshold, out)
-        if count > 0:
-            return count
+    threshold, at = params[_THRESHOLD], memory[_NEXT]
     for late in range(2):
         for q in range(len(queue)):
             if (queue[q].served >= threshold) == late:
                 j = queue[q].job
                 p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
                 if p >= 0:
-                    return start(out, j, p)
-    if len(running) == 0:
+                    return write_start(out, j, p)
+    if now >= memory[_NEXT]:
+        count = _help(now, jobs, est, queue, eligible, running, pools, nodes, gpus, threshold, out)
+        if count > 0:
+            return count
+        memory[_NEXT] = now + params[_ROUND]
+        at = max(memory[_NEXT], _next_change(now, jobs, running, threshold))
+    if at == np.inf:
         return 0
-    out[0].kind, out[0].at = WAKE, memory[_NEXT]
+    out[0].kind, out[0].at = WAKE, at
     return 1

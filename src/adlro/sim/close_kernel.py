@@ -215,4 +215,3 @@ def cut_short(
     queue[q].restarts, queue[q].left, queue[q].saved = restarts, left, saved
     queue[q].served = had
     undone[q] = todo / work if work > 0 else 1.0
-    w.wakes = 0

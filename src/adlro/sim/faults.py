@@ -41,7 +41,7 @@ def message(world: Records) -> str:
         NO_ROOM_THERE: start + f"on node or GPU {value:.0f}, which is elsewhere or has no room",
         WAKE_IN_THE_PAST: f"asked to be woken at {value:g} s, which is not in the future",
         STALLED: f"left {value:.0f} jobs waiting (the oldest is {job}) with nothing running",
-        ENDLESS_WAKES: f"asked for {value:.0f} timers in a row and did nothing with them",
+        ENDLESS_WAKES: f"asked for {value:.0f} timers in a row and finished nothing between them",
         ENDLESS_ANSWERS: f"went on deciding after {value:,.0f} answers in one moment",
     }[fault]
     return f"{what} (at {now:g} s)"

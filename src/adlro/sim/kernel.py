@@ -32,7 +32,7 @@ from adlro.sim.event_kernel import happen
 from adlro.sim.queue_kernel import dequeue, enqueue, find, move
 from adlro.sim.run_kernel import end_after, put_end, slowness, span_factor
 
-MOST_WAKES = 100_000  # timers in a row with nothing else between them
+MOST_WAKES = 100_000  # timers in a row with no finish, event or arrival between them
 MOST_CALLS = 100_000  # of decide in one moment
 _NEARLY = 1e-9  # seconds
 
@@ -220,7 +220,6 @@ def _start(
     end.todo = end.kept = seconds[j, pool.model] * undone[q]
     end.since, end.slowness = w.now, factor
     w.running += 1
-    w.wakes = 0
     sliced = job.share < WHOLE
     if not sliced:
         w.busy_gpus += job.gpus

@@ -177,11 +177,11 @@ def run(
     """
     rows = int(workload.jobs["gpus"].sum()) if keep_spans else 0
     books, spans = _run(empty, workload, policy, seed, rows)
+    if books.state.world["fault"][0] != faults.NONE:
+        raise PolicyError(f"policy {policy.name} {faults.message(books.state.world[0])}")
     if keep_spans and books.state.world["spans"][0] > len(spans):  # jobs ran more than once
         books, spans = _run(empty, workload, policy, seed, int(books.state.world["spans"][0]))
     world = books.state.world[0]
-    if world["fault"] != faults.NONE:
-        raise PolicyError(f"policy {policy.name} {faults.message(world)}")
     left = emptied(empty, workload.events[: world["events_done"]])
     for now, then in zip(books.state[8:10], left, strict=True):  # all is done: all must be free
         if now.tobytes() != then.tobytes():

@@ -95,8 +95,8 @@ def fresh(empty: Empty, workload: Workload, memory: int, seed: int) -> State:
 def emptied(empty: Empty, events: Records) -> tuple[Records, Records]:
     """Pools and nodes of a cluster with nothing on it after some events."""
     pools, nodes, gpus = (array.copy() for array in empty)
-    for event in events[np.isin(events["kind"], (REPAIR, FAILURE))]:
-        nodes["up"][event["node"]] = event["kind"] == REPAIR
+    switched = events[np.isin(events["kind"], (REPAIR, FAILURE))]
+    nodes["up"][switched["node"]] = switched["kind"] == REPAIR  # of several, the last one stands
     down = nodes["up"] == 0
     nodes["free"][down] = 0
     gpus["free"][down[gpus["node"]]] = 0

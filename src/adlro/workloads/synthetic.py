@@ -48,6 +48,11 @@ class Setting(NamedTuple):
         """Arrivals a second at the scenario's load."""
         return self.scenario.load * self.capacity_per_s
 
+    def public(self) -> Setting:
+        """What a policy may be told: no failures and changes to come, no true slowdowns."""
+        known = self.scenario.model_copy(update={"failures": None, "changes": (), "colocation": ()})
+        return self._replace(scenario=known, colocation=np.ones_like(self.colocation))
+
 
 def _table(choices: list[Choice]) -> tuple[Floats, Floats]:
     width = max(len(choice.values) for choice in choices)

@@ -107,8 +107,12 @@ def test_parts_do_not_change_the_series():
 
 def test_more_rows_than_anyone_can_use_are_refused(rough):
     setting, workload, result, _ = rough
-    with pytest.raises(OutputError, match=r"a sample every 1e-06 s makes [\d,]+ rows"):
+    with pytest.raises(OutputError, match=r"a sample every 1e-06 s makes \d\.?\d*e\+12 rows"):
         series(setting, workload, result, 1e-6)
+    every_s = 64e-8 * window(workload, result).length
+    assert series(setting, workload, result, 1.01 * every_s)[0] < 100_000_000
+    with pytest.raises(OutputError, match=r"makes 1.01e\+08 rows"):
+        series(setting, workload, result, 0.99 * every_s)
 
 
 def test_names_with_commas_and_quotes_are_quoted():

@@ -184,6 +184,19 @@ def test_two_groups_of_one_name_are_refused():
         Cluster(nodes=[group, group])
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_group_called_like_a_node_of_another_is_refused(count):
+    said = "nodes: a node of group 'a' is called 'a-1', and so is another group; rename one"
+    with pytest.raises(ValidationError, match=said):
+        lay(nodes("T4", count=count, name="a-1"), nodes("T4", count=2, name="a"))
+
+
+@pytest.mark.parametrize("name", ["a-2", "a-01", "a-old", "-1", "b-1"])
+def test_a_name_that_only_looks_like_that_of_a_node_is_allowed(name):
+    layout = lay(nodes("T4", count=2, name="a"), nodes("T4", name=name))
+    assert layout.node_names == ("a-0", "a-1", name)
+
+
 @pytest.mark.parametrize("demand", [{"memory_gb": 1e9}, {"cores": 10**10}])
 def test_a_node_larger_than_can_be_counted_is_refused_in_words(demand):
     with pytest.raises((ConfigError, ValidationError)):

@@ -52,6 +52,18 @@ def test_a_number_of_a_job_type_out_of_range_is_named(tmp_path, line, key, liter
     assert message.endswith(f", not {literal}")
 
 
+def test_a_checkpoint_that_never_ends_is_refused(tmp_path):
+    path = write(tmp_path, of_type("checkpoint_s = 1e308"))
+    said = "types.0.checkpoint_s: input should be less than or equal to 1000000000, not 1e+308"
+    assert refusal(config.load_scenario, path) == f"{path}: {said}"
+
+
+@pytest.mark.parametrize("literal", ["'many'", "true"])
+def test_a_demand_that_is_no_number_is_answered_with_what_can_be_written(tmp_path, literal):
+    message = refusal(config.load_scenario, write(tmp_path, of_type(f"cores = {literal}")))
+    assert "types.0.cores: should be a number or { values = [...], p = [...] }, not " in message
+
+
 @pytest.mark.parametrize(
     ("p", "said"),
     [

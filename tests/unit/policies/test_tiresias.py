@@ -43,11 +43,40 @@ def test_within_a_queue_the_older_job_is_never_preempted_by_a_younger_one():
 
 
 def test_a_gang_is_served_by_all_its_gpus_at_once():
-    # Four GPUs: 18,000 GPU-seconds are over after 4,500 s; the rounds since 4,400 are at 4,400,
-    # 4,460 and 4,520.
+    # Four GPUs: 18,000 GPU-seconds are over after 4,500 s. The round at 4,400 can do nothing, and
+    # nothing changes before that: the next is 1 s later.
     jobs = [job(0, 6 * HOUR, checkpoint=0, gpus=4), job(4_400, 100, checkpoint=0)]
     result = play(build([nodes(gpus=4)], jobs), "tiresias")
-    assert runs_of(result, 1) == [(4_520, 4_620, FINISH)]
+    assert runs_of(result, 1) == [(4_501, 4_601, FINISH)]
+
+
+def test_nobody_is_stopped_in_vain():
+    # Job 0 has had its share. The gang would have GPUs enough if it were stopped, but not cores:
+    # job 1, which cannot be stopped, holds two of four, and the gang needs three.
+    jobs = [
+        job(0, 9 * HOUR, checkpoint=10, cores=2),
+        job(0, 8 * HOUR, cores=2),
+        job(18_000, 100, checkpoint=10, gpus=3, cores=1),
+    ]
+    outcome = play(build([nodes(gpus=4, cores=4)], jobs), "tiresias").outcome
+    assert outcome["restarts"].tolist() == [1, 0, 0]
+    assert outcome["start"][2] == 8 * HOUR
+
+
+def test_only_as_many_are_stopped_as_it_takes_the_last_of_the_list_first():
+    jobs = [job(0, 9 * HOUR, checkpoint=0) for _ in range(4)]
+    jobs.append(job(20_000, 100, checkpoint=0, gpus=2))
+    outcome = play(build([nodes(gpus=4)], jobs), "tiresias").outcome
+    assert outcome["restarts"].tolist() == [0, 0, 1, 1, 0]
+    assert outcome["start"][4] == 20_000
+
+
+def test_without_anything_that_time_can_change_it_sets_no_timer():
+    # Two hundred days of waiting for a job that cannot be stopped: no 100,000 rounds.
+    world = build(ONE, [job(0, 200 * 24 * HOUR), job(1, 10)])
+    result = play(world, "tiresias")
+    assert result.world["decisions"] < 10
+    assert result.outcome["start"][1] == 200 * 24 * HOUR
 
 
 def test_a_slice_is_served_by_its_share():

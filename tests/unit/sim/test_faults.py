@@ -191,17 +191,37 @@ class Rounds:
 
 
 def test_timers_without_end_while_nothing_else_can_happen_stop_the_run():
-    said = r"^policy rounds asked for 100000 timers in a row and did nothing with them"
+    said = r"^policy rounds asked for 100000 timers in a row and finished nothing"
     with pytest.raises(PolicyError, match=said):
         play(build([nodes()], [job(1, 5)]), Rounds(1e9))
 
 
-def test_a_start_begins_the_count_of_timers_anew():
-    # Rounds of 60,000 s start job 0 on the second pool and job 1 on the third: 120,000 timers in
-    # all, but never 100,000 in a row, and nothing ends between them.
-    groups = [nodes("V100"), nodes("T4"), nodes("A100")]
-    world = build(groups, [job(1, 9e4, 9e4, 9e4), job(1, 5, 5, 5)])
-    assert play(world, Rounds(60_000.0)).outcome["start"].tolist() == [60_000, 120_000]
+class Mover:
+    """Migrates what runs at every timer, so that nothing is ever done."""
+
+    name, params, memory = "mover", np.zeros(0), 0
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        out[0].pool = 0
+        out[0].node = out[0].gpu = -1
+        if len(queue) > 0:
+            out[0].kind, out[0].job = 0, queue[0].job
+            return 1
+        out[1].kind, out[1].at = 3, now + 1.0
+        if len(running) == 0 or running[0].start == now:
+            out[0].kind, out[0].at = 3, now + 1.0
+            return 1
+        out[0].kind, out[0].job = 2, running[0].job
+        return 2
+
+
+def test_moving_a_job_for_ever_stops_the_run():
+    # Restoring takes 2 s and the next move comes after 1: no work is ever done.
+    said = r"^policy mover asked for 100000 timers in a row and finished nothing"
+    with pytest.raises(PolicyError, match=said):
+        play(build([nodes()], [job(0, 5, checkpoint=2)]), Mover())
 
 
 def test_a_finish_or_an_arrival_begins_the_count_of_timers_anew():

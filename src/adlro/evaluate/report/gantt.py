@@ -159,7 +159,7 @@ def _is_killed(span: Records, outcome: Records) -> bool:
 
 
 def _lighter(colour: str) -> str:
-    """Half way to white."""
+    """Two thirds of the way to white."""
     parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{(part + 2 * 255) // 3:02x}" for part in parts)
 
