@@ -97,10 +97,10 @@ def compile_steps() -> None:
     dispatcher(any_feasible).compile((_WORKLOAD[0], *_STATE[1:3], *_STATE[8:11]))
 
 
+@functools.lru_cache(maxsize=256)  # to look a signature up, numba hashes every field of its records
 def compile_decide(decide: Callable[..., int]) -> Dispatcher:
     """Compile a policy's dispatcher for the one signature, and hand it back."""
     compiled = dispatcher(decide)
-    if DECIDE.args not in compiled.overloads:
-        with _ONE_AT_A_TIME:
-            compiled.compile(DECIDE.args)
+    with _ONE_AT_A_TIME:
+        compiled.compile(DECIDE.args)
     return compiled

@@ -12,7 +12,7 @@ from adlro.model.room import any_feasible
 from adlro.model.state import OUTCOME, SPAN, Floats, Records
 from adlro.sim import faults, kernel
 from adlro.sim.signature import compile_decide, compile_steps, compiled_run
-from adlro.sim.state import Empty, State, answers, emptied, fresh
+from adlro.sim.state import Empty, State, answers, fresh, is_empty
 from adlro.workloads.workload import Workload
 
 
@@ -182,9 +182,7 @@ def run(
     if keep_spans and books.state.world["spans"][0] > len(spans):  # jobs ran more than once
         books, spans = _run(empty, workload, policy, seed, int(books.state.world["spans"][0]))
     world = books.state.world[0]
-    left = emptied(empty, workload.events[: world["events_done"]])
-    for now, then in zip(books.state[8:10], left, strict=True):  # all is done: all must be free
-        if now.tobytes() != then.tobytes():
-            raise PolicyError(f"policy {policy.name} changed the cluster's records by itself")
+    if not is_empty(books.state, empty, workload.events[: world["events_done"]]):
+        raise PolicyError(f"policy {policy.name} changed the cluster's records by itself")
     kept = spans[: world["spans"]] if keep_spans else spans
     return Result(books.outcome, world, books.state.gpus, kept)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.model.rooms import take_stock
+from adlro.model.rooms import BLOCK, take_stock
 from adlro.model.state import (
     DECISION,
     ENDS,
@@ -92,19 +92,26 @@ def fresh(empty: Empty, workload: Workload, memory: int, seed: int) -> State:
     return state
 
 
-def emptied(empty: Empty, events: Records) -> tuple[Records, Records]:
-    """Pools and nodes of a cluster with nothing on it after some events."""
-    pools, nodes, gpus = (array.copy() for array in empty)
-    switched = events[np.isin(events["kind"], (REPAIR, FAILURE))]
-    nodes["up"][switched["node"]] = switched["kind"] == REPAIR  # of several, the last one stands
-    down = nodes["up"] == 0
-    nodes["free"][down] = 0
-    gpus["free"][down[gpus["node"]]] = 0
-    away = np.bincount(nodes["pool"][down], nodes["gpus"][down], len(pools)).astype(np.int32)
-    pools["gpus"] -= away
-    pools["free"] -= away
-    take_stock(pools, nodes, gpus)
-    return pools, nodes
+def is_empty(state: State, empty: Empty, events: Records) -> bool:
+    """True when pools and nodes are as before the run, but for nodes that events left down."""
+    pools, nodes, gpus = empty
+    if len(events) > 0:
+        pools, nodes, gpus = (array.copy() for array in empty)
+        switched = events[np.isin(events["kind"], (REPAIR, FAILURE))]
+        nodes["up"][switched["node"]] = switched["kind"] == REPAIR  # of several, the last one
+        down = nodes["up"] == 0
+        nodes["free"][down] = 0
+        gpus["free"][down[gpus["node"]]] = 0
+        away = np.bincount(nodes["pool"][down], nodes["gpus"][down], len(pools)).astype(np.int32)
+        pools["gpus"] -= away
+        pools["free"] -= away
+    if pools["nodes"].max() > BLOCK:
+        nodes = nodes.copy()
+        take_stock(pools, nodes, gpus)
+    same: bool = (
+        state.pools.tobytes() == pools.tobytes() and state.nodes.tobytes() == nodes.tobytes()
+    )
+    return same
 
 
 def clone(state: State) -> State:

@@ -185,7 +185,7 @@ def is_quiet(scenario: Scenario) -> bool:
     return scenario.failures is None and not scenario.changes and stays
 
 
-def draw(scenario: Scenario, layout: Layout, arrivals: Floats, rng: np.random.Generator) -> Records:
+def draw(scenario: Scenario, layout: Layout, arrivals: Floats, stream: tuple[int, int]) -> Records:
     """EVENT records [E], sorted by time, then kind.
 
     Args:
@@ -193,12 +193,12 @@ def draw(scenario: Scenario, layout: Layout, arrivals: Floats, rng: np.random.Ge
         layout: the empty cluster.
         arrivals: [J], sorted; hours count from the first, and failures go on until twice the time
             of the last and a day.
-        rng: of this purpose alone.
+        stream: seed and number of the random stream of this purpose alone.
     """
     if is_quiet(scenario):
         return np.zeros(0, EVENT)
     first, last = float(arrivals[0]), float(arrivals[-1])
-    streams = rng.spawn(1 + len(scenario.changes))
+    streams = np.random.default_rng(stream).spawn(1 + len(scenario.changes))
     parts = _outages(scenario, layout, _service(layout, first), _horizon(last), streams[0])
     parts += _speeds(scenario, layout, first, streams[1:])
     events = np.concatenate(parts)

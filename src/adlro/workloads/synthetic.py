@@ -148,6 +148,9 @@ def _from_law(size: Size, u: Floats) -> Floats:
 
 def _pick(table: tuple[Floats, Floats], types: NDArray[np.int64], u: Floats) -> Floats:
     values, odds = table
+    if values.shape[1] == 1:
+        constant: Floats = values[types, 0]
+        return constant
     column = (u[:, None] >= odds[types]).sum(axis=1)
     picked: Floats = values[types, column]
     return picked
@@ -239,7 +242,7 @@ def generate(setting: Setting, seed: int) -> Workload:
         _estimates(setting, jobs, seconds, seed),
         capacity.may_run(jobs, setting.lists[types], layout),
         seconds,
-        happenings.draw(scenario, layout, times, np.random.default_rng((seed, _HAPPENINGS))),
+        happenings.draw(scenario, layout, times, (seed, _HAPPENINGS)),
         setting.colocation,
         setting.demands,
         setting.readings,

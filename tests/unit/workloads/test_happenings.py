@@ -35,8 +35,7 @@ def made(*groups, **more):
 
 
 def draw(scenario, seed=0, arrivals=ARRIVALS):
-    rng = np.random.default_rng((seed, 4))
-    return happenings.draw(scenario, lay_out(scenario.cluster), arrivals, rng)
+    return happenings.draw(scenario, lay_out(scenario.cluster), arrivals, (seed, 4))
 
 
 def of_node(events, node):
