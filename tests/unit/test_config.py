@@ -27,7 +27,15 @@ from tests.scenario_files import (
     write,
 )
 
-SHIPPED = ["datacenter", "hetero64", "paper16", "paper16-single", "paper16-surge", "rough64"]
+SHIPPED = [
+    "datacenter",
+    "gavel16",
+    "hetero64",
+    "paper16",
+    "paper16-single",
+    "paper16-surge",
+    "rough64",
+]
 DOCS = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
 
 
@@ -251,7 +259,7 @@ def test_a_missing_file_is_named(tmp_path):
     [
         ("papr16", "did you mean 'paper16' or"),
         ("PAPER16", "did you mean 'paper16' or"),
-        ("zzzz", "known: datacenter, hetero64, "),
+        ("zzzz", "known: datacenter, gavel16, "),
     ],
 )
 def test_an_unknown_scenario_is_answered_with_near_misses_or_all_there_are(name, advice):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Annotated, Literal
 
@@ -109,12 +110,29 @@ class Constant(Record):
     seconds: Seconds
 
 
+class LogUniform(Record):
+    """Uniform in the logarithm between neighbouring borders, each piece with its probability."""
+
+    law: Literal["log-uniform"]
+    borders_s: Annotated[tuple[Seconds, ...], Field(min_length=2)]
+    p: tuple[NonNegativeFloat, ...] = (1.0,)
+
+    @model_validator(mode="after")
+    def _pieces(self) -> LogUniform:
+        if any(a >= b for a, b in itertools.pairwise(self.borders_s)):
+            raise ValueError(f"borders_s must rise, not {self.borders_s}")
+        if len(self.p) != len(self.borders_s) - 1 or abs(math.fsum(self.p) - 1) > 1e-9:
+            pieces = len(self.borders_s) - 1
+            raise ValueError(f"{pieces} pieces need as many p that add up to 1, not {self.p}")
+        return self
+
+
 def _default_law(value: object) -> object:
     return {"law": "lognormal", **value} if isinstance(value, dict) else value
 
 
 Size = Annotated[
-    Lognormal | Pareto | Exponential | Constant,
+    Lognormal | Pareto | Exponential | Constant | LogUniform,
     Field(discriminator="law"),
     BeforeValidator(_default_law),
 ]

@@ -20,7 +20,7 @@ from adlro.config import Scenario
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout
-from adlro.model.job import Constant, Exponential, JobType, Lognormal, Size
+from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
 
 # Fields of a job that are drawn, and how much of them one unit in the scenario file is.
@@ -40,6 +40,9 @@ def mean_size(size: Size) -> float:
         return size.seconds
     if isinstance(size, Exponential):
         return size.mean_s
+    if isinstance(size, LogUniform):
+        pieces = zip(size.p, itertools.pairwise(size.borders_s), strict=True)
+        return math.fsum(p * (b - a) / math.log(b / a) for p, (a, b) in pieces)
     if isinstance(size, Lognormal):
         if size.sigma == 0:
             return size.median_s

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from adlro.config import Scenario
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
-from adlro.model.job import Choice, Constant, Exponential, Lognormal, Size
+from adlro.model.job import Choice, Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
 from adlro.workloads import arrivals, capacity, happenings, traits
 from adlro.workloads.workload import Workload
@@ -140,6 +140,8 @@ def _from_law(size: Size, u: Floats) -> Floats:
         return np.full(len(u), size.seconds)
     if isinstance(size, Exponential):
         return -size.mean_s * np.log1p(-u)
+    if isinstance(size, LogUniform):
+        return np.exp(np.interp(u, np.cumsum((0.0, *size.p)), np.log(size.borders_s)))
     if isinstance(size, Lognormal):
         drawn = size.median_s * np.exp(size.sigma * ndtri(u))
         return np.minimum(drawn, size.cap * size.median_s)

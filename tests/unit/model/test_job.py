@@ -3,7 +3,7 @@
 import pytest
 
 from adlro import config
-from adlro.model.job import Lognormal, Pareto
+from adlro.model.job import Lognormal, LogUniform, Pareto
 from tests.scenario_files import PROBABILITIES, SIZE, changed, of_type, refusal, write
 
 GANG = f"gpus = {{ values = [1, 2], {PROBABILITIES} }}"
@@ -22,11 +22,29 @@ def test_a_bare_number_is_a_choice_of_one(tmp_path):
             '{ law = "pareto", minimum_s = 60, alpha = 1.3 }',
             Pareto(law="pareto", minimum_s=60, alpha=1.3, cap=1000),
         ),
+        (
+            '{ law = "log-uniform", borders_s = [60, 600] }',
+            LogUniform(law="log-uniform", borders_s=(60, 600), p=(1,)),
+        ),
     ],
 )
 def test_a_size_is_lognormal_unless_it_names_another_law(tmp_path, written, size):
     scenario = config.load_scenario(write(tmp_path, changed(SIZE, f"size = {written}")))
     assert scenario.types[0].size == size
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("borders_s = [60, 60]", "types.0.size: borders_s must rise, not (60.0, 60.0)"),
+        ("borders_s = [1, 2, 3]", "types.0.size: 2 pieces need as many p that add up to 1"),
+        ("borders_s = [1, 2], p = [0.5]", "types.0.size: 1 pieces need as many p"),
+        ("borders_s = [1]", "types.0.size.borders_s: "),
+    ],
+)
+def test_pieces_of_a_size_that_do_not_fit_together_are_refused(tmp_path, written, said):
+    text = changed(SIZE, f'size = {{ law = "log-uniform", {written} }}')
+    assert said in refusal(config.load_scenario, write(tmp_path, text))
 
 
 @pytest.mark.parametrize("literal", ["nan", "inf", "-1"])

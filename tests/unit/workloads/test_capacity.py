@@ -13,7 +13,7 @@ from scipy.stats import norm
 from adlro.config import Scenario, adjusted, find_scenario
 from adlro.errors import ConfigError
 from adlro.model.cluster import Cluster, NodeGroup
-from adlro.model.job import Constant, Exponential, JobType, Lognormal, Pareto
+from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Pareto
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
@@ -178,10 +178,16 @@ def test_the_mean_of_a_capped_size_is_the_integral_of_its_tail(size):
         (Exponential(law="exponential", mean_s=70), 70),
         (Constant(law="constant", seconds=7), 7),
         (Lognormal(median_s=9, sigma=0), 9),
+        (LogUniform(law="log-uniform", borders_s=(1, math.e), p=(1,)), math.e - 1),
+        # a quarter between 1 and e, three quarters between e and e^3: (e^3 - e) / 2 on average
+        (
+            LogUniform(law="log-uniform", borders_s=(1, math.e, math.e**3), p=(0.25, 0.75)),
+            0.25 * (math.e - 1) + 0.375 * (math.e**3 - math.e),
+        ),
     ],
 )
 def test_the_mean_of_a_size_without_a_cap(size, mean):
-    assert capacity.mean_size(size) == mean
+    assert capacity.mean_size(size) == pytest.approx(mean, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["paper16", "hetero64", "datacenter"])

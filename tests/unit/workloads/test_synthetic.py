@@ -479,6 +479,11 @@ def test_the_lp_gives_every_type_some_pool_that_it_may_use():
             job_types.Exponential(law="exponential", mean_s=100),
             {0: 1, 69.3147: 0.5, 100: np.exp(-1), 300: np.exp(-3)},
         ),
+        # four fifths between 10 and 1,000 (half of them above 100), one fifth up to 10,000
+        (
+            job_types.LogUniform(law="log-uniform", borders_s=(10, 1000, 10_000), p=(0.8, 0.2)),
+            {10: 1, 100: 0.6, 1000: 0.2, 10**3.5: 0.1, 10_000: 0},
+        ),
         (job_types.Constant(law="constant", seconds=7), {6.99: 1, 7: 0}),
         (job_types.Lognormal(median_s=50, sigma=0), {49.99: 1, 50.01: 0}),
     ],
