@@ -18,17 +18,6 @@ from tests.plain.simulator import PlainWorld, Policy
 from tests.plain.things import Decision
 
 MASK = 2**64 - 1
-BASELINES = (
-    "fcfs",
-    "random",
-    "static-affinity",
-    "static-affinity-lp",
-    "sjf",
-    "pair-sjf",
-    "easy-backfill",
-    "min-min",
-    "tiresias",
-)
 TIRESIAS = (37.12345, 4.0)  # GPU-seconds and seconds, for cases much shorter than real ones
 
 
@@ -333,18 +322,15 @@ class Tiresias:
         return min(moments)
 
 
-def make(name: str, case: Case, seed: int = 0) -> Policy:
-    """A fresh policy by its name in the table, or the `script`."""
-    makers: dict[str, Callable[[], Policy]] = {
-        "fcfs": Fcfs,
-        "random": lambda: Random(seed),
-        "static-affinity": lambda: StaticAffinity(case.affinity),
-        "static-affinity-lp": lambda: StaticAffinityLp(case.pools_of_type),
-        "sjf": Sjf,
-        "pair-sjf": PairSjf,
-        "easy-backfill": EasyBackfill,
-        "min-min": MinMin,
-        "tiresias": lambda: Tiresias(*TIRESIAS),
-        "script": lambda: Script(np.random.default_rng(seed), case.whole),
-    }
-    return makers[name]()
+MAKERS: dict[str, Callable[[Case, int], Policy]] = {
+    "fcfs": lambda case, seed: Fcfs(),
+    "random": lambda case, seed: Random(seed),
+    "static-affinity": lambda case, seed: StaticAffinity(case.affinity),
+    "static-affinity-lp": lambda case, seed: StaticAffinityLp(case.pools_of_type),
+    "sjf": lambda case, seed: Sjf(),
+    "pair-sjf": lambda case, seed: PairSjf(),
+    "easy-backfill": lambda case, seed: EasyBackfill(),
+    "min-min": lambda case, seed: MinMin(),
+    "tiresias": lambda case, seed: Tiresias(*TIRESIAS),
+    "script": lambda case, seed: Script(np.random.default_rng(seed), case.whole),
+}

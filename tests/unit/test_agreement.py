@@ -11,8 +11,9 @@ from adlro.model.state import EVENT_KINDS, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
-from tests.plain import policies as plain_policies
+from tests.plain.book import make
 from tests.plain.cases import as_workload, random_case
+from tests.plain.policies import TIRESIAS
 from tests.plain.recorded import Played, Scribe
 from tests.plain.script import Replay
 from tests.plain.simulator import PlainWorld
@@ -98,9 +99,9 @@ def test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_n
         for name in policy_names:
             policy = registry.load(name, as_setting(case))
             if name == "tiresias":
-                policy = policy._replace(params=np.array(plain_policies.TIRESIAS))
+                policy = policy._replace(params=np.array(TIRESIAS))
             kernel = run_kernel(case, policy, seed)
-            plain = run_plain(world, plain_policies.make(name, case, seed))
+            plain = run_plain(world, make(name, case, seed))
             assert_same(kernel, plain, f"case {seed}, {name}")
 
 
@@ -120,7 +121,7 @@ def policy_names():
 def test_random_decisions_recorded_in_the_plain_simulator_replay_in_the_kernel(block):
     for seed in seeds(block):
         case = random_case(seed)
-        plain = run_plain(PlainWorld(case), plain_policies.make("script", case, seed))
+        plain = run_plain(PlainWorld(case), make("script", case, seed))
         assert_same(run_kernel(case, Played(plain.trace), seed), plain, f"case {seed}")
 
 
@@ -139,7 +140,7 @@ def test_the_cases_hold_what_is_rare():
         case = random_case(seed)
         world = PlainWorld(case)
         for name in ("script", "fcfs"):
-            seen += run_plain(world, plain_policies.make(name, case, seed)).seen
+            seen += run_plain(world, make(name, case, seed)).seen
     at_once = [f"{a} with {b}" for a, b in combinations(sorted(EVENT_KINDS), 2)]
     assert {what: seen[what] for what in (*at_once, *RARE) if seen[what] < 5} == {}
 

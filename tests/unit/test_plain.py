@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from adlro.model.state import FINISH, WHOLE
+from tests.plain.book import MAKERS, make
 from tests.plain.cases import random_case
-from tests.plain.policies import BASELINES, Fcfs, make
+from tests.plain.policies import Fcfs
 from tests.plain.script import Replay
 from tests.plain.simulator import PlainWorld, run
 from tests.plain.small import build, job, migrate, pool, preempt, start, wake
@@ -107,7 +108,7 @@ def played(seed, name):
 
 
 EVERY_CASE = pytest.mark.parametrize("seed", range(30))
-EVERY_POLICY = pytest.mark.parametrize("name", [*BASELINES, "script"])
+EVERY_POLICY = pytest.mark.parametrize("name", MAKERS)
 
 
 @EVERY_CASE

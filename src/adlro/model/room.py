@@ -164,3 +164,50 @@ def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
         if allowed[p] and pools[p].gpus >= job.gpus and seconds[pools[p].model] < best:
             best, best_p = seconds[pools[p].model], p
     return best_p
+
+
+@njit
+def width(job: Row) -> float:
+    """GPUs that a job takes; a slice counts as its share."""
+    return job.gpus * job.share / WHOLE
+
+
+@njit
+def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> float:
+    """Seconds that a job still needs on the best of its eligible pools; never 0, to divide by.
+
+    Shapes: seconds [M], allowed [P].
+    """
+    best = float("inf")
+    for p in range(len(pools)):
+        if allowed[p]:
+            best = min(best, seconds[pools[p].model] * left)
+    return max(best, 1e-9)
+
+
+@njit
+def start_by_score(
+    scores: Floats,
+    jobs: Records,
+    est: Floats,
+    queue: Records,
+    eligible: Mask,
+    pools: Records,
+    nodes: Records,
+    gpus: Records,
+    out: Records,
+) -> int:
+    """Start the job with the smallest score [Q] of those that fit, on its fastest feasible pool.
+
+    Of equals the older. Returns the number of decisions written to out: 1, or 0 if nothing fits.
+    """
+    best, best_q, best_p = float("inf"), -1, -1
+    for q in range(len(queue)):
+        if scores[q] < best:
+            j = queue[q].job
+            p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
+            if p >= 0:
+                best, best_q, best_p = scores[q], q, p
+    if best_q < 0:
+        return 0
+    return start(out, queue[best_q].job, best_p)

@@ -1,0 +1,141 @@
+"""Steps of a plan whose jobs go in another order than Min-Min's; each such policy has its own.
+
+The plan is that of encode/plan.py: expected free times [G], sorted within each pool.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit, njit_allocating
+from adlro.encode.plan import asked, fill_free_times, ready_time, reserve
+from adlro.model.room import any_feasible, fits
+from adlro.model.state import WHOLE, Floats, Mask, Records, Row
+
+
+class Best(NamedTuple):
+    """A job's best pool in the plan."""
+
+    end: float  # smallest expected completion; infinite if no pool can take the job
+    pool: int  # where
+    second: float  # smallest on any other pool; infinite if there is none
+
+
+@njit
+def may_start(
+    now: float, jobs: Records, queue: Records, pools: Records, counts: Floats, times: Floats
+) -> bool:
+    """False when the plan has no free GPU left and no slice waits: then nothing starts now."""
+    for p in range(len(pools)):
+        if counts[p] > 0 and times[pools[p].first_gpu] <= now:
+            return True
+    slices = 0
+    for q in range(len(queue)):
+        slices += jobs[queue[q].job].share < WHOLE
+    return slices > 0
+
+
+@njit
+def best_in_plan(  # noqa: PLR0913  the view of a policy
+    now: float,
+    job: Row,
+    seconds: Floats,
+    left: float,
+    may: Mask,
+    pools: Records,
+    nodes: Records,
+    gpus: Records,
+    times: Floats,
+) -> Best:
+    """Where the plan as it stands would complete a job first; seconds [M], may [P], times [G]."""
+    end, pool, second = np.inf, 0, np.inf
+    for p in range(len(pools)):
+        if may[p]:
+            ready = ready_time(now, job, pools[p], nodes, gpus, times)
+            other = ready + seconds[pools[p].model] * left
+            if other < end:
+                end, pool, second = other, p, end
+            elif other < second:
+                second = other
+    return Best(end, pool, second)
+
+
+@njit
+def is_due(now: float, job: Row, pool: Row, nodes: Records, gpus: Records, times: Floats) -> bool:
+    """True when the plan has a job start on a pool now and it truly fits."""
+    due: bool = ready_time(now, job, pool, nodes, gpus, times) <= now
+    return due and fits(job, pool, nodes, gpus)
+
+
+@njit
+def hold(job: Row, best: Best, pools: Records, counts: Floats, times: Floats) -> None:
+    """Let a job hold its place in the plan until it is completed."""
+    reserve(pools[best.pool].first_gpu, int(counts[best.pool]), job.gpus, best.end, times)
+
+
+@njit
+def _largest(  # noqa: PLR0913  the view of a policy
+    by_loss: bool,
+    now: float,
+    jobs: Records,
+    est: Floats,
+    queue: Records,
+    eligible: Mask,
+    pools: Records,
+    nodes: Records,
+    gpus: Records,
+    times: Floats,
+    planned: Mask,
+) -> tuple[int, Best]:
+    """Queue place of the job to plan next, or -1, and its best pool; planned [Q]."""
+    next_q, most, chosen = -1, -np.inf, Best(np.inf, 0, np.inf)
+    for q in range(len(queue)):
+        if not planned[q]:
+            j, left, may = queue[q].job, queue[q].left, eligible[q]
+            best = best_in_plan(now, jobs[j], est[j], left, may, pools, nodes, gpus, times)
+            if best.end < np.inf:
+                worth = np.rint((best.second - best.end) * 1e6) if by_loss else best.end
+                if worth > most or (worth == most and best.end < chosen.end):
+                    next_q, most, chosen = q, worth, best
+    return next_q, chosen
+
+
+@njit_allocating
+def largest_first_start(  # noqa: PLR0913  the view of a policy
+    by_loss: bool,
+    now: float,
+    jobs: Records,
+    est: Floats,
+    queue: Records,
+    eligible: Mask,
+    running: Records,
+    pools: Records,
+    nodes: Records,
+    gpus: Records,
+) -> tuple[int, int]:
+    """Queue place and pool of the first start in a plan, largest first; (-1, -1) if all wait.
+
+    By smallest completion, or by the loss between that and the second smallest (of equals the
+    earlier completion, then the older job); all are computed anew after each job planned. Losses
+    count in whole microseconds: on two pools of one model those of all jobs are equal but for
+    rounding, which must not decide.
+    """
+    if not any_feasible(jobs, queue, eligible, pools, nodes, gpus):
+        return -1, -1
+    times, counts = np.empty(len(gpus)), np.empty(len(pools))
+    planned = np.zeros(len(queue), np.bool_)
+    fill_free_times(now, asked(jobs, queue), jobs, running, pools, counts, times)
+    while may_start(now, jobs, queue, pools, counts, times):
+        q, best = _largest(
+            by_loss, now, jobs, est, queue, eligible, pools, nodes, gpus, times, planned
+        )
+        if q < 0:
+            break
+        job = jobs[queue[q].job]
+        if is_due(now, job, pools[best.pool], nodes, gpus, times):
+            return q, best.pool
+        hold(job, best, pools, counts, times)
+        planned[q] = True
+    return -1, -1

@@ -1,0 +1,25 @@
+"""F1, a learned ranking: short and narrow jobs first, but above all those submitted early.
+
+Smallest log10(p) * n + 870 * log10(submit + 1) first, with p the run time on the best eligible pool
+and n the GPUs (a slice: its share). Fitted to simulated schedules by Carastan-Santos and de
+Camargo (SC 2017); POLICIES 1.1. The + 1 s is ours: our clock starts at 0.
+"""
+
+import math
+
+import numpy as np
+
+from adlro.compiled import njit_allocating
+from adlro.model.room import shortest, start_by_score, width
+
+
+@njit_allocating
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Of the jobs that fit somewhere, the one with the smallest F1."""
+    scores = np.empty(len(queue))
+    for q in range(len(queue)):
+        j = queue[q].job
+        seconds = shortest(est[j], queue[q].left, eligible[q], pools)
+        submitted = 870.0 * math.log10(jobs[j].arrival + 1.0)
+        scores[q] = math.log10(seconds) * width(jobs[j]) + submitted
+    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)

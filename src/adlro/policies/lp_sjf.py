@@ -1,0 +1,45 @@
+"""Shortest pair first within the capacity LP: the least est * left over allowed pairs that fit.
+
+The linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g, sum_g x_tg = 1 gives each
+job type t the pools g with x_tg > 0 (POLICIES 1.2, +SJF); a job never starts on another pool just
+because it is free. A job that can use none of them has its fastest eligible pool instead.
+"""
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.model.room import fastest_up, fits, start
+from adlro.policies import static_affinity_lp
+
+
+def params(setting):
+    """1 where a job type may use a pool, flat [T * P]: as for static-affinity-lp."""
+    return static_affinity_lp.params(setting)
+
+
+@njit
+def _only_pool(job, seconds, may, shares, pools):
+    """The pool of a job that the LP gives none with enough GPUs up; -1 if it gives one."""
+    for p in range(len(pools)):
+        if may[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus:
+            return -1
+    return fastest_up(job, seconds, may, pools)
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The allowed pair that fits with the smallest estimate."""
+    count = len(pools)
+    best, best_q, best_p = np.inf, -1, -1
+    for q in range(len(queue)):
+        j = queue[q].job
+        shares = params[jobs[j].type * count : (jobs[j].type + 1) * count]
+        only = _only_pool(jobs[j], est[j], eligible[q], shares, pools)
+        for p in range(count):
+            if p == only or (eligible[q, p] and shares[p] > 0.0):
+                seconds = est[j, pools[p].model] * queue[q].left
+                if seconds < best and fits(jobs[j], pools[p], nodes, gpus):
+                    best, best_q, best_p = seconds, q, p
+    if best_q < 0:
+        return 0
+    return start(out, queue[best_q].job, best_p)

@@ -1,0 +1,19 @@
+"""Max-Min, re-planned at each event: the job that would be completed last is planned next.
+
+c_j = min over pools of ready time + est * left, given those planned before; the job with the
+largest c_j goes next and holds its place, even in the future. Long jobs get the GPUs they need and
+short ones fill the gaps. Source: Ibarra and Kim (1977), Maheswaran et al. (1999); late binding.
+"""
+
+from adlro.compiled import njit
+from adlro.encode.plan_order import largest_first_start
+from adlro.model.room import start
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The plan's first start."""
+    q, p = largest_first_start(False, now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    if q < 0:
+        return 0
+    return start(out, queue[q].job, p)

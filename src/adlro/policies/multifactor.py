@@ -1,0 +1,59 @@
+"""Slurm's multifactor priority: age, size, importance and fair share, weighted and added up.
+
+Largest W_age * min(1, age / age_max) + W_size * n / N + W_qos * priority + W_fair * 2^(-usage /
+share) first (slurm.schedmd.com/priority_multifactor.html; POLICIES 1.1), with age = now - arrival,
+n the job's GPUs (a slice: its share) and N all GPUs. Usage is the user's part of the GPU-seconds
+that all jobs now running have had (0 if they have had none); users with a job waiting or running
+have equal shares. All weights are 1000, age_max is 7 days.
+"""
+
+import numpy as np
+
+from adlro.compiled import njit_allocating
+from adlro.model.room import served, start_by_score, width
+
+_AGE, _SIZE, _QOS, _FAIR, _AGE_MAX = range(5)  # params
+
+
+def params(setting):
+    """The four weights, and the seconds after which a job grows no older."""
+    return np.array([1000.0, 1000.0, 1000.0, 1000.0, 7 * 86_400.0])
+
+
+@njit_allocating
+def _usage(now, jobs, queue, running):
+    """Lowest user, how many have a job here, GPU-seconds held by each of lowest..highest."""
+    lowest, highest = 2**31, -(2**31)
+    for q in range(len(queue)):
+        user = jobs[queue[q].job].user
+        lowest, highest = min(lowest, user), max(highest, user)
+    for r in range(len(running)):
+        user = jobs[running[r].job].user
+        lowest, highest = min(lowest, user), max(highest, user)
+    held = np.zeros(highest - lowest + 1)
+    here = np.zeros(len(held), np.bool_)
+    for q in range(len(queue)):
+        here[jobs[queue[q].job].user - lowest] = True
+    for r in range(len(running)):
+        job = jobs[running[r].job]
+        here[job.user - lowest] = True
+        held[job.user - lowest] += served(now, running[r], job)
+    return lowest, here.sum(), held
+
+
+@njit_allocating
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Of the jobs that fit somewhere, the one with the highest priority."""
+    if len(queue) == 0:
+        return 0
+    lowest, users, held = _usage(now, jobs, queue, running)
+    total = held.sum()
+    scores = np.empty(len(queue))
+    for q in range(len(queue)):
+        job = jobs[queue[q].job]
+        age = min(1.0, (now - job.arrival) / params[_AGE_MAX])
+        usage = held[job.user - lowest] / total if total > 0.0 else 0.0
+        fair = 2.0 ** (-usage * users)
+        rank = params[_AGE] * age + params[_SIZE] * (width(job) / len(gpus))
+        scores[q] = -(rank + params[_QOS] * job.priority + params[_FAIR] * fair)
+    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)

@@ -1,0 +1,21 @@
+"""Quasi-shortest service first: the job that needs the least GPU-time goes first.
+
+Smallest p * n first, with p the run time by the estimate on the best eligible pool and n the GPUs
+(a slice: its share). Hu et al., SC 2021 (Helios); POLICIES 1.3.
+"""
+
+import numpy as np
+
+from adlro.compiled import njit_allocating
+from adlro.model.room import shortest, start_by_score, width
+
+
+@njit_allocating
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Of the jobs that fit somewhere, the one with the smallest p * n."""
+    scores = np.empty(len(queue))
+    for q in range(len(queue)):
+        j = queue[q].job
+        seconds = shortest(est[j], queue[q].left, eligible[q], pools)
+        scores[q] = seconds * width(jobs[j])
+    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)

@@ -1,0 +1,20 @@
+"""Sufferage, re-planned at each event: the job that loses most without its best pool goes next.
+
+With c_jg = ready time + est * left, given those planned before, a job's sufferage is its second
+smallest c_jg less its smallest, in whole microseconds, infinite if one pool alone can take it. The
+largest goes next (of equals the smaller completion) and holds its place, even in the future.
+Source: Maheswaran et al. (1999), with late binding.
+"""
+
+from adlro.compiled import njit
+from adlro.encode.plan_order import largest_first_start
+from adlro.model.room import start
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The plan's first start."""
+    q, p = largest_first_start(True, now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    if q < 0:
+        return 0
+    return start(out, queue[q].job, p)

@@ -1,0 +1,25 @@
+"""UNICEP: jobs that have waited long for their length go first, the narrow before the wide ones.
+
+Largest wait / (max(1, log2(n)) * p) first, with wait = now - arrival, p the run time on the best
+eligible pool and n the GPUs (a slice: one). From the Cobalt scheduler of Argonne (Tang et al.,
+Cluster 2009); POLICIES 1.1. The formula has log2(n) alone, which is 0 for one GPU.
+"""
+
+import math
+
+import numpy as np
+
+from adlro.compiled import njit_allocating
+from adlro.model.room import shortest, start_by_score
+
+
+@njit_allocating
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Of the jobs that fit somewhere, the one with the largest wait / (log2(n) * p)."""
+    scores = np.empty(len(queue))
+    for q in range(len(queue)):
+        j = queue[q].job
+        seconds = shortest(est[j], queue[q].left, eligible[q], pools)
+        wait = now - jobs[j].arrival
+        scores[q] = -(wait / (max(1.0, math.log2(jobs[j].gpus)) * seconds))
+    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)

@@ -1,0 +1,23 @@
+"""WFP3: jobs that have waited long for their length go first, the wide ones before the narrow.
+
+Largest (wait / p)^3 * n first, with wait = now - arrival, p the run time on the best eligible pool
+and n the GPUs (a slice: its share). From the Cobalt scheduler of Argonne (Tang et al., Cluster
+2009); POLICIES 1.1.
+"""
+
+import numpy as np
+
+from adlro.compiled import njit_allocating
+from adlro.model.room import shortest, start_by_score, width
+
+
+@njit_allocating
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Of the jobs that fit somewhere, the one with the largest (wait / p)^3 * n."""
+    scores = np.empty(len(queue))
+    for q in range(len(queue)):
+        j = queue[q].job
+        seconds = shortest(est[j], queue[q].left, eligible[q], pools)
+        ratio = (now - jobs[j].arrival) / seconds
+        scores[q] = -(ratio * ratio * ratio * width(jobs[j]))
+    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)

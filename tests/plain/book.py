@@ -1,0 +1,14 @@
+"""All plain policies by name: one table a file, each beside its classes."""
+
+from __future__ import annotations
+
+from tests.plain import planned, policies, priority
+from tests.plain.cases import Case
+from tests.plain.simulator import Policy
+
+MAKERS = {**policies.MAKERS, **planned.MAKERS, **priority.MAKERS}
+
+
+def make(name: str, case: Case, seed: int = 0) -> Policy:
+    """A fresh policy by its name in the table of docs/simulator.md, or the `script`."""
+    return MAKERS[name](case, seed)
