@@ -1,7 +1,8 @@
 """Numba, with a cache that cannot serve stale code.
 
 A cached function whose callee changed in another module silently runs the old code. So the cache
-lives in a folder named by a hash over all our source files: any edit starts an empty folder.
+lives in a folder named by a hash over our source files: an edit starts an empty folder. Only the
+topmost layers are left out: nothing there is compiled, and nothing that is may import them.
 Every compiled function of ADLRO is decorated with `njit` from here, never with numba's own.
 """
 
@@ -21,13 +22,16 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+NOT_COMPILED = ("cli", "evaluate")  # folders without compiled code
 _KEPT = 4  # cache folders of other versions that are left alone, most recently used first
 
 
 def source_hash(package: Path) -> str:
-    """Fingerprint of every .py file below a folder, by name and content."""
+    """Fingerprint of the .py files below a folder, by name and content."""
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] in NOT_COMPILED:
+            continue
         digest.update(path.relative_to(package).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()

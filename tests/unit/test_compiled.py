@@ -70,6 +70,11 @@ def write_notes(tree):
     (tree / "notes.md").write_text("d\n")
 
 
+def write_a_command(tree):
+    (tree / "cli").mkdir()
+    (tree / "cli" / "three.py").write_text("d = 4\n")
+
+
 def write_the_same(tree):
     (tree / "one.py").write_text("a = 1\n")
 
@@ -81,7 +86,14 @@ def test_the_fingerprint_changes_with_any_source_file(tree, change):
     assert compiled.source_hash(tree) != before
 
 
-@pytest.mark.parametrize("change", [touch, write_notes, write_the_same])
+@pytest.mark.parametrize("folder", compiled.NOT_COMPILED)
+def test_folders_left_out_of_the_fingerprint_hold_no_compiled_code(folder):
+    files = list((PACKAGE / folder).rglob("*.py"))
+    assert files
+    assert [path.name for path in files if "jit" in path.read_text()] == []
+
+
+@pytest.mark.parametrize("change", [touch, write_notes, write_a_command, write_the_same])
 def test_the_fingerprint_stays_as_long_as_the_source_does(tree, change):
     before = compiled.source_hash(tree)
     change(tree)

@@ -166,7 +166,11 @@ def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> C
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
         task = progress.add_task("", total=len(chosen) * len(seeds))
-        return compare(setting, chosen, seeds, threads=threads, done=lambda: progress.advance(task))
+
+        def watch(*_: object) -> None:
+            progress.advance(task)
+
+        return compare(setting, chosen, seeds, threads=threads, watch=watch)
 
 
 @click.command("compare")

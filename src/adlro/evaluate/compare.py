@@ -23,6 +23,7 @@ from adlro.workloads.synthetic import Setting, generate
 from adlro.workloads.workload import Workload
 
 R = TypeVar("R")
+Watch = Callable[[Policy, int, Workload, simulator.Result], object]  # policy, seed, jobs, result
 
 
 class Row(BaseModel):
@@ -81,9 +82,7 @@ def run_one(
         return result
 
 
-def _seed_runs(
-    setting: Setting, policies: Sequence[Policy], seed: int, done: Callable[[], object]
-) -> list[_Run]:
+def _seed_runs(setting: Setting, policies: Sequence[Policy], seed: int, watch: Watch) -> list[_Run]:
     workload = generate(setting, seed)
     runs = []
     for policy in policies:
@@ -92,7 +91,7 @@ def _seed_runs(
         cpu_s = time.thread_time() - before
         calls = int(result.world["decisions"]), int(result.world["real_decisions"])
         runs.append(_Run(measure(setting, workload, result), cpu_s, *calls))
-        done()
+        watch(policy, seed, workload, result)
     return runs
 
 
@@ -150,7 +149,7 @@ def compare(
     seeds: range,
     *,
     threads: int = 2,
-    done: Callable[[], object] = lambda: None,
+    watch: Watch = lambda *_: None,
 ) -> Comparison:
     """Run every policy on every seed, a seed a task; the result does not depend on `threads`.
 
@@ -159,7 +158,7 @@ def compare(
         policies: what to compare.
         seeds: at least one.
         threads: how many seeds are worked on at once.
-        done: called after each run, from any thread.
+        watch: called after each run, from any thread.
 
     Raises:
         PolicyError: a policy asked for what cannot be.
@@ -169,7 +168,7 @@ def compare(
         threads = 1  # Python code may keep things between calls: seeds go one after the other
     pool = ThreadPoolExecutor(threads)
     try:
-        tasks = [pool.submit(_seed_runs, setting, policies, seed, done) for seed in seeds]
+        tasks = [pool.submit(_seed_runs, setting, policies, seed, watch) for seed in seeds]
         runs = [task.result() for task in tasks]
     finally:  # on Ctrl-C or an error, do not wait for what is still under way
         pool.shutdown(wait=False, cancel_futures=True)

@@ -87,7 +87,7 @@ def test_a_policy_that_writes_to_the_world_is_refused_and_harms_nobody(
 def test_progress_is_told_after_each_run(setting):
     ticks = []
     policies = [registry.load(name, setting) for name in ("fcfs", "sjf")]
-    compare(setting, policies, range(3), done=lambda: ticks.append(1))
+    compare(setting, policies, range(3), watch=lambda *_: ticks.append(1))
     assert len(ticks) == 6
 
 
