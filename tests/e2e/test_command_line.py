@@ -73,7 +73,7 @@ def test_those_that_preempt_have_a_table_of_their_own():
     args = ("--policies", "tiresias,fcfs,sjf", "--seeds", "7", "--jobs", "40", "--regression")
     result = adlro("compare", *args)
     lines = result.stdout.splitlines()
-    tables = [line.split()[0] for line in lines if line.startswith("  ")]
+    tables = [line.split()[0] for line in lines if line.strip()]
     assert [word for word in tables if word in ("policy", "fcfs", "tiresias")] == [
         "policy", "fcfs", "policy", "tiresias",
     ]  # fmt: skip
@@ -239,22 +239,6 @@ def test_an_unwritable_place_is_refused_before_the_work(tmp_path):
     assert target in result.stderr.splitlines()[-1]
 
 
-def interrupted(args, folder, after_s=5):
-    """Standard output and the lines of standard error of a command that is stopped by Ctrl-C."""
-    process = subprocess.Popen(
-        [*ADLRO, *args],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(after_s)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
-    assert process.returncode == 130
-    return out, err.strip().splitlines()
-
-
 LONG = (  # one run of minutes in a worker thread; the same alone
     ("compare", "datacenter", "--seeds", "2", "--policies", "min-min", "--json", "out.json"),
     ("simulate", "datacenter", "--policy", "min-min", "--json", "out.json"),
@@ -263,18 +247,51 @@ LONG = (  # one run of minutes in a worker thread; the same alone
 
 @pytest.mark.parametrize("args", LONG)
 def test_ctrl_c_ends_cleanly_and_writes_nothing(args, tmp_path):
-    out, err = interrupted(args, tmp_path)
-    assert (out, err[-1]) == ("", "adlro: stopped")
+    process = subprocess.Popen(
+        [*ADLRO, *args],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert (out, err.strip().splitlines()[-1]) == ("", "adlro: stopped")
     assert list(tmp_path.iterdir()) == []
+
+
+PRESSES_CTRL_C = """import os
+import signal
+
+from adlro.model.room import smallest_feasible, start
+
+
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    if memory[0] == 26 and len(jobs) == len(queue) == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    return start(out, queue[q].job, p) if q >= 0 else 0
+"""
 
 
 @pytest.mark.parametrize("seeds", ["100000", "auto:0.0001%:100000"])
 def test_ctrl_c_prints_and_writes_what_is_complete(seeds, tmp_path):
-    args = ("compare", "--seeds", seeds, "--policies", "fcfs,min-min", "--json", "out.json")
-    out, err = interrupted(args, tmp_path)
+    (tmp_path / "mine.py").write_text(PRESSES_CTRL_C)
+    args = ("--seeds", seeds, "--policies", "./mine.py,sjf", "--jobs", "99", "--json", "out.json")
+    result = adlro("compare", *args, cwd=tmp_path)
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (130, "adlro: stopped")
     data = json.loads((tmp_path / "out.json").read_text())
-    assert err[-1] == "adlro: stopped"
-    assert 2 <= data["seeds"] < 100_000
+    assert 20 <= data["seeds"] <= 30
     assert len(data["policies"][0]["per_seed"]["mean_jct_s"]) == data["seeds"]
-    assert "Note: Stopped by Ctrl-C: these are the first" in out
-    assert "min-min" in out
+    assert f"Note: Stopped by Ctrl-C: these are the first {data['seeds']}" in result.stdout
+    assert "  mine  " in result.stdout
+
+
+def test_ctrl_c_before_the_second_seed_writes_nothing(tmp_path):
+    (tmp_path / "mine.py").write_text(PRESSES_CTRL_C.replace("26", "1"))
+    args = ("--seeds", "9", "--policies", "./mine.py", "--json", "out.json")
+    result = adlro("compare", *args, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (130, "")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.py"]
