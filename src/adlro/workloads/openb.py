@@ -25,7 +25,7 @@ _SPEC = "gpu_spec"  # not every list of pods has it
 _MOST_GPUS = 64  # of a node or a pod
 _MOST_MODELS = 63  # bits of POD.pools
 _LARGEST = 2**31 - 1
-_COVERED = 0.95  # of the pods: what placement looks ahead to
+COVERED = 0.95  # share of the pods that placement looks ahead to, as published
 
 
 class Trace(NamedTuple):
@@ -160,8 +160,8 @@ def read(nodes: Path, pods: Path) -> Trace:
     return Trace(models, names, machines, _gpus(machines), specs, coming)
 
 
-def typical(trace: Trace) -> Records:
-    """DEMAND [K]: the most frequent specs that together are 95 % of the pods.
+def typical(trace: Trace, covered: float = COVERED) -> Records:
+    """DEMAND [K]: the most frequent specs that together are such a share of the pods.
 
     Memory plays no part, as published. A spec without a GPU may run nowhere: whatever is left is of
     no use to it. Cores for each GPU are rounded up where a pod's do not divide evenly.
@@ -170,7 +170,7 @@ def typical(trace: Trace) -> Records:
     kinds, of = np.unique(trace.specs[names], return_inverse=True)
     count = np.bincount(of[trace.pods], minlength=len(kinds))
     order = np.lexsort((np.arange(len(kinds)), -count))
-    enough = int(np.searchsorted(np.cumsum(count[order]), _COVERED * len(trace.pods))) + 1
+    enough = int(np.searchsorted(np.cumsum(count[order]), covered * len(trace.pods))) + 1
     kept = order[:enough]
     demands = np.zeros(len(kept), DEMAND)
     for name in names:
@@ -182,11 +182,15 @@ def typical(trace: Trace) -> Records:
 
 
 def draw(trace: Trace, demand: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Specs of pods drawn with replacement, until they ask for `demand` times all GPUs."""
+    """Specs of the pods that come, shuffled, until they ask for `demand` times all GPUs.
+
+    Each pod of the trace comes once, then pods drawn with replacement (if the trace asks for more
+    than is wanted: a part of it).
+    """
     wanted = demand * WHOLE * len(trace.gpus)
     size = (trace.specs["gpus"].astype(np.int64) * trace.specs["share"])[trace.pods]
-    drawn = np.zeros(0, np.int64)
+    drawn = rng.permutation(len(trace.pods))
     while size[drawn].sum() < wanted:
         drawn = np.append(drawn, rng.integers(len(trace.pods), size=len(trace.pods)))
     enough = int(np.searchsorted(np.cumsum(size[drawn]), wanted)) + 1
-    return trace.pods[drawn[:enough]]
+    return trace.pods[rng.permutation(drawn[:enough])]
