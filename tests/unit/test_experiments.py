@@ -1,7 +1,10 @@
 """What experiments share, and those that can be run here."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,15 +129,34 @@ def test_every_experiment_says_what_it_expects_and_how_to_run_it(path):
     assert command in (path.parent / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.glob("experiments/*/run.py")), ids=str)
+def test_every_experiment_is_a_program(path):
+    asked = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True)
+    assert asked.returncode == 0
+    assert "--quick" in asked.stdout
+
+
+def test_an_experiment_without_its_data_says_so_in_one_line(tmp_path):
+    path = ROOT / "experiments" / "openb_placement" / "run.py"
+    environment = {**os.environ, "ADLRO_SHARED": str(tmp_path / "absent")}
+    asked = subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment)
+    assert asked.returncode == 2
+    assert asked.stderr == (
+        f"error: {tmp_path}/absent: no such folder; set ADLRO_SHARED to the one that holds data/\n"
+    )
+
+
 @pytest.fixture
 def openb():
     """The experiment, where its data is."""
     from experiments.openb_placement import run as experiment
 
     try:
-        common.shared()
+        folder = common.shared()
     except ConfigError as exc:
         pytest.skip(str(exc))
+    if not (folder / experiment.PODS).is_file():
+        pytest.skip(f"{folder / experiment.PODS}: no such file")
     return experiment
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ _POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 _SPEC = "gpu_spec"  # not every list of pods has it
 _MOST_GPUS = 64  # of a node or a pod
 _MOST_MODELS = 63  # bits of POD.pools
-_LARGEST = 2**31 - 1
+_LARGEST, _DIGITS = 2**31 - 1, 10
 COVERED = 0.95  # share of the pods that placement looks ahead to, as published
 
 
@@ -47,7 +48,8 @@ class _Line(NamedTuple):
 
     def whole(self, column: str, most: int = _LARGEST) -> int:
         text = self.fields[column]
-        if not text.isascii() or not text.isdigit() or int(text) > most:
+        digits = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+        if not digits or int(text) > most:
             raise TraceError(
                 f"{self.at}: {column} must be a whole number from 0 to {most}, not {text!r}"
             )
@@ -58,20 +60,30 @@ def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as exc:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as exc:
         raise TraceError(f"{path}: cannot be read: {exc}") from exc
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file and the lines that they end on."""
+    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as exc:
+        raise TraceError(f"{path}:{reader.line_num}: {exc}") from exc
 
 
 def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[_Line]:
     """The rows of a CSV file that has at least these columns."""
-    reader = csv.reader(io.StringIO(_text(path), newline=""))
-    head = next(reader, [])
+    rows = _rows(path)
+    _, head = next(rows, (1, []))
     missing = [column for column in columns if column not in head]
     if missing:
         raise TraceError(f"{path}:1: there is no column {missing[0]!r}; is this an openb file?")
     empty = True
-    for row in reader:
-        at = f"{path}:{reader.line_num}"
+    for number, row in rows:
+        at = f"{path}:{number}"
         if len(row) != len(head):
             raise TraceError(f"{at}: expected {len(head)} fields, got {len(row)}")
         empty = False
@@ -193,4 +205,5 @@ def draw(trace: Trace, demand: float, rng: np.random.Generator) -> NDArray[np.in
     while size[drawn].sum() < wanted:
         drawn = np.append(drawn, rng.integers(len(trace.pods), size=len(trace.pods)))
     enough = int(np.searchsorted(np.cumsum(size[drawn]), wanted)) + 1
-    return trace.pods[rng.permutation(drawn[:enough])]
+    coming: NDArray[np.int64] = trace.pods[rng.permutation(drawn[:enough])]
+    return coming

@@ -60,6 +60,7 @@ def test_a_list_without_models_and_a_compressed_one_are_read_too(tmp_path):
         ("c,-1,500,1,T4", "cpu_milli must be a whole number from 0 to 2147483647, not '-1'"),
         ("c,1,,1,T4", "memory_mib must be a whole number from 0 to 2147483647, not ''"),
         ("c,1,2147483648,1,T4", "memory_mib must be a whole number from 0 to 2147483647, not"),
+        (f"c,1,{9 * '9' * 999},1,T4", "memory_mib must be a whole number from 0 to"),
         ("c,1,1,65,T4", "gpu must be a whole number from 0 to 64, not '65'"),
         ("c,1,1,1", "expected 5 fields, got 4"),
         ("c,1,1,2,", "node 'c' has 2 GPUs but no model"),
@@ -104,11 +105,20 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     torn = tmp_path / "torn.csv.gz"
     torn.write_bytes(gzip.compress(b"name\n" * 99)[:-9])
     (tmp_path / "latin.csv").write_bytes(b"na\xefve\n")
-    for path in (tmp_path / "absent.csv", tmp_path, torn, tmp_path / "latin.csv"):
+    spoilt = tmp_path / "spoilt.csv.gz"
+    spoilt.write_bytes(gzip.compress(b"name\n")[:10] + b"\xff" * 20)
+    for path in (tmp_path / "absent.csv", tmp_path, torn, tmp_path / "latin.csv", spoilt):
         with pytest.raises(TraceError, match="cannot be read: "):
             openb.read(nodes, path)
     with pytest.raises(TraceError, match="cannot be read: "):
         openb.read(tmp_path / "absent.csv", pods)
+
+
+def test_a_field_without_an_end_is_named_by_its_line(tmp_path):
+    endless = "x" * 200_000
+    assert said(tmp_path, pods=[*GOOD_PODS, f"{endless},1,1,1,500,"]) == (
+        "pods.csv:5: field larger than field limit (131072)"
+    )
 
 
 def test_more_models_than_a_mask_has_bits_are_refused(tmp_path):
