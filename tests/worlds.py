@@ -31,7 +31,7 @@ from adlro.sim import kernel, simulator
 from adlro.sim.state import Empty, answers, fresh
 from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
-from tests.plain.cases import Case, as_workload, random_case
+from tests.plain.cases import Case, as_workload, random_case, typical_demands
 
 
 class World(NamedTuple):
@@ -121,7 +121,7 @@ def build(
         shares: [T, P] of the capacity LP.
         events: in their order of time.
         colocation: [T, T]; None = nobody slows anybody.
-        demands: for placement by fragmentation: dicts of DEMAND's fields.
+        demands: for placement by fragmentation, and for `fgd`: dicts of DEMAND's fields.
         readings: [T + 1, M], see `reading`; None = no telemetry.
     """
     layout, rows = lay(*groups), records(jobs)
@@ -141,7 +141,11 @@ def build(
         np.zeros((0, 0), READING) if readings is None else np.array(readings, READING),
     )
     setting = SimpleNamespace(
-        layout=layout, pools=layout.pools, affinity=affinity, type_shares=np.array(shares)
+        layout=layout,
+        pools=layout.pools,
+        affinity=affinity,
+        type_shares=np.array(shares),
+        typical_demands=lambda: workload.demands,
     )
     return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
@@ -155,10 +159,11 @@ def from_case(case: Case) -> World:
         Empty(case.pools, case.nodes, case.gpus),
         as_workload(case),
         SimpleNamespace(
-            layout=SimpleNamespace(gpus=case.gpus),
+            layout=SimpleNamespace(gpus=case.gpus, nodes=case.nodes),
             pools=case.pools,
             affinity=case.affinity,
             type_shares=shares,
+            typical_demands=lambda: typical_demands(case),
         ),
     )
 

@@ -3,7 +3,8 @@
 AdlroError            printed as one line, exit status 2
 ├── ConfigError       a scenario, cluster or option does not say what it must
 ├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
-└── OutputError       a result cannot be written
+├── OutputError       a result cannot be written
+└── TraceError        a file of recorded jobs or nodes does not hold what its format promises
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class PolicyError(AdlroError):
 
 class OutputError(AdlroError):
     """A result cannot be written where the user asked for it."""
+
+
+class TraceError(AdlroError):
+    """A file of recorded jobs or nodes does not hold what its format promises."""
 
 
 def suggestion(wrong: str, names: Iterable[str]) -> str:

@@ -95,6 +95,19 @@ def as_workload(case: Case) -> Workload:
     )
 
 
+def typical_demands(case: Case) -> Records:
+    """What a policy looks ahead to [K]: the case's demands, or else what its jobs ask for."""
+    if len(case.demands):
+        return case.demands
+    names = ["gpus", "share", "cores", "memory"]
+    kinds, count = np.unique(case.jobs[names], return_counts=True)
+    demands = np.zeros(len(kinds), DEMAND)
+    for name in names:
+        demands[name] = kinds[name]
+    demands["weight"], demands["pools"] = count / len(case.jobs), 2 ** len(case.pools) - 1
+    return demands
+
+
 def _pools(rng: np.random.Generator, models: int, whole: bool) -> Records:
     pools = np.zeros(int(rng.integers(1, 5)), POOL)
     memory = rng.choice(MEMORY_CLASSES, models)

@@ -104,12 +104,12 @@ class Cluster:
         gang: list[Gpu] = []
         if first is not None:
             count = min(self.capacity(job, first), job.gpus)
-            gang += _pick(first, count, decision.gpu)
+            gang += pick(first, count, decision.gpu)
         nodes = [node for node in self.pools[decision.pool].nodes if node is not first]
         while len(gang) < job.gpus:
             node = self._next_node(job, nodes, job.gpus - len(gang))
             count = min(self.capacity(job, node), job.gpus - len(gang))
-            gang += _pick(node, count)
+            gang += pick(node, count)
             nodes.remove(node)
         return tuple(sorted(gpu.id for gpu in gang))
 
@@ -145,7 +145,7 @@ class Cluster:
         gpus = [gpu for node in able for gpu in node.gpus if self.takes(gpu, job)]
         if not self.kinds:
             return min(gpus, key=lambda gpu: (gpu.left, gpu.id))
-        return gpus[_least([self._growth(job, gpu.node, [gpu]) for gpu in gpus])]
+        return gpus[least([growth(self.kinds, job, gpu.node, [gpu]) for gpu in gpus])]
 
     def _next_node(self, job: Job, nodes: list[Node], gpus: int) -> Node:
         """The node that takes all that is left of a gang, else the roomiest."""
@@ -154,33 +154,36 @@ class Cluster:
             return min(nodes, key=lambda node: (-self.capacity(job, node), node.id))
         if not self.kinds:
             return min(able, key=lambda node: (node.free, node.id))
-        return able[_least([self._growth(job, node, _pick(node, gpus)) for node in able])]
+        grown = [growth(self.kinds, job, node, pick(node, gpus)) for node in able]
+        return able[least(grown)]
 
-    def _growth(self, job: Job, node: Node, gpus: list[Gpu]) -> float:
-        """By how much the node's fragments grow if the job takes these of its GPUs."""
-        before = [gpu.left for gpu in node.gpus]
-        after = [gpu.left - job.share * (gpu in gpus) for gpu in node.gpus]
-        cores = node.cores - len(gpus) * job.cores
-        memory = node.memory - len(gpus) * job.memory
-        return self._fragments(node.pool, after, cores, memory) - self._fragments(
-            node.pool, before, node.cores, node.memory
+
+def growth(kinds: list[Kind], job: Job, node: Node, gpus: list[Gpu]) -> float:
+    """By how much the node's fragments grow if the job takes these of its GPUs."""
+    before = [gpu.left for gpu in node.gpus]
+    after = [gpu.left - job.share * (gpu in gpus) for gpu in node.gpus]
+    cores = node.cores - len(gpus) * job.cores
+    memory = node.memory - len(gpus) * job.memory
+    return _fragments(kinds, node.pool, after, cores, memory) - _fragments(
+        kinds, node.pool, before, node.cores, node.memory
+    )
+
+
+def _fragments(kinds: list[Kind], pool: int, lefts: list[int], cores: int, memory: int) -> float:
+    """The mean over kinds of what is left and of no use to them; lefts by GPU of a node."""
+    total = 0.0
+    for kind in kinds:
+        can_run = (
+            kind.pools >> pool & 1
+            and sum(left >= kind.share for left in lefts) >= kind.gpus
+            and cores >= kind.gpus * kind.cores
+            and memory >= kind.gpus * kind.memory
         )
-
-    def _fragments(self, pool: int, lefts: list[int], cores: int, memory: int) -> float:
-        """The mean over kinds of what is left and of no use to them; lefts by GPU of a node."""
-        total = 0.0
-        for kind in self.kinds:
-            can_run = (
-                kind.pools >> pool & 1
-                and sum(left >= kind.share for left in lefts) >= kind.gpus
-                and cores >= kind.gpus * kind.cores
-                and memory >= kind.gpus * kind.memory
-            )
-            total += kind.weight * sum(left for left in lefts if not can_run or left < kind.share)
-        return total
+        total += kind.weight * sum(left for left in lefts if not can_run or left < kind.share)
+    return total
 
 
-def _least(growths: list[float]) -> int:
+def least(growths: list[float]) -> int:
     """The place of the smallest, the first of those that tie."""
     best = 0
     for k, growth in enumerate(growths):
@@ -189,7 +192,7 @@ def _least(growths: list[float]) -> int:
     return best
 
 
-def _pick(node: Node, count: int, named: int = -1) -> list[Gpu]:
+def pick(node: Node, count: int, named: int = -1) -> list[Gpu]:
     """The lowest free GPUs of a node, the named one always among them."""
     return sorted(node.free_gpus(), key=lambda gpu: (gpu.id != named, gpu.id))[:count]
 

@@ -12,7 +12,7 @@ from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
 from tests.plain.book import make
-from tests.plain.cases import as_workload, random_case
+from tests.plain.cases import as_workload, random_case, typical_demands
 from tests.plain.policies import TIRESIAS
 from tests.plain.recorded import Played, Scribe
 from tests.plain.script import Replay
@@ -50,9 +50,13 @@ def as_setting(case):
     shares = np.zeros((len(case.affinity), len(case.pools)))
     for job_type, pools in enumerate(case.pools_of_type):
         shares[job_type, list(pools)] = 1.0
-    layout = SimpleNamespace(gpus=case.gpus)
+    layout = SimpleNamespace(gpus=case.gpus, nodes=case.nodes)
     return SimpleNamespace(
-        affinity=case.affinity, pools=case.pools, type_shares=shares, layout=layout
+        affinity=case.affinity,
+        pools=case.pools,
+        type_shares=shares,
+        layout=layout,
+        typical_demands=lambda: typical_demands(case),
     )
 
 

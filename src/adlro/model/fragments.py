@@ -10,7 +10,7 @@ from adlro.compiled import njit_apart, wide
 from adlro.model.room import hosts, takes, whole_capacity
 from adlro.model.state import WHOLE, Records, Row
 
-_TIE = 1e-9
+TIE = 1e-9  # fragments that grow by so little more have grown as much
 
 
 @njit_apart
@@ -41,7 +41,7 @@ def fragments(n: int, demands: Records, nodes: Records, gpus: Records) -> float:
 
 
 @njit_apart
-def _growth(
+def growth(
     job: Row, n: int, first: int, count: int, demands: Records, nodes: Records, gpus: Records
 ) -> float:
     """How much the fragments of a node grow if `count` of its GPUs, from `first` on, are taken."""
@@ -75,9 +75,9 @@ def least_fragmenting_node(
     best, best_n = float("inf"), -1
     for n in range(pool.first_node, pool.first_node + pool.nodes):
         if whole_capacity(job, nodes[n]) >= wanted:
-            growth = _growth(job, n, wide(nodes[n].first_gpu), wanted, demands, nodes, gpus)
-            if growth < best - _TIE:
-                best, best_n = growth, n
+            grown = growth(job, n, wide(nodes[n].first_gpu), wanted, demands, nodes, gpus)
+            if grown < best - TIE:
+                best, best_n = grown, n
     return best_n
 
 
@@ -93,7 +93,7 @@ def least_fragmenting_gpu(
         if hosts(job, nodes[k]):
             for g in range(nodes[k].first_gpu, nodes[k].first_gpu + nodes[k].gpus):
                 if takes(job, gpus[g]):
-                    growth = _growth(job, k, wide(g), wide(1), demands, nodes, gpus)
-                    if growth < best - _TIE:
-                        best, best_g = growth, g
+                    grown = growth(job, k, wide(g), wide(1), demands, nodes, gpus)
+                    if grown < best - TIE:
+                        best, best_g = grown, g
     return best_g

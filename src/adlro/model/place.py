@@ -32,7 +32,7 @@ def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
 
 
 @njit_apart
-def _tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) -> int:
+def tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) -> int:
     """Of the GPUs of a node (-1: of the pool) that take a slice, the one with the least left."""
     best, least = -1, WHOLE + 1
     n = pool.first_node if node < 0 else node
@@ -71,7 +71,7 @@ def _place_slice(
     if g < 0 and len(demands) > 0:
         g = least_fragmenting_gpu(job, decision.node, pool, demands, nodes, gpus)
     elif g < 0:
-        g = _tightest_gpu(job, decision.node, pool, nodes, gpus)
+        g = tightest_gpu(job, decision.node, pool, nodes, gpus)
     gpu = gpus[g]
     node = nodes[gpu.node]
     if gpu.free == WHOLE:

@@ -211,3 +211,41 @@ def start_by_score(
     if best_q < 0:
         return 0
     return start(out, queue[best_q].job, best_p)
+
+
+@njit
+def first_feasible(job: Row, allowed: Mask, pools: Records, nodes: Records, gpus: Records) -> int:
+    """The lowest of the pools allowed [P] that fits now, or -1."""
+    for p in range(len(pools)):
+        if allowed[p] and fits(job, pools[p], nodes, gpus):
+            return p
+    return -1
+
+
+@njit_apart
+def roomiest_node(job: Row, allowed: Mask, pools: Records, nodes: Records, gpus: Records) -> int:
+    """The node with the largest capacity, over the pools allowed [P] that fit; or -1.
+
+    Of equals the lower index. Where a gang begins that no node can hold alone.
+    """
+    most, best = wide(0), wide(-1)
+    for p in range(len(pools)):
+        if allowed[p] and fits(job, pools[p], nodes, gpus):
+            for n in range(pools[p].first_node, pools[p].first_node + pools[p].nodes):
+                room = capacity(job, nodes[n], gpus)
+                if room > most:
+                    most, best = wide(room), wide(n)
+    return best
+
+
+@njit
+def start_on(out: Records, j: int, n: int, g: int, nodes: Records, gpus: Records) -> int:
+    """Write one decision, start job j on node n and its GPU g (-1: its lowest free one)."""
+    if g < 0:
+        g = nodes[n].first_gpu
+        while gpus[g].free < WHOLE:
+            g += 1
+    start(out, j, nodes[n].pool)
+    out[0].node = n
+    out[0].gpu = g
+    return 1

@@ -259,6 +259,18 @@ DEMAND = np.dtype(
     align=True,
 )
 
+# What a pod asks for that comes to stay: all of its cores and memory, on one node.
+POD = np.dtype(
+    [
+        ("pools", "i8"),  # bit p = may run on pool p
+        ("gpus", "i4"),  # 0 = none
+        ("share", "i4"),  # thousandths of each GPU; 0 without a GPU
+        ("cores", "i4"),  # in whatever unit NODE.cores has
+        ("memory", "i4"),  # MB
+    ],
+    align=True,
+)
+
 # What a job type on a whole GPU of a model adds to the readings of the idle GPU, at full speed.
 READING = np.dtype(
     [

@@ -48,6 +48,14 @@ class Setting(NamedTuple):
         """Arrivals a second at the scenario's load."""
         return self.scenario.load * self.capacity_per_s
 
+    def typical_demands(self) -> Records:
+        """DEMAND [K]: what most jobs ask for, whatever the scenario's own placement is.
+
+        Raises:
+            ConfigError: the cluster has too many pools for it.
+        """
+        return traits.typical_demands(self.scenario, self.layout, "policy fgd")
+
     def public(self) -> Setting:
         """What a policy may be told: no failures and changes to come, no true slowdowns."""
         known = self.scenario.model_copy(update={"failures": None, "changes": (), "colocation": ()})

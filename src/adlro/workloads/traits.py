@@ -46,17 +46,26 @@ def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
 
 
 def demands(scenario: Scenario, layout: Layout) -> Records:
-    """DEMAND [K], the most frequent first: what `fgd` looks ahead to; none for `best-fit`.
+    """DEMAND [K] that the world's own placement looks ahead to; none for `best-fit`.
 
     Raises:
         ConfigError: the cluster has more pools than a mask of them has bits.
     """
     if scenario.placement != "fgd":
         return np.zeros(0, DEMAND)
+    return typical_demands(scenario, layout, "placement = 'fgd'")
+
+
+def typical_demands(scenario: Scenario, layout: Layout, who: str) -> Records:
+    """DEMAND [K], the most frequent first, of the kinds that make up most of the jobs.
+
+    Raises:
+        ConfigError: the cluster has more pools than a mask of them has bits; `who` cannot go on.
+    """
     pools = len(layout.pools)
     if pools > _MOST_POOLS:
         raise ConfigError(
-            f"scenario {scenario.name}: placement = 'fgd' can look at {_MOST_POOLS} pools, not "
+            f"scenario {scenario.name}: {who} can look at {_MOST_POOLS} pools, not "
             f"{pools}; use 'best-fit' or make more nodes alike"
         )
     bits = 1 << np.arange(pools)

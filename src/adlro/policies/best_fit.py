@@ -1,0 +1,61 @@
+"""Best fit, oldest job first: each goes to the node of the whole cluster that is fullest with it.
+
+Of the nodes of all eligible pools that can hold the job, the one with the smallest 0.5 * cores left
+/ C + 0.5 * GPUs left / N, with C the most cores and N the most GPUs on one node of the cluster, up
+or down (POLICIES 1.9, where they are 128 and 8), and slices counted by their share; on it the GPU
+with the least left that takes the job. Ties: the lower node, then the lower GPU. A gang that no
+node can hold begins on the node with the largest capacity (ties: the lower) of the pools that fit
+it, and the world places the rest. Jobs that fit nowhere are passed by, and asked again next time.
+"""
+
+import numpy as np
+
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.place import tightest_gpu
+from adlro.model.room import capacity, first_feasible, roomiest_node, start_on
+from adlro.model.state import WHOLE
+
+_CORES, _GPUS = range(2)  # params
+
+
+def params(setting):
+    """The most cores, and the most GPUs, that a node of the cluster has."""
+    nodes = setting.layout.nodes
+    return np.array([nodes["cores"].max(), nodes["gpus"].max()], dtype=np.float64)
+
+
+@njit_apart
+def _fullest_node(job, may, pools, nodes, gpus, most_cores, most_gpus):
+    """The node to be filled, or -1; may [P].
+
+    What the job takes is the same on every node, so what is left before it tells them apart; times
+    2000 C N it is a whole number, and ties are exact.
+    """
+    least, best = np.inf, wide(-1)
+    for p in range(len(pools)):
+        if may[p]:
+            for n in range(pools[p].first_node, pools[p].first_node + pools[p].nodes):
+                if capacity(job, nodes[n], gpus) >= job.gpus:
+                    left = 0
+                    for g in range(nodes[n].first_gpu, nodes[n].first_gpu + nodes[n].gpus):
+                        left += gpus[g].free
+                    room = nodes[n].free_cores * most_gpus * WHOLE + left * most_cores
+                    if room < least:
+                        least, best = room, wide(n)
+    return best
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The oldest job that fits anywhere, on the fullest node."""
+    for q in range(len(queue)):
+        j, may = queue[q].job, eligible[q]
+        if first_feasible(jobs[j], may, pools, nodes, gpus) >= 0:
+            cores, most = params[_CORES], params[_GPUS]
+            n, g = _fullest_node(jobs[j], may, pools, nodes, gpus, cores, most), wide(-1)
+            if n < 0:
+                n = roomiest_node(jobs[j], may, pools, nodes, gpus)
+            if jobs[j].share < WHOLE:
+                g = tightest_gpu(jobs[j], n, pools[nodes[n].pool], nodes, gpus)
+            return start_on(out, j, n, g, nodes, gpus)
+    return 0
