@@ -107,6 +107,7 @@ def build(
     affinity=(0,),
     shares=((1.0,),),
     *,
+    prices=None,
     events=(),
     colocation=None,
     demands=(),
@@ -119,6 +120,7 @@ def build(
         jobs: see `job`.
         affinity: [T] models.
         shares: [T, P] of the capacity LP.
+        prices: [P] of the same; None = all alike.
         events: in their order of time.
         colocation: [T, T]; None = nobody slows anybody.
         demands: for placement by fragmentation: dicts of DEMAND's fields.
@@ -141,7 +143,11 @@ def build(
         np.zeros((0, 0), READING) if readings is None else np.array(readings, READING),
     )
     setting = SimpleNamespace(
-        layout=layout, pools=layout.pools, affinity=affinity, type_shares=np.array(shares)
+        layout=layout,
+        pools=layout.pools,
+        affinity=affinity,
+        type_shares=np.array(shares),
+        prices=np.ones(len(pools)) if prices is None else np.array(prices, np.float64),
     )
     return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
@@ -159,6 +165,7 @@ def from_case(case: Case) -> World:
             pools=case.pools,
             affinity=case.affinity,
             type_shares=shares,
+            prices=case.pools["worth"],
         ),
     )
 

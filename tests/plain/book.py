@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.plain import planned, policies, priority
+from tests.plain import drain, planned, policies, priority
 from tests.plain.cases import Case
 from tests.plain.simulator import Policy
 
-MAKERS = {**policies.MAKERS, **planned.MAKERS, **priority.MAKERS}
+MAKERS = {**policies.MAKERS, **planned.MAKERS, **priority.MAKERS, **drain.MAKERS}
 
 
 def make(name: str, case: Case, seed: int = 0) -> Policy:

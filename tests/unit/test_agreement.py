@@ -52,7 +52,11 @@ def as_setting(case):
         shares[job_type, list(pools)] = 1.0
     layout = SimpleNamespace(gpus=case.gpus)
     return SimpleNamespace(
-        affinity=case.affinity, pools=case.pools, type_shares=shares, layout=layout
+        affinity=case.affinity,
+        pools=case.pools,
+        type_shares=shares,
+        prices=case.pools["worth"],
+        layout=layout,
     )
 
 

@@ -1,10 +1,11 @@
 """Prices of the capacity LP: no pool for which a job would pay much more than for its cheapest.
 
 In the linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g, the dual of each pool's
-line, over N_g, is the price y_g of a GPU there. A job pays est * left * gpus * y_g for a pool. It
-may use the pools that cost at most 1.5 times as much as the cheapest of its eligible pools with
-enough GPUs up; of all such pairs that fit now, the one with the smallest est * left starts. If
-nothing runs and there is none: the feasible pair with the smallest est * left.
+line, over N_g, is the price y_g of a GPU there (the dearest = 1; 0.1 at least). A job pays
+est * left * y_g for each of its GPUs. It may use the pools that cost at most 1.5 times as much as
+the cheapest of its eligible pools with enough GPUs up; of all such pairs that fit now, the one that
+pays least for a GPU starts. If nothing runs and there is none: the feasible pair with the smallest
+est * left.
 """
 
 import numpy as np
@@ -33,17 +34,17 @@ def _cheapest(job, seconds, may, prices, pools):
 
 @njit
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-    """The shortest pair at a fair price."""
+    """The cheapest pair at a fair price."""
     prices = params[1:]
     best, best_q, best_p = np.inf, -1, -1
     for q in range(len(queue)):
         j = queue[q].job
         most = params[0] * _cheapest(jobs[j], est[j], eligible[q], prices, pools)
         for p in range(len(pools)):
-            whole = est[j, pools[p].model]
-            if eligible[q, p] and whole * prices[p] <= most and whole * queue[q].left < best:
+            pays = est[j, pools[p].model] * prices[p]
+            if eligible[q, p] and pays <= most and pays * queue[q].left < best:
                 if fits(jobs[j], pools[p], nodes, gpus):
-                    best, best_q, best_p = whole * queue[q].left, q, p
+                    best, best_q, best_p = pays * queue[q].left, q, p
     if best_q < 0 and len(running) == 0:
         best_q, best_p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
     if best_q < 0:
