@@ -32,7 +32,7 @@ class Drain(NamedTuple):
     ends: Floats  # [K] smallest expected completion: no choice makes it sooner
     counts: Floats  # [P] free times in use
     times: Floats  # [G] expected free times, sorted within each pool
-    own_ends: Floats  # [K] the same three for the choice at hand
+    own_ends: Floats  # [K] ends and times of the choice at hand
     own_times: Floats  # [G]
 
 
@@ -100,15 +100,6 @@ def shortest_pairs(  # noqa: PLR0913  the view of a policy
                 if is_short and fits(jobs[j], pools[p], nodes, gpus):
                     count = _put_pair(count, most, q, p, seconds, pairs)
     return count
-
-
-@njit
-def has_pair(count: int, q: int, p: int, pairs: Pairs) -> bool:
-    """True when the pair is one of the first `count`."""
-    for i in range(count):
-        if pairs.places[i] == q and pairs.pools[i] == p:
-            return True
-    return False
 
 
 @njit
@@ -182,7 +173,6 @@ def _shortest_places(  # noqa: PLR0913  the view of a policy
 @njit
 def _fill_needs(  # noqa: PLR0913  the view of a policy
     k: int,
-    now: float,
     job: Row,
     seconds: Floats,
     left: float,
@@ -236,8 +226,8 @@ def open_drain(  # noqa: PLR0913  the view of a policy
 ) -> Drain:
     """Make ready what all choices have in common; scratch is what `split_pairs` left over.
 
-    Planned are the MOST_SHORTEST shortest of the waiting jobs and the jobs of the first `count`
-    pairs: the same for each choice.
+    Planned are the MOST_SHORTEST shortest of the waiting jobs and the jobs at the first `count`
+    places of `pairs`: the same for each choice.
     """
     total, a = len(gpus), 2 * len(gpus) + len(pools)
     times, own_times = scratch[:total], scratch[total : 2 * total]
@@ -260,7 +250,7 @@ def open_drain(  # noqa: PLR0913  the view of a policy
         job = jobs[queue[q].job]
         asked += job.gpus
         _fill_needs(
-            k, now, job, est[queue[q].job], queue[q].left, eligible[q], pools, nodes, gpus, drain
+            k, job, est[queue[q].job], queue[q].left, eligible[q], pools, nodes, gpus, drain
         )
     fill_free_times(now, asked, jobs, running, pools, counts, times)
     for k in range(known):

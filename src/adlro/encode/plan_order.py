@@ -14,7 +14,6 @@ from adlro.encode.plan import asked, fill_free_times, ready_time, reserve
 from adlro.model.room import any_feasible, fits
 from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 
-
 BY_END, BY_LOSS, BY_WEIGHT = range(3)  # what makes a job go next, see `largest_first_start`
 _LEAST_PRIORITY = 0.01  # a job of less counts as this
 

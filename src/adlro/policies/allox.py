@@ -11,8 +11,8 @@ On each idle GPU the job with the largest k starts.
 Gangs: the GPUs of a pool are sorted by R_i; a gang of n at the i-th takes that one and the n - 1
 before it, delays the jobs behind it on all, and so costs R_i + p (1 + n (k - 1)). While it is next
 on a GPU that is not yet free, the idle ones among its n start only what ends by R_i. Larger gangs
-start first. A slice counts as a GPU, but starts as soon as it fits the pool that it is given. If
-nothing runs and nothing starts: the feasible pair with the smallest p.
+start first. A slice counts as a GPU, but starts as soon as it fits the pool that it is given, after
+those. If nothing runs and nothing starts: the feasible pair with the smallest p.
 
 Fairness: of the users with waiting jobs only the share alpha (rounded up) whose jobs here have been
 served least takes part; 1, the default, is everybody. Source: Le et al., EuroSys 2020.
@@ -99,7 +99,7 @@ def _taking_part(share, now, jobs, queue, running):
 
 
 def _starts(seconds, gangs, sliced, home, busy):
-    """(gang, job row, pool) of what may start now, in any order; rows are those of `seconds`."""
+    """(gang, row of `seconds`, pool) of what may start now; (0, ...) for slices, if they fit."""
     machine, place = assign(seconds, gangs, busy)
     first = {}
     for row in np.argsort(place):
@@ -114,8 +114,7 @@ def _starts(seconds, gangs, sliced, home, busy):
         for i, row in first.items()
         if busy[i] == 0.0 and seconds[row, i] <= until[i]
     ]
-    beside = [row for row in np.flatnonzero(sliced) if busy[machine[row]] > 0.0]
-    return started + [(1, row, home[machine[row]]) for row in beside]
+    return started + [(0, row, home[machine[row]]) for row in np.flatnonzero(sliced)]
 
 
 def _plan(now, jobs, est, queue, eligible, running, pools, share):
@@ -141,18 +140,20 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     """The next start of the moment's plan, which is made at the first call."""
     if len(queue) == 0:
         return 0
+    most = (len(memory) - _STARTS) // 2
     if tuple(memory[_NOW:_NEXT]) != (now, len(queue), len(running)):
-        plan = _plan(now, jobs, est, queue, eligible, running, pools, params[0])
-        plan = plan[: (len(memory) - _STARTS) // 2]
+        plan = _plan(now, jobs, est, queue, eligible, running, pools, params[0])[:most]
         memory[_NOW:_STARTS] = now, len(queue), len(running), 0, len(plan)
         memory[_STARTS : _STARTS + 2 * len(plan)] = np.ravel(plan)
     while memory[_NEXT] < memory[_COUNT]:
         at = _STARTS + 2 * int(memory[_NEXT])
         j, p = int(memory[at]), int(memory[at + 1])
         memory[_NEXT] += 1
-        if fits(jobs[j], pools[p], nodes, gpus):
+        if j in queue["job"] and fits(jobs[j], pools[p], nodes, gpus):
             memory[_WAITING] -= 1
             memory[_RUNNING] += 1
+            if memory[_NEXT] == most:
+                memory[_NOW] = np.nan  # there may be more than the plan had room for
             return start(out, j, p)
     if len(running) > 0:
         return 0

@@ -16,7 +16,6 @@ from adlro.encode.drain import (
     MOST_PAIRS,
     cost_of_start,
     cost_of_waiting,
-    has_pair,
     next_finish,
     open_drain,
     place_in,
@@ -55,11 +54,11 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         return 0
     until = next_finish(now, running)
     q, p = min_min_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
-    extra = q >= 0 and not has_pair(count, q, p, pairs)
-    if extra:
-        pairs.places[count] = q
+    known = count
+    if q >= 0:
+        pairs.places[count], known = q, count + 1
     drain = open_drain(
-        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, count + extra, scratch
+        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, known, scratch
     )
     best, best_q, best_p = np.inf, q, p
     if q >= 0:

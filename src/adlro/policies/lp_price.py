@@ -1,6 +1,6 @@
 """Prices of the capacity LP: no pool for which a job would pay much more than for its cheapest.
 
-In the linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g, the dual of each pool's
+In the linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g, the dual of a pool's
 line, over N_g, is the price y_g of a GPU there (the dearest = 1; 0.1 at least). A job pays
 est * left * y_g for each of its GPUs. It may use the pools that cost at most 1.5 times as much as
 the cheapest of its eligible pools with enough GPUs up; of all such pairs that fit now, the one that
@@ -42,9 +42,9 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         most = params[0] * _cheapest(jobs[j], est[j], eligible[q], prices, pools)
         for p in range(len(pools)):
             pays = est[j, pools[p].model] * prices[p]
-            if eligible[q, p] and pays <= most and pays * queue[q].left < best:
-                if fits(jobs[j], pools[p], nodes, gpus):
-                    best, best_q, best_p = pays * queue[q].left, q, p
+            is_best = eligible[q, p] and pays <= most and pays * queue[q].left < best
+            if is_best and fits(jobs[j], pools[p], nodes, gpus):
+                best, best_q, best_p = pays * queue[q].left, q, p
     if best_q < 0 and len(running) == 0:
         best_q, best_p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
     if best_q < 0:

@@ -14,7 +14,9 @@ from adlro.model.room import start
 @njit
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
     """The plan's first start."""
-    q, p = largest_first_start(BY_LOSS, now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    q, p = largest_first_start(
+        BY_LOSS, now, jobs, est, queue, eligible, running, pools, nodes, gpus
+    )
     if q < 0:
         return 0
     return start(out, queue[q].job, p)
