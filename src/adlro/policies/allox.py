@@ -3,10 +3,10 @@
 A place is (GPU i, k-th from the end of its queue). With R_i the seconds until i is free, a job at k
 ends R_i + its own p = est * left + those before it on i; so its p counts for itself and for the
 k - 1 behind it, and the sum of all completions is the sum of R_i + k p: a linear assignment. It is
-solved anew at each event, with ceil(Q / GPUs) + 3 places a GPU at first. As long as a solution uses
-the last place of some GPU there are twice as many (Q at most): one that uses none is the best with
-any number, for a chain of moves that gains by ending further out would gain more by ending there.
-On each idle GPU the job with the largest k starts.
+solved anew at each event, with ceil(Q / GPUs) + 3 places a GPU at first. A GPU whose last place is
+used gets twice as many (Q at most) until none is: that is the best with any number, for a chain of
+moves that gains by ending further out would gain more by ending at that last place. On each idle
+GPU the job with the largest k starts.
 
 Gangs: the GPUs of a pool are sorted by R_i; a gang of n at the i-th takes that one and the n - 1
 before it, delays the jobs behind it on all, and so costs R_i + p (1 + n (k - 1)). While it is next
@@ -69,18 +69,21 @@ def assign(seconds, gangs, busy):
         busy: [M] seconds until each GPU is free.
     """
     count, gpus = seconds.shape
-    places = min(count, -(-count // gpus) + _MORE)
+    places = np.full(gpus, min(count, -(-count // gpus) + _MORE))
+    order = np.argsort(-seconds.min(axis=1), kind="stable")  # long jobs first: half of the time
     while True:
-        k = np.arange(places)
-        cost = seconds[:, :, None] * (1 + gangs[:, None, None] * k) + busy[:, None]
+        machine = np.repeat(np.arange(gpus), places)
+        k = np.arange(len(machine)) - np.repeat(np.cumsum(places) - places, places)
+        cost = seconds[order][:, machine] * (1 + gangs[order, None] * k) + busy[machine]
         try:
-            _, column = linear_sum_assignment(cost.reshape(count, gpus * places))
-            if places == count or (column % places).max() < places - 1:
-                return column // places, column % places + 1
+            column = linear_sum_assignment(cost)[1][np.argsort(order)]
+            full = machine[column[k[column] == places[machine[column]] - 1]]
+            full = full[places[full] < count]
         except ValueError:  # too few places where these jobs may run
-            if places == count:
-                raise
-        places = min(count, 2 * places)
+            full = np.flatnonzero(places < count)
+        if len(full) == 0:
+            return machine[column], k[column] + 1
+        places[full] = np.minimum(count, 2 * places[full])
 
 
 def _taking_part(share, now, jobs, queue, running):
