@@ -107,6 +107,7 @@ def build(
     affinity=(0,),
     shares=((1.0,),),
     *,
+    prices=None,
     events=(),
     colocation=None,
     demands=(),
@@ -119,6 +120,7 @@ def build(
         jobs: see `job`.
         affinity: [T] models.
         shares: [T, P] of the capacity LP.
+        prices: [P] of the same; None = all alike.
         events: in their order of time.
         colocation: [T, T]; None = nobody slows anybody.
         demands: for placement by fragmentation, and for `fgd`: dicts of DEMAND's fields.
@@ -146,6 +148,7 @@ def build(
         affinity=affinity,
         type_shares=np.array(shares),
         typical_demands=lambda: workload.demands,
+        prices=np.ones(len(pools)) if prices is None else np.array(prices, np.float64),
     )
     return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
@@ -164,6 +167,7 @@ def from_case(case: Case) -> World:
             affinity=case.affinity,
             type_shares=shares,
             typical_demands=lambda: typical_demands(case),
+            prices=case.pools["worth"],
         ),
     )
 

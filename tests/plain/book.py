@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from tests.plain import packed, planned, policies, priority
+from tests.plain import drain, packed, planned, policies, priority
 from tests.plain.cases import Case
 from tests.plain.simulator import Policy
 
-MAKERS = {**policies.MAKERS, **planned.MAKERS, **priority.MAKERS, **packed.MAKERS}
+MAKERS = {
+    **policies.MAKERS,
+    **planned.MAKERS,
+    **priority.MAKERS,
+    **drain.MAKERS,
+    **packed.MAKERS,
+}
 
 
 def make(name: str, case: Case, seed: int = 0) -> Policy:

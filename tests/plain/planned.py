@@ -1,4 +1,4 @@
-"""Plain twins of lp-sjf and of the policies that plan in another order than Min-Min's.
+"""Plain twins of lp-sjf, of lp-price and of the policies that plan in another order than Min-Min's.
 
 Every plan goes on to its end: that the compiled ones stop early must not show.
 """
@@ -6,7 +6,7 @@ Every plan goes on to its end: that the compiled ones stop early must not show.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, sqrt
 from typing import NamedTuple
 
 from tests.plain import policies
@@ -31,6 +31,30 @@ class LpSjf:
         if not pairs:
             return []
         return policies.start(*min(pairs, key=lambda pair: policies.p(world, *pair)))
+
+
+class LpPrice:
+    """Of the pairs at a fair price with room, the cheapest; if nothing runs, the quickest."""
+
+    def __init__(self, prices: list[float]) -> None:
+        self.prices = [max(price, 0.1) for price in prices]
+
+    def pays(self, world: PlainWorld, pair: policies.Pair) -> float:
+        """For the whole job, a GPU."""
+        return world.est[pair.job][world.pools[pair.pool].model] * self.prices[pair.pool]
+
+    def fair(self, world: PlainWorld, pair: policies.Pair) -> bool:
+        known = policies.large_enough(world, pair.job)
+        least = min(self.pays(world, policies.Pair(pair.job, pool)) for pool in known)
+        return self.pays(world, pair) <= 1.5 * least
+
+    def decide(self, world: PlainWorld) -> list[Decision]:
+        pairs = [pair for pair in policies.feasible_pairs(world) if self.fair(world, pair)]
+        if pairs:
+            left = [world.carried[pair.job].left for pair in pairs]
+            paid = [self.pays(world, pair) * rest for pair, rest in zip(pairs, left, strict=True)]
+            return policies.start(*pairs[paid.index(min(paid))])
+        return [] if world.runs else policies.start_quickest_pair(world)
 
 
 class End(NamedTuple):
@@ -70,6 +94,24 @@ class Planned:
         return sorted(end for end in found if end.at < inf)
 
 
+class Weighted(Planned):
+    """The job with the smallest time to its end over the root of its priority goes next."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(self.heaviest)
+        self.root = [sqrt(max(priority, 0.01)) for priority in case.jobs["priority"].tolist()]
+        self.now = 0.0
+
+    def decide(self, world: PlainWorld) -> list[Decision]:
+        self.now = world.now
+        return super().decide(world)
+
+    def heaviest(self, ends: Ends) -> int:
+        return min(
+            ends, key=lambda job: ((ends[job][0].at - self.now) / self.root[job], ends[job][0].at)
+        )
+
+
 def oldest(ends: Ends) -> int:
     """The first of the queue."""
     return next(iter(ends))
@@ -95,4 +137,6 @@ MAKERS: dict[str, Callable[[Case, int], Policy]] = {
     "mct": lambda case, seed: Planned(oldest),
     "max-min": lambda case, seed: Planned(last_completed),
     "sufferage": lambda case, seed: Planned(neediest),
+    "weighted-min-min": lambda case, seed: Weighted(case),
+    "lp-price": lambda case, seed: LpPrice(case.pools["worth"].tolist()),
 }

@@ -57,6 +57,8 @@ def as_setting(case):
         type_shares=shares,
         layout=layout,
         typical_demands=lambda: typical_demands(case),
+        prices=case.pools["worth"],
+        layout=layout,
     )
 
 

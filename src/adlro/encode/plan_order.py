@@ -14,6 +14,9 @@ from adlro.encode.plan import asked, fill_free_times, ready_time, reserve
 from adlro.model.room import any_feasible, fits
 from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 
+BY_END, BY_LOSS, BY_WEIGHT = range(3)  # what makes a job go next, see `largest_first_start`
+_LEAST_PRIORITY = 0.01  # a job of less counts as this
+
 
 class Best(NamedTuple):
     """A job's best pool in the plan."""
@@ -76,8 +79,18 @@ def hold(job: Row, best: Best, pools: Records, counts: Floats, times: Floats) ->
 
 
 @njit
+def _worth(rule: int, now: float, job: Row, best: Best) -> float:
+    """What the rule makes of a job: the largest goes next."""
+    if rule == BY_LOSS:
+        return np.rint((best.second - best.end) * 1e6)
+    if rule == BY_WEIGHT:
+        return (now - best.end) / np.sqrt(max(job.priority, _LEAST_PRIORITY))
+    return best.end
+
+
+@njit
 def _largest(  # noqa: PLR0913  the view of a policy
-    by_loss: bool,
+    rule: int,
     now: float,
     jobs: Records,
     est: Floats,
@@ -96,7 +109,7 @@ def _largest(  # noqa: PLR0913  the view of a policy
             j, left, may = queue[q].job, queue[q].left, eligible[q]
             best = best_in_plan(now, jobs[j], est[j], left, may, pools, nodes, gpus, times)
             if best.end < np.inf:
-                worth = np.rint((best.second - best.end) * 1e6) if by_loss else best.end
+                worth = _worth(rule, now, jobs[j], best)
                 if worth > most or (worth == most and best.end < chosen.end):
                     next_q, most, chosen = q, worth, best
     return next_q, chosen
@@ -104,7 +117,7 @@ def _largest(  # noqa: PLR0913  the view of a policy
 
 @njit_allocating
 def largest_first_start(  # noqa: PLR0913  the view of a policy
-    by_loss: bool,
+    rule: int,
     now: float,
     jobs: Records,
     est: Floats,
@@ -117,10 +130,11 @@ def largest_first_start(  # noqa: PLR0913  the view of a policy
 ) -> tuple[int, int]:
     """Queue place and pool of the first start in a plan, largest first; (-1, -1) if all wait.
 
-    By smallest completion, or by the loss between that and the second smallest (of equals the
-    earlier completion, then the older job); all are computed anew after each job planned. Losses
-    count in whole microseconds: on two pools of one model those of all jobs are equal but for
-    rounding, which must not decide.
+    By smallest completion (BY_END); by the loss between that and the second smallest (BY_LOSS); or
+    by the time until then, negative, over the root of the priority (BY_WEIGHT). Of equals the
+    earlier completion goes first, then the older job; all are computed anew after each job planned.
+    Losses count in whole microseconds: on two pools of one model those of all jobs are equal but
+    for rounding, which must not decide.
     """
     if not any_feasible(jobs, queue, eligible, pools, nodes, gpus):
         return -1, -1
@@ -129,7 +143,7 @@ def largest_first_start(  # noqa: PLR0913  the view of a policy
     fill_free_times(now, asked(jobs, queue), jobs, running, pools, counts, times)
     while may_start(now, jobs, queue, pools, counts, times):
         q, best = _largest(
-            by_loss, now, jobs, est, queue, eligible, pools, nodes, gpus, times, planned
+            rule, now, jobs, est, queue, eligible, pools, nodes, gpus, times, planned
         )
         if q < 0:
             break

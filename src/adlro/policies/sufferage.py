@@ -7,14 +7,16 @@ Source: Maheswaran et al. (1999), with late binding.
 """
 
 from adlro.compiled import njit
-from adlro.encode.plan_order import largest_first_start
+from adlro.encode.plan_order import BY_LOSS, largest_first_start
 from adlro.model.room import start
 
 
 @njit
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
     """The plan's first start."""
-    q, p = largest_first_start(True, now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    q, p = largest_first_start(
+        BY_LOSS, now, jobs, est, queue, eligible, running, pools, nodes, gpus
+    )
     if q < 0:
         return 0
     return start(out, queue[q].job, p)

@@ -32,6 +32,7 @@ class Capacity(NamedTuple):
 
     jobs_per_s: float
     shares: Floats  # [C, P] how much of each class the LP puts on each pool
+    prices: Floats  # [P] what a GPU of each pool is worth to the LP (its dual), the dearest = 1
 
 
 def mean_size(size: Size) -> float:
@@ -235,4 +236,9 @@ def solve(weight: Floats, gpu_seconds: Floats, allowed: Mask, gpus: Floats) -> C
     )
     if answer.x is None:  # the program is always feasible: every class has a pool
         raise RuntimeError(f"capacity LP: {answer.message}")
-    return Capacity(1 / float(answer.x[-1] * scale), answer.x[:-1].reshape(count, pools))
+    prices = -answer.ineqlin.marginals / gpus
+    return Capacity(
+        1 / float(answer.x[-1] * scale),
+        answer.x[:-1].reshape(count, pools),
+        prices / prices.max(),
+    )

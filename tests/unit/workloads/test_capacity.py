@@ -63,6 +63,14 @@ def test_two_classes_go_where_they_are_comparatively_fast():
     assert answer.shares == pytest.approx(np.array([[1, 0], [0.25, 0.75]]))
 
 
+def test_a_gpu_is_worth_what_it_does_for_the_load():
+    # One class, 10 s on pool 0 and 20 s on pool 1: a GPU of pool 0 does as much as two of pool 1,
+    # however many there are. Nobody may use pool 2: it is worth nothing.
+    seconds, may = np.array([[10.0, 20.0, 5.0]]), np.array([[True, True, False]])
+    answer = capacity.solve(np.array([1.0]), seconds, may, np.array([4.0, 2.0, 8.0]))
+    assert answer.prices == pytest.approx([1, 0.5, 0])
+
+
 def test_a_class_stays_off_the_pools_that_it_may_not_use():
     # All of class 0 on pool 1: 0.5 x 4 = 2 s a job, and class 1 on pool 0: 1 s. So 1/2 a second.
     answer = capacity.solve(

@@ -1,0 +1,164 @@
+"""AlloX: waiting jobs matched with places in the queues of GPUs so that completions sum to least.
+
+A place is (GPU i, k-th from the end of its queue). With R_i the seconds until i is free, a job at k
+ends R_i + its own p = est * left + those before it on i; so its p counts for itself and for the
+k - 1 behind it, and the sum of all completions is the sum of R_i + k p: a linear assignment. It is
+solved anew at each event, with ceil(Q / GPUs) + 3 places a GPU at first. A GPU whose last place is
+used gets twice as many (Q at most) until none is: that is the best with any number, for a chain of
+moves that gains by ending further out would gain more by ending at that last place. On each idle
+GPU the job with the largest k starts.
+
+Gangs: the GPUs of a pool are sorted by R_i; a gang of n at the i-th takes that one and the n - 1
+before it, delays the jobs behind it on all, and so costs R_i + p (1 + n (k - 1)). While it is next
+on a GPU that is not yet free, the idle ones among its n start only what ends by R_i. Larger gangs
+start first. A slice counts as a GPU, but starts as soon as it fits the pool that it is given, after
+those. If nothing runs and nothing starts: the feasible pair with the smallest p.
+
+Fairness: of the users with waiting jobs only the share alpha (rounded up) whose jobs here have been
+served least takes part; 1, the default, is everybody. Source: Le et al., EuroSys 2020.
+"""
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from adlro.model.room import fits, smallest_feasible, start
+from adlro.model.state import WHOLE
+
+_NOW, _WAITING, _RUNNING, _NEXT, _COUNT, _STARTS = 1, 2, 3, 4, 5, 6  # memory; the seed is 0
+_MORE = 3  # places a GPU beyond an even spread
+
+
+def params(setting):
+    """The share alpha of the users that take part."""
+    return np.array([1.0])
+
+
+def memory(setting):
+    """The starts of the moment's plan (a job and a pool each), and what it was made for."""
+    return _STARTS + 2 * len(setting.layout.gpus)
+
+
+def busy_for(now, jobs, running, pools):
+    """Pool [M] and seconds until free [M] of every GPU that is up, by pool, the soonest first."""
+    age = now - running["start"]
+    late = running["expected"] <= now
+    rest = np.where(late, np.maximum(0.1 * age, 1.0), running["expected"] - now)
+    whole = jobs["share"][running["job"]] == WHOLE
+    gangs = np.where(whole, jobs["gpus"][running["job"]], 0)
+    sliced, first, of = np.unique(running["gpu"][~whole], return_index=True, return_inverse=True)
+    last = np.zeros(len(sliced))
+    np.maximum.at(last, of, rest[~whole])
+    home = np.concatenate(
+        [
+            np.repeat(np.arange(len(pools)), pools["free"]),
+            np.repeat(running["pool"], gangs),
+            running["pool"][~whole][first],
+        ]
+    )
+    seconds = np.concatenate([np.zeros(pools["free"].sum()), np.repeat(rest, gangs), last])
+    order = np.lexsort((seconds, home))
+    return home[order], seconds[order]
+
+
+def assign(seconds, gangs, busy):
+    """GPU and place from the end, [J] each, of every job; the cheapest sum of R + p (1 + n (k-1)).
+
+    Args:
+        seconds: [J, M] of each job on each GPU; infinite = not there; finite somewhere for each.
+        gangs: [J] GPUs that each job takes.
+        busy: [M] seconds until each GPU is free.
+    """
+    count, gpus = seconds.shape
+    places = np.full(gpus, min(count, -(-count // gpus) + _MORE))
+    order = np.argsort(-seconds.min(axis=1), kind="stable")  # long jobs first: half of the time
+    while True:
+        machine = np.repeat(np.arange(gpus), places)
+        k = np.arange(len(machine)) - np.repeat(np.cumsum(places) - places, places)
+        cost = seconds[order][:, machine] * (1 + gangs[order, None] * k) + busy[machine]
+        try:
+            column = linear_sum_assignment(cost)[1][np.argsort(order)]
+            full = machine[column[k[column] == places[machine[column]] - 1]]
+            full = full[places[full] < count]
+        except ValueError:  # too few places where these jobs may run
+            full = np.flatnonzero(places < count)
+        if len(full) == 0:
+            return machine[column], k[column] + 1
+        places[full] = np.minimum(count, 2 * places[full])
+
+
+def _taking_part(share, now, jobs, queue, running):
+    """Which waiting jobs [Q] are of the users served least."""
+    if share >= 1.0:
+        return np.ones(len(queue), np.bool_)
+    runs = jobs[running["job"]]
+    had = running["served"] + (now - running["start"]) * runs["gpus"] * runs["share"] / WHOLE
+    user = jobs["user"][queue["job"]]
+    users = np.unique(user)
+    served = np.array(
+        [queue["served"][user == u].sum() + had[runs["user"] == u].sum() for u in users]
+    )
+    chosen = users[np.argsort(served, kind="stable")[: int(np.ceil(share * len(users)))]]
+    return np.isin(user, chosen)
+
+
+def _starts(seconds, gangs, sliced, home, busy):
+    """(gang, row of `seconds`, pool) of what may start now; (0, ...) for slices, if they fit."""
+    machine, place = assign(seconds, gangs, busy)
+    first = {}
+    for row in np.argsort(place):
+        first[machine[row]] = row  # the last written has the largest place
+    until = np.full(len(busy), np.inf)
+    for i, row in first.items():
+        if busy[i] > 0.0:
+            group = slice(i - gangs[row] + 1, i + 1)
+            until[group] = np.minimum(until[group], busy[i])
+    started = [
+        (gangs[row], row, home[i])
+        for i, row in first.items()
+        if busy[i] == 0.0 and seconds[row, i] <= until[i]
+    ]
+    return started + [(0, row, home[machine[row]]) for row in np.flatnonzero(sliced)]
+
+
+def _plan(now, jobs, est, queue, eligible, running, pools, share):
+    """(job, pool) of all that starts now."""
+    home, busy = busy_for(now, jobs, running, pools)
+    ids = queue["job"]
+    gangs, sliced = jobs["gpus"][ids], jobs["share"][ids] < WHOLE
+    if len(home) == 0 or (busy.min() > 0.0 and not sliced.any()):
+        return []
+    rank = np.arange(len(home)) - np.searchsorted(home, home)
+    seconds = est[ids][:, pools["model"][home]] * queue["left"][:, None]
+    seconds = np.where(eligible[:, home] & (rank >= gangs[:, None] - 1), seconds, np.inf)
+    takes_part = _taking_part(share, now, jobs, queue, running)
+    rows = np.flatnonzero(np.isfinite(seconds).any(axis=1) & takes_part)
+    if len(rows) == 0:
+        return []
+    found = _starts(seconds[rows], gangs[rows], sliced[rows], home, busy)
+    found.sort(key=lambda one: (-one[0], one[1]))
+    return [(ids[rows[row]], pool) for _, row, pool in found]
+
+
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The next start of the moment's plan, which is made at the first call."""
+    if len(queue) == 0:
+        return 0
+    most = (len(memory) - _STARTS) // 2
+    if tuple(memory[_NOW:_NEXT]) != (now, len(queue), len(running)):
+        plan = _plan(now, jobs, est, queue, eligible, running, pools, params[0])[:most]
+        memory[_NOW:_STARTS] = now, len(queue), len(running), 0, len(plan)
+        memory[_STARTS : _STARTS + 2 * len(plan)] = np.ravel(plan)
+    while memory[_NEXT] < memory[_COUNT]:
+        at = _STARTS + 2 * int(memory[_NEXT])
+        j, p = int(memory[at]), int(memory[at + 1])
+        memory[_NEXT] += 1
+        if j in queue["job"] and fits(jobs[j], pools[p], nodes, gpus):
+            memory[_WAITING] -= 1
+            memory[_RUNNING] += 1
+            if memory[_NEXT] == most:
+                memory[_NOW] = np.nan  # there may be more than the plan had room for
+            return start(out, j, p)
+    if len(running) > 0:
+        return 0
+    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    return start(out, queue[q].job, p) if q >= 0 else 0

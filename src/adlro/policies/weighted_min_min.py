@@ -1,0 +1,23 @@
+"""Min-Min by priority, re-planned at each event: an important job goes next though it ends later.
+
+c_j = min over pools of ready time + est * left, given those planned before; the job with the
+smallest (c_j - now) / sqrt(priority) goes next and holds its place, even in the future. A priority
+below 0.01 counts as 0.01. Smith's rule (weighted shortest processing time, 1956) would divide by
+the priority itself: the root gave the smaller weighted JCT on paper16 at loads 0.6, 0.8 and 0.95,
+and costs the mean less.
+"""
+
+from adlro.compiled import njit
+from adlro.encode.plan_order import BY_WEIGHT, largest_first_start
+from adlro.model.room import start
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The plan's first start."""
+    q, p = largest_first_start(
+        BY_WEIGHT, now, jobs, est, queue, eligible, running, pools, nodes, gpus
+    )
+    if q < 0:
+        return 0
+    return start(out, queue[q].job, p)

@@ -1,0 +1,85 @@
+"""The reference that knows what is to come."""
+
+import numpy as np
+import pytest
+
+from adlro.config import adjusted, find_scenario
+from adlro.evaluate.compare import run_one
+from adlro.evaluate.hindsight import hindsight
+from adlro.evaluate.metrics import measure
+from adlro.policies import registry
+from adlro.workloads.synthetic import generate, prepare
+from tests.worlds import build, fails, is_repaired, job, nodes, play
+
+ONE = [nodes("V100")]
+
+
+def starts(world, **more):
+    return hindsight(world.setting, world.workload, 0, **more).outcome["start"].tolist()
+
+
+def test_it_keeps_a_gpu_free_for_a_short_job_that_will_come():
+    # Job 0 now: 10 s, and job 1 waits from 1 until 10 and ends at 11: 10 + 10 = 20 s. Job 1 first:
+    # it runs 1-2 and job 0 2-12: 1 + 12 = 13 s.
+    assert starts(build(ONE, [job(0, 10), job(1, 1)])) == [2, 1]
+
+
+def test_it_does_not_wait_for_a_job_that_comes_too_late():
+    # Waiting until 8 would cost job 0 9 s more and save job 1 only 2.
+    assert starts(build(ONE, [job(0, 10), job(8, 1)])) == [0, 10]
+
+
+def test_it_sees_only_so_many_jobs_ahead():
+    world = build(ONE, [job(0, 10), job(1, 1)])
+    assert starts(world, horizon=0) == [0, 10]
+    assert starts(world, horizon=1) == [2, 1]
+
+
+def test_it_knows_true_run_times_where_the_estimates_are_wrong():
+    # By the estimates job 1 is the shorter one, in truth job 0.
+    world = build(ONE, [job(0, 2, est=(9,)), job(0, 8, est=(1,))])
+    assert starts(world) == [0, 2]
+    assert play(world, "min-min").outcome["start"].tolist() == [8, 0]
+
+
+def test_it_knows_failures_to_come():
+    # Node 0 fails at 5 until 100: a job of 8 s would be lost there; on the slower T4 it ends at 9.
+    groups = [nodes("V100"), nodes("T4")]
+    world = build(groups, [job(0, 8, 9)], events=[fails(5, 0), is_repaired(100, 0)])
+    result = hindsight(world.setting, world.workload, 0)
+    assert (result.outcome["pool"][0], result.outcome["finish"][0]) == (1, 9)
+    assert play(world, "min-min").outcome["finish"].tolist() == [14]
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return prepare(adjusted(find_scenario("paper16"), jobs=120, load=0.9))
+
+
+def test_with_min_mins_choice_alone_it_is_min_min(paper):
+    workload = generate(paper, 3)
+    own = hindsight(paper, workload, 3, pairs=0)
+    shipped = run_one(paper, workload, registry.load("min-min", paper), 3)
+    assert (own.outcome == shipped.outcome).all()
+    assert own.world.tolist() == shipped.world.tolist()
+
+
+def test_it_beats_min_min_on_twenty_seeds_and_leaves_the_workload_as_it_was(paper):
+    policy = registry.load("min-min", paper)
+    gains = []
+    for seed in range(20):
+        workload = generate(paper, seed)
+        before = [array.tobytes() for array in workload]
+        ours = measure(paper, workload, hindsight(paper, workload, seed))
+        theirs = measure(paper, workload, run_one(paper, workload, policy, seed))
+        gains.append(1 - ours.mean_jct_s / theirs.mean_jct_s)
+        assert [array.tobytes() for array in workload] == before
+    assert np.mean(gains) > 0.04
+
+
+def test_it_plays_rough_weather_with_slices_to_the_end():
+    rough = prepare(adjusted(find_scenario("rough64"), jobs=60))
+    workload = generate(rough, 1)
+    result = hindsight(rough, workload, 1)
+    assert (result.outcome["finish"] > workload.jobs["arrival"]).all()
+    assert result.world["finished"] == 60

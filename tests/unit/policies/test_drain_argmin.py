@@ -1,0 +1,83 @@
+"""Drain argmin: by how soon all waiting jobs would be done."""
+
+import numpy as np
+import pytest
+
+from tests.plain.book import make
+from tests.plain.cases import random_case
+from tests.plain.simulator import PlainWorld
+from tests.plain.simulator import run as run_plain
+from tests.worlds import build, from_case, job, nodes, play
+
+TWO = [nodes("V100", 2)]
+TABLES = ("est", "seconds", "allowed")  # of a case, one row a job
+
+
+def outcome(groups, jobs):
+    return play(build(groups, jobs), "drain-argmin").outcome
+
+
+def test_it_starts_a_job_that_min_min_would_let_wait_for_a_gang():
+    # Job 0 holds one of two GPUs until 4. At 1, Min-Min plans job 1 (both, 1 s) first, 4-5, and job
+    # 2 (4.5 s) behind it until 9.5: 4 + 8.5 = 12.5 s. Job 2 now ends at 5.5 and job 1 at 6.5:
+    # 4.5 + 5.5 = 10 s.
+    jobs = [job(0, 4), job(1, 1, gpus=2), job(1, 4.5)]
+    assert outcome(TWO, jobs)["start"].tolist() == [0, 5.5, 1]
+    assert play(build(TWO, jobs), "min-min").outcome["start"].tolist() == [0, 4, 5]
+
+
+def test_it_waits_where_min_min_would_start():
+    # Jobs 0 and 1 hold a T4 and the V100 until 2. At 1, job 2 would end at 9 on the free T4 and at
+    # 2 + 7.5 = 9.5 on the V100: Min-Min starts it, and job 3 (both T4s, 8 s) runs 9-17: 8 + 16 s.
+    # From 2 on job 2 ends at 9.5 on the V100 and job 3 at 10 on the T4s: 8.5 + 9 = 17.5 s.
+    groups = [nodes("T4", 2), nodes("V100")]
+    jobs = [job(0, 2, 99), job(0, 99, 2), job(1, 8, 7.5), job(1, 8, 99, gpus=2)]
+    found = outcome(groups, jobs)
+    assert found["start"].tolist() == [0, 0, 2, 2]
+    assert found["pool"].tolist() == [0, 1, 1, 0]
+    assert play(build(groups, jobs), "min-min").outcome["start"].tolist() == [0, 0, 1, 9]
+
+
+def test_it_gives_a_pool_to_the_job_that_has_no_other():
+    # Job 0 holds the V100 until 2. At 1, Min-Min gives the T4 to job 1 (ends at 9, on the V100 at
+    # 9.5) and job 2 (T4 only) would end at 17.5: 8 + 16.5 s. The other way round 8.5 + 8.5 s.
+    groups = [nodes("V100"), nodes("T4")]
+    jobs = [job(0, 2, 99), job(1, 7.5, 8), job(1, 99, 8.5, allowed=[1])]
+    found = outcome(groups, jobs)
+    assert found["start"].tolist() == [0, 2, 1]
+    assert found["pool"].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(("communication", "pool"), [(0.0, 0), (1.0, 1)])
+def test_a_gang_that_would_span_costs_more(communication, pool):
+    # 4 s over two nodes of pool 0, or 5 s on the one node of pool 1; spanning adds a quarter and
+    # more to a job that communicates.
+    groups = [nodes("V100", 1, 2), nodes("T4", 2)]
+    world = build(groups, [job(0, 4, 5, gpus=2, communication=communication)])
+    assert 4 * (1 + communication * world.empty.pools["span_cost"][0]) > 5 * communication
+    assert play(world, "drain-argmin").outcome["pool"].tolist() == [pool]
+
+
+def test_of_equal_costs_min_mins_choice_is_taken():
+    # Either order of two equal jobs drains in the same time.
+    found = outcome([nodes("V100"), nodes("T4")], [job(0, 3, 3), job(0, 3, 3), job(0, 3, 3)])
+    assert found["pool"].tolist() == [0, 1, 0]
+    assert found["start"].tolist() == [0, 0, 3]
+
+
+def test_with_nothing_running_it_never_waits():
+    # Alone with a slow pool that is free and nothing to wait for.
+    assert outcome([nodes("T4")], [job(0, 5), job(7, 5)])["start"].tolist() == [0, 7]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_in_long_queues_the_shortest_jobs_and_those_of_the_choices_are_planned(seed):
+    # More than 40 jobs wait: three copies of all that a random case has, at once.
+    case = random_case(seed)
+    jobs = np.concatenate([case.jobs] * 3)
+    jobs["arrival"] = jobs["arrival"].min()
+    tables = {name: np.concatenate([getattr(case, name)] * 3) for name in TABLES}
+    case = case._replace(jobs=jobs, **tables)
+    plain = run_plain(PlainWorld(case), make("drain-argmin", case))
+    kernel = play(from_case(case), "drain-argmin")
+    np.testing.assert_allclose(kernel.outcome["start"], plain.start, rtol=1e-9, atol=1e-9)
