@@ -58,7 +58,6 @@ def as_setting(case):
         layout=layout,
         typical_demands=lambda: typical_demands(case),
         prices=case.pools["worth"],
-        layout=layout,
     )
 
 
