@@ -1,0 +1,293 @@
+"""The charts of a comparison: completion times, differences, groups of jobs, waits, scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+import numpy as np
+import plotly.graph_objects as go
+
+from adlro.evaluate.compare import Comparison, Row
+from adlro.evaluate.report import facts, table
+from adlro.evaluate.report.chart import (
+    Chart,
+    Look,
+    line,
+    looks,
+    name_axis,
+    plain_figure,
+    rows_px,
+    show_first,
+)
+from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Counts, Sums, Tally
+from adlro.evaluate.report.facts import BARS, Group, Scale
+from adlro.evaluate.stats import Estimate
+from adlro.model.state import Floats
+
+_TICKS = (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)  # ratios
+_COLOUR = "#0072b2"
+_LEAST_RATIO = 0.05  # where an interval reaches below, it is cut: the axis has no 0
+_MOST_TEXTS = 12  # columns of a heat map whose cells have room for a number
+_DARKEST = 3.0  # times the best of a column
+
+
+def _cumulated(jobs: Counts, unit: Scale) -> tuple[Floats, Floats]:
+    """Share of jobs in percent up to each time, from the last empty bin to the first full one."""
+    share = 100 * np.cumsum(jobs) / jobs.sum()
+    first = max(int(np.argmax(share > 0)) - 1, 0)
+    last = int(np.argmax(share >= 100 - 1e-9)) + 1
+    times = EDGES[first:last] / unit.seconds
+    return times.astype(np.float32), share[first:last].astype(np.float32)
+
+
+def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
+    """How many jobs were done, or had started, within a time."""
+    unit, drawn, figure = facts.scale(result), looks(result), plain_figure(460)
+    choices = ("completion time (JCT)", "wait until the first start")
+    for choice, pick in zip(choices, ("jct", "wait"), strict=True):
+        for name, look in _grey_first(drawn):
+            times, share = _cumulated(getattr(tallies[name], pick), unit)
+            figure.add_scatter(
+                **line(name, look),
+                x=times,
+                y=share,
+                meta=choice,
+                legendrank=list(drawn).index(name),
+                hovertemplate=f"{escape(name)}: %{{y:.1f}} % within %{{x:,.4~g}} {unit.unit}"
+                "<extra></extra>",
+            )
+    show_first(figure, choices)
+    figure.update_xaxes(type="log", title=unit.unit + ", logarithmic", exponentformat="none")
+    figure.update_yaxes(title="% of jobs", range=[0, 101])
+    caption = (
+        "Share of the jobs of all seeds that took up to so long. Further left is better; a curve "
+        "that is slow to reach 100 % leaves some jobs behind. A click in the legend hides a "
+        "policy, a double click shows it alone."
+    )
+    return Chart(figure, caption, choices, "Show")
+
+
+def _grey_first(drawn: dict[str, Look]) -> list[tuple[str, Look]]:
+    """In the order of drawing: what matters last, and so on top."""
+    return sorted(drawn.items(), key=lambda item: item[1].is_main)
+
+
+def _ratio(percent: float) -> float:
+    return max(1 + percent / 100, _LEAST_RATIO)
+
+
+def _tick_text(ratio: float) -> str:
+    return "0 %" if ratio == 1 else f"{100 * (ratio - 1):+,.0f} %"
+
+
+def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str) -> list[float]:
+    """Dots with intervals and their text; returns the ratios that the axis must reach."""
+    others = [(i, facts.gap(row, rival)) for i, row in enumerate(rows) if row.name != rival.name]
+    centre = [_ratio(gap.mean) for _, gap in others]
+    bounds = [
+        (c, c) if gap.ci95 is None else (_ratio(gap.ci95[0]), _ratio(gap.ci95[1]))
+        for c, (_, gap) in zip(centre, others, strict=True)
+    ]
+    reach = [*centre, *(bound for pair in bounds for bound in pair)]
+    common = {"meta": choice, "y": [i for i, _ in others], "cliponaxis": False}
+    figure.add_scatter(
+        **common,
+        x=centre,
+        mode="markers",
+        error_x={
+            "array": [high - c for (_, high), c in zip(bounds, centre, strict=True)],
+            "arrayminus": [c - low for (low, _), c in zip(bounds, centre, strict=True)],
+            "thickness": 1.4,
+            "width": 3,
+        },
+        marker={
+            "size": 9,
+            "color": _COLOUR,
+            "symbol": ["circle" if gap.is_settled else "circle-open" for _, gap in others],
+        },
+        text=[f"{escape(rows[i].name)}: {gap}" for i, gap in others],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    figure.add_scatter(
+        **common,
+        x=[high for _, high in bounds],
+        mode="text",
+        text=[f"  {gap}" for _, gap in others],
+        textposition="middle right",
+        textfont={"size": 11},
+        hoverinfo="skip",
+    )
+    return reach
+
+
+def forest(group: Group) -> Chart:
+    """Differences of the mean JCT to the best and to the bars, a line for each policy."""
+    names = [row.name for row in group.rows]
+    figure = plain_figure(rows_px(len(names)), showlegend=False)
+    rivals = {f"{group.best.name}, the best": group.best}
+    rivals |= {row.name: row for row in group.rows[1:] if row.name in BARS}
+    reach = [1.0]
+    for choice, rival in rivals.items():
+        reach += _add_differences(figure, group.rows, rival, choice)
+    show_first(figure, tuple(rivals))
+    low, high = math.log10(min(reach)), math.log10(max(reach))
+    room = max(high - low, 0.02)
+    figure.update_xaxes(
+        type="log",
+        range=[low - 0.05 * room, high + 0.6 * room],
+        tickvals=list(_TICKS),
+        ticktext=[_tick_text(ratio) for ratio in _TICKS],
+        title="mean JCT, more or less than the chosen policy",
+    )
+    name_axis(figure, names)
+    figure.add_vline(x=1, line={"width": 1.5, "color": "#888888", "dash": "dot"})
+    caption = (
+        "Differences of the mean JCT, paired seed by seed, with their 95 % intervals. Hollow: "
+        "not settled. The axis counts in ratios: twice and half are equally far from 0 %."
+    )
+    return Chart(figure, caption, tuple(rivals), "Against")
+
+
+def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) -> go.Figure:
+    """Mean JCT of each policy in each group of jobs, coloured by its ratio to the group's best."""
+    has_jobs = sums[0].jobs > 0
+    mean = np.array([own.mean_s[has_jobs] for own in sums]) / unit.seconds
+    shown = [escape(column) for column, has in zip(columns, has_jobs, strict=True) if has]
+    ratio = mean / mean.min(axis=0)
+    figure = plain_figure(rows_px(len(names), 110))
+    digits = max(unit.digits, 0)
+    figure.add_heatmap(
+        z=np.log2(ratio).astype(np.float32),
+        x=shown,
+        y=list(range(len(names))),
+        zmin=0,
+        zmax=math.log2(_DARKEST),
+        colorscale="Blues",
+        customdata=np.round(np.stack((mean, ratio), axis=-1), 3),
+        texttemplate=f"%{{customdata[0]:,.{digits}f}}" if len(shown) <= _MOST_TEXTS else None,
+        hovertemplate="%{x}: %{customdata[0]:,.4~g} " + unit.unit
+        + ", %{customdata[1]:.2f} × the best<extra></extra>",
+        colorbar={
+            "title": {"text": "× best", "side": "top"},
+            "tickvals": [0, math.log2(1.5), 1, math.log2(_DARKEST)],
+            "ticktext": ["1", "1.5", "2", "3 or more"],
+            "thickness": 12,
+            "len": 1,
+        },
+        xgap=1,
+        ygap=1,
+    )  # fmt: skip
+    figure.update_xaxes(side="top", tickangle=0 if len(shown) <= _MOST_TEXTS else -45)
+    name_axis(figure, names)
+    return figure
+
+
+def by_groups(result: Comparison, tallies: dict[str, Tally], types: list[str]) -> list[Chart]:
+    """Mean JCT by job type, by priority and by size."""
+    unit = facts.scale(result)
+    names = [row.name for row in facts.best_first(result)]
+    own = [tallies[name] for name in names]
+    kinds = (
+        ("by job type", types, [tally.by_type for tally in own]),
+        ("by priority (0 to 1)", list(CLASSES), [tally.by_class for tally in own]),
+        ("by GPUs asked for", list(GANGS), [tally.by_gang for tally in own]),
+    )
+    return [
+        Chart(
+            heat(names, columns, sums, unit),
+            f"Mean JCT in {unit.unit} {what}, jobs of all seeds together. Darker: further from "
+            "the best of that column.",
+        )
+        for what, columns, sums in kinds
+    ]
+
+
+def _add_dots(
+    figure: go.Figure, figures: list[Estimate], factor: float, look: Mapping[str, object]
+) -> None:
+    """A dot with its interval for each policy, from the top."""
+    figure.add_scatter(
+        x=[figure.mean * factor for figure in figures],
+        y=list(range(len(figures))),
+        mode="markers",
+        error_x={
+            "array": [(facts.half(figure) or 0.0) * factor for figure in figures],
+            "thickness": 1.2,
+            "width": 3,
+        },
+        hovertemplate="%{text}<extra></extra>",
+        **look,
+    )
+
+
+def starvation(result: Comparison) -> Chart:
+    """Mean, 99th percentile and longest wait side by side."""
+    unit, rows = facts.scale(result), facts.best_first(result)
+    figure = plain_figure(
+        rows_px(len(rows), 110),
+        legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
+    )
+    for key, colour, symbol in (
+        ("mean_jct_s", "#0072b2", "circle"),
+        ("p99_jct_s", "#e69f00", "diamond"),
+        ("longest_wait_s", "#d55e00", "triangle-right"),
+    ):
+        figures = [row.metrics[key] for row in rows]
+        texts = [f"{escape(row.name)}: {table.text_of(row, key, unit)} {unit.unit}" for row in rows]
+        _add_dots(
+            figure,
+            figures,
+            1 / unit.seconds,
+            {
+                "name": table.METRICS[key].heading,
+                "marker": {"size": 9, "color": colour, "symbol": symbol},
+                "text": texts,
+            },
+        )
+    figure.update_xaxes(type="log", title=unit.unit + ", logarithmic", exponentformat="none")
+    name_axis(figure, [row.name for row in rows])
+    caption = (
+        "A policy can have a short mean and let a few jobs wait very long. Longest wait: that of "
+        "the unluckiest job of a seed, mean over seeds, with 95 % intervals."
+    )
+    return Chart(figure, caption)
+
+
+def _panels(result: Comparison, keys: list[str]) -> go.Figure:
+    """A panel a metric, a line a policy."""
+    unit, rows = facts.scale(result), facts.best_first(result)
+    figure = plain_figure(rows_px(len(rows), 100), showlegend=False)
+    width = 1 / len(keys)
+    for i, key in enumerate(keys):
+        column = table.METRICS[key]
+        number = str(i + 1) if i else ""
+        texts = [f"{escape(row.name)}: {table.text_of(row, key, unit)}" for row in rows]
+        _add_dots(
+            figure,
+            [row.metrics[key] for row in rows],
+            column.factor,
+            {"xaxis": f"x{number}", "marker": {"size": 9, "color": _COLOUR}, "text": texts},
+        )
+        figure.layout[f"xaxis{number}"] = {
+            "domain": [i * width + (0.02 if i else 0), (i + 1) * width - 0.02],
+            "title": {"text": column.heading},
+            "automargin": True,
+            "zeroline": False,
+            "nticks": 6,
+        }
+    name_axis(figure, [row.name for row in rows])
+    return figure
+
+
+def fairness(result: Comparison) -> Chart:
+    """Jain's index and finish-time fairness."""
+    keys = table.columns_of(result, ("jain_users", "jain_accounts", "finish_time_fairness"))
+    caption = "; ".join(f"{table.METRICS[k].heading}: {table.METRICS[k].about}" for k in keys)
+    return Chart(_panels(result, keys), caption + ".")
+
+
+def hyperscore(result: Comparison) -> Chart:
+    """The paper's score."""
+    return Chart(_panels(result, ["hyperscore"]), "HyperScore, mean over seeds with intervals.")
