@@ -15,14 +15,12 @@ import click
 
 from adlro.cli.options import (
     FILE,
-    PRINTED,
     changed_scenario,
     check_json_file,
     hand_out,
     say_if_slow,
     scenario_options,
 )
-from adlro.cli.reporting import Reporter
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
     from adlro.config import Scenario
     from adlro.evaluate.compare import Comparison, Row
     from adlro.evaluate.stats import Estimate
-    from adlro.policies.registry import Policy
-    from adlro.sim.simulator import Result
-    from adlro.workloads.workload import Workload
 
 
 def _seeds(text: str) -> range:
@@ -140,9 +135,7 @@ def _table(result: Comparison, *, is_rough: bool) -> Table:
     return table
 
 
-def _compare(
-    scenario: Scenario, policies: str, seeds: range, threads: int, reporter: Reporter
-) -> Comparison:
+def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> Comparison:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -174,10 +167,7 @@ def _compare(
     with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
         task = progress.add_task("", total=len(chosen) * len(seeds))
 
-        collect = reporter.watch(setting, chosen)
-
-        def watch(policy: Policy, seed: int, workload: Workload, result: Result) -> None:
-            collect(policy, seed, workload, result)
+        def watch(*_: object) -> None:
             progress.advance(task)
 
         return compare(setting, chosen, seeds, threads=threads, watch=watch)
@@ -201,12 +191,6 @@ def _compare(
     type=click.IntRange(1, 256),
 )
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
-@click.option(
-    "--report",
-    type=FILE,
-    metavar="DIR",
-    help="Write a page with tables and charts: DIR/report.html.",
-)
 def command(
     scenario: str,
     load: float | None,
@@ -216,7 +200,6 @@ def command(
     seeds: str,
     threads: int,
     json_file: Path | None,
-    report: Path | None,
 ) -> None:
     """Run policies on the same jobs and print the table, best first.
 
@@ -224,10 +207,8 @@ def command(
     """
     numbers = _seeds(seeds)
     check_json_file(json_file)
-    reporter = Reporter(report)
     wanted = changed_scenario(scenario, load, estimates, jobs)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
-        result = _compare(wanted, policies, numbers, threads, reporter)
+        result = _compare(wanted, policies, numbers, threads)
     table = _table(result, is_rough=_is_rough(wanted))
     hand_out(table, result.model_dump_json(indent=2), json_file)
-    reporter.write(result, quiet=json_file == PRINTED)

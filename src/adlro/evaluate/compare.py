@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from adlro import __version__
 from adlro.errors import PolicyError
 from adlro.evaluate.metrics import Metrics, measure
-from adlro.evaluate.stats import Difference, Estimate, estimate, percent_difference
+from adlro.evaluate.stats import Estimate, estimate, percent_difference
 from adlro.model.state import Floats
 from adlro.policies import own
 from adlro.policies.registry import Policy
@@ -26,37 +26,6 @@ R = TypeVar("R")
 Watch = Callable[[Policy, int, Workload, simulator.Result], object]  # policy, seed, jobs, result
 
 
-class Term(BaseModel):
-    """One regressor."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    coefficient: float
-    ci95: tuple[float, float] | None
-    standardised: float | None
-
-
-class Fit(BaseModel):
-    """Mean JCT explained by least squares, or why it cannot be."""
-
-    model_config = ConfigDict(frozen=True)
-
-    terms: list[Term] = []
-    r2: float | None = None
-    n: int
-    problem: str | None = None
-
-
-class Regression(BaseModel):
-    """Over all runs, and over those of each policy."""
-
-    model_config = ConfigDict(frozen=True)
-
-    overall: Fit
-    policies: dict[str, Fit]
-
-
 class Row(BaseModel):
     """One policy's line of the table."""
 
@@ -64,15 +33,10 @@ class Row(BaseModel):
 
     name: str
     metrics: dict[str, Estimate]
-    versus: dict[
-        str, dict[str, Difference | Estimate]
-    ]  # rival -> METRIC_pct: how much larger ours is
+    versus: dict[str, dict[str, Estimate]]  # rival -> METRIC_pct: how much larger ours is
     decision_us: float  # CPU time of a call of decide, the simulator's own work included
     decisions: int  # calls of decide, over all seeds
     real_decisions: int  # those with at least one feasible pair
-    is_preemptive: bool = False
-    per_seed: dict[str, list[float]] = {}
-    gap_closed: Estimate | None = None  # percent of the way from min-min to hindsight
 
 
 class Comparison(BaseModel):
@@ -89,11 +53,6 @@ class Comparison(BaseModel):
     measure: str
     jobs: int
     policies: list[Row]
-    command: str = ""
-    versions: dict[str, str] = {}
-    regression: Regression | None = None
-    hindsight: Estimate | None = None
-    notes: list[str] = []
 
 
 class _Run(NamedTuple):
@@ -141,7 +100,7 @@ def _figures(runs: list[list[_Run]], p: int) -> Floats:
     return np.array([seed[p].metrics for seed in runs])
 
 
-def _versus(ours: Floats, theirs: Floats) -> dict[str, Difference | Estimate]:
+def _versus(ours: Floats, theirs: Floats) -> dict[str, Estimate]:
     """The paired differences of all metrics that are not 0 on the other side, in percent."""
     return {
         name.removesuffix("_s") + "_pct": percent_difference(ours[:, i], theirs[:, i])

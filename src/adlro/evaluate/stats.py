@@ -21,16 +21,6 @@ class Estimate(BaseModel):
     ci95: tuple[float, float] | None
 
 
-class Difference(Estimate):
-    """A paired difference with what tells whether it is settled; None where it makes no sense."""
-
-    p_wilcoxon: float | None = None
-    p_holm: float | None = None  # corrected over the rivals of the table
-    dz: float | None = None
-    rank_biserial: float | None = None
-    seeds_to_settle: int | None = None
-
-
 def _t(count: int) -> float:
     """The 97.5 % quantile of Student's t for `count` independent values."""
     return float(stdtrit(count - 1, 0.975))

@@ -17,6 +17,7 @@ from adlro.evaluate.report import facts
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 _OTHERS = "#9a9a9a"
 _ROW_PX = 22
+LOG_AXIS = {"type": "log", "dtick": "D2", "tickformat": ",~f"}
 NO_THEME = go.layout.Template()
 
 

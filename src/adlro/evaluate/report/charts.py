@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from adlro.evaluate.compare import Comparison, Row
 from adlro.evaluate.report import facts, table
 from adlro.evaluate.report.chart import (
+    LOG_AXIS,
     Chart,
     Look,
     line,
@@ -26,11 +27,40 @@ from adlro.evaluate.report.facts import BARS, Group, Scale
 from adlro.evaluate.stats import Estimate
 from adlro.model.state import Floats
 
-_TICKS = (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)  # ratios
+_TICKS = (
+    1,
+    0.1,
+    0.2,
+    0.5,
+    0.7,
+    0.8,
+    0.9,
+    0.95,
+    0.98,
+    1.02,
+    1.05,
+    1.1,
+    1.2,
+    1.5,
+    2,
+    3,
+    5,
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
+    1000,
+)  # ratios; the first is there in any case
+_TICK_ROOM = 0.09  # of the axis that a tick's text takes up
+_TEXT_ROOM = 0.6  # of the axis, to the right, for the figures beside the intervals
 _COLOUR = "#0072b2"
 _LEAST_RATIO = 0.05  # where an interval reaches below, it is cut: the axis has no 0
 _MOST_TEXTS = 12  # columns of a heat map whose cells have room for a number
 _DARKEST = 3.0  # times the best of a column
+
+Axis = dict[str, list[float] | list[str]]  # attribute of a layout -> value
 
 
 def _cumulated(jobs: Counts, unit: Scale) -> tuple[Floats, Floats]:
@@ -59,7 +89,7 @@ def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
                 "<extra></extra>",
             )
     show_first(figure, choices)
-    figure.update_xaxes(type="log", title=unit.unit + ", logarithmic", exponentformat="none")
+    figure.update_xaxes(**LOG_AXIS, title=unit.unit + ", logarithmic")
     figure.update_yaxes(title="% of jobs", range=[0, 101])
     caption = (
         "Share of the jobs of all seeds that took up to so long. Further left is better; a curve "
@@ -78,23 +108,35 @@ def _ratio(percent: float) -> float:
     return max(1 + percent / 100, _LEAST_RATIO)
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """Ratios between two powers of ten, not too near to each other."""
+    chosen: list[float] = []
+    for ratio in _TICKS:
+        at = math.log10(ratio)
+        is_free = all(abs(at - math.log10(c)) >= _TICK_ROOM * (high - low) for c in chosen)
+        if low <= at <= high and is_free:
+            chosen.append(ratio)
+    return chosen
+
+
 def _tick_text(ratio: float) -> str:
     return "0 %" if ratio == 1 else f"{100 * (ratio - 1):+,.0f} %"
 
 
-def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str) -> list[float]:
-    """Dots with intervals and their text; returns the ratios that the axis must reach."""
+def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str) -> Axis:
+    """Dots with intervals and their text; returns the axis that fits them."""
     others = [(i, facts.gap(row, rival)) for i, row in enumerate(rows) if row.name != rival.name]
     centre = [_ratio(gap.mean) for _, gap in others]
     bounds = [
         (c, c) if gap.ci95 is None else (_ratio(gap.ci95[0]), _ratio(gap.ci95[1]))
         for c, (_, gap) in zip(centre, others, strict=True)
     ]
-    reach = [*centre, *(bound for pair in bounds for bound in pair)]
-    common = {"meta": choice, "y": [i for i, _ in others], "cliponaxis": False}
+    reach = [1.0, *centre, *(bound for pair in bounds for bound in pair)]
+    common = {"meta": choice, "cliponaxis": False}
     figure.add_scatter(
         **common,
         x=centre,
+        y=[i for i, _ in others],
         mode="markers",
         error_x={
             "array": [high - c for (_, high), c in zip(bounds, centre, strict=True)],
@@ -112,14 +154,23 @@ def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str
     )
     figure.add_scatter(
         **common,
-        x=[high for _, high in bounds],
+        x=[1, *(high for _, high in bounds)],
+        y=[rows.index(rival), *(i for i, _ in others)],
         mode="text",
-        text=[f"  {gap}" for _, gap in others],
+        text=["  compared with", *(f"  {gap}" for _, gap in others)],
         textposition="middle right",
         textfont={"size": 11},
         hoverinfo="skip",
     )
-    return reach
+    low, high = math.log10(min(reach)), math.log10(max(reach))
+    room = max(high - low, 0.02)
+    low, high = low - 0.05 * room, high + _TEXT_ROOM * room
+    ticks = _ticks(low, high)
+    return {
+        "xaxis.range": [low, high],
+        "xaxis.tickvals": ticks,
+        "xaxis.ticktext": [_tick_text(ratio) for ratio in ticks],
+    }
 
 
 def forest(group: Group) -> Chart:
@@ -128,19 +179,13 @@ def forest(group: Group) -> Chart:
     figure = plain_figure(rows_px(len(names)), showlegend=False)
     rivals = {f"{group.best.name}, the best": group.best}
     rivals |= {row.name: row for row in group.rows[1:] if row.name in BARS}
-    reach = [1.0]
-    for choice, rival in rivals.items():
-        reach += _add_differences(figure, group.rows, rival, choice)
+    axes = {
+        choice: _add_differences(figure, group.rows, rival, choice)
+        for choice, rival in rivals.items()
+    }
     show_first(figure, tuple(rivals))
-    low, high = math.log10(min(reach)), math.log10(max(reach))
-    room = max(high - low, 0.02)
-    figure.update_xaxes(
-        type="log",
-        range=[low - 0.05 * room, high + 0.6 * room],
-        tickvals=list(_TICKS),
-        ticktext=[_tick_text(ratio) for ratio in _TICKS],
-        title="mean JCT, more or less than the chosen policy",
-    )
+    figure.update_xaxes(type="log", title="mean JCT, more or less than the chosen policy")
+    figure.update_layout(meta=axes)  # the page's script takes the axis of the choice from here
     name_axis(figure, names)
     figure.add_vline(x=1, line={"width": 1.5, "color": "#888888", "dash": "dot"})
     caption = (
@@ -156,8 +201,16 @@ def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) ->
     mean = np.array([own.mean_s[has_jobs] for own in sums]) / unit.seconds
     shown = [escape(column) for column, has in zip(columns, has_jobs, strict=True) if has]
     ratio = mean / mean.min(axis=0)
-    figure = plain_figure(rows_px(len(names), 110))
-    digits = max(unit.digits, 0)
+    margin = {"l": 10, "r": 15, "t": 55, "b": 15}
+    figure = plain_figure(rows_px(len(names), 80), margin=margin)
+    texts = [[f"{value:,.{unit.digits}f}" for value in row] for row in mean.tolist()]
+    hover = [
+        [
+            f"{escape(name)}, {column}: {text} {unit.unit}, {times:.2f} × the best"
+            for column, text, times in zip(shown, row, own, strict=True)
+        ]
+        for name, row, own in zip(names, texts, ratio.tolist(), strict=True)
+    ]
     figure.add_heatmap(
         z=np.log2(ratio).astype(np.float32),
         x=shown,
@@ -165,14 +218,14 @@ def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) ->
         zmin=0,
         zmax=math.log2(_DARKEST),
         colorscale="Blues",
-        customdata=np.round(np.stack((mean, ratio), axis=-1), 3),
-        texttemplate=f"%{{customdata[0]:,.{digits}f}}" if len(shown) <= _MOST_TEXTS else None,
-        hovertemplate="%{x}: %{customdata[0]:,.4~g} " + unit.unit
-        + ", %{customdata[1]:.2f} × the best<extra></extra>",
+        text=texts,
+        texttemplate="%{text}" if len(shown) <= _MOST_TEXTS else None,
+        hovertext=hover,
+        hoverinfo="text",
         colorbar={
             "title": {"text": "× best", "side": "top"},
             "tickvals": [0, math.log2(1.5), 1, math.log2(_DARKEST)],
-            "ticktext": ["1", "1.5", "2", "3 or more"],
+            "ticktext": ["1", "1.5", "2", "≥ 3"],
             "thickness": 12,
             "len": 1,
         },
@@ -246,7 +299,7 @@ def starvation(result: Comparison) -> Chart:
                 "text": texts,
             },
         )
-    figure.update_xaxes(type="log", title=unit.unit + ", logarithmic", exponentformat="none")
+    figure.update_xaxes(**LOG_AXIS, title=unit.unit + ", logarithmic")
     name_axis(figure, [row.name for row in rows])
     caption = (
         "A policy can have a short mean and let a few jobs wait very long. Longest wait: that of "
@@ -276,6 +329,7 @@ def _panels(result: Comparison, keys: list[str]) -> go.Figure:
             "automargin": True,
             "zeroline": False,
             "nticks": 6,
+            **(LOG_AXIS if key == "finish_time_fairness" else {}),
         }
     name_axis(figure, [row.name for row in rows])
     return figure

@@ -41,7 +41,7 @@ def mean_level(edges: Floats, start: Floats, end: Floats, weight: Floats) -> Flo
     return mean
 
 
-def follow(setting: Setting, workload: Workload, result: Result, stretches: int = 200) -> Course:
+def follow(setting: Setting, workload: Workload, result: Result, stretches: int = 120) -> Course:
     """The course of a run whose spans were kept."""
     layout, spans, within = setting.layout, result.spans, window(workload, result)
     edges = np.linspace(within.first, within.last, stretches + 1)

@@ -30,11 +30,15 @@ def _lines(label: str, fit: Fit) -> str:
         return f'<tr><th scope="row">{escape(label)}</th>{why}</tr>'
     lines = []
     for i, term in enumerate(fit.terms):
-        interval = "–" if term.ci95 is None else f"{term.ci95[0]:,.4g} to {term.ci95[1]:,.4g}"
+        one = _factor(term.name)  # what is shown in percent has its coefficient for 1 %
+        interval = "–"
+        if term.ci95 is not None:
+            interval = f"{term.ci95[0] / one:,.4g} to {term.ci95[1] / one:,.4g}"
         head = f'<th scope="row">{escape(label) if i == 0 else ""}</th>'
         tail = f"{_number(fit.r2)} ({fit.n:,} runs)" if i == 0 else ""
         lines.append(
-            f"<tr>{head}<td>{escape(_name(term.name))}</td><td>{_number(term.coefficient)}</td>"
+            f"<tr>{head}<td>{escape(_name(term.name))}</td>"
+            f"<td>{_number(term.coefficient / one)}</td>"
             f"<td>{interval}</td><td>{_number(term.standardised)}</td><td>{tail}</td></tr>"
         )
     return "".join(lines)
@@ -53,7 +57,7 @@ def coefficients(result: Comparison) -> str:
     headings = (
         "runs of",
         "term",
-        "seconds of mean JCT a unit",
+        "seconds of mean JCT for 1 more",
         "95 % interval",
         "standardised",
         "R²",
@@ -82,7 +86,7 @@ def scatters(result: Comparison) -> list[Chart]:
         _add_points(figure, result, key, seeds)
         _add_line(figure, result, key, slopes[key])
         figure.update_xaxes(title=_name(key))
-        figure.update_yaxes(title=f"mean JCT {unit.unit}", rangemode="tozero")
+        figure.update_yaxes(title=f"mean JCT {unit.unit}", rangemode="tozero", tickformat=",~f")
         left_out = f" The first {seeds:,} seeds are drawn." if result.seeds > seeds else ""
         caption = (
             f"Mean JCT against {_name(key)}, a point a run. The line is the fit of all runs, with "

@@ -111,6 +111,11 @@ def probability(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def settle(seeds: int) -> str:
+    """That so many seeds are too few."""
+    return "1 seed does not settle" if seeds == 1 else f"{seeds:,} seeds do not settle"
+
+
 def plural(count: int, noun: str) -> str:
     """A number with its noun."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

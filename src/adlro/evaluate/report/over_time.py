@@ -17,6 +17,7 @@ from adlro.workloads.synthetic import Setting, generate
 
 _MOST_SCHEDULES = 4  # besides fcfs
 _LIMITS = gantt.Limits(gpus=64, bars=2_000, is_brief=True)
+_SPARED_PX = 40  # of what a schedule on a page of its own has above it
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 
 
@@ -50,7 +51,12 @@ def replay(setting: Setting, policies: list[Policy], result: Comparison) -> Seed
     end = max(figure.layout.xaxis.range[1] for figure in figures.values())
     for figure in figures.values():
         figure.update_xaxes(range=[0, end])
-        figure.update_layout(template=NO_THEME)
+        figure.update_layout(
+            template=NO_THEME,
+            height=figure.layout.height - _SPARED_PX,
+            margin={"t": figure.layout.margin.t - _SPARED_PX},
+            title={"y": 0.99, "font": {"size": 15}},
+        )
     return Seed(seed, courses, [Chart(figures[name], "") for name in wanted])
 
 

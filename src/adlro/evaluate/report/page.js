@@ -17,6 +17,9 @@
       "hoverlabel.bgcolor": colour("--panel"),
       "hoverlabel.font.color": colour("--ink"),
       "hoverlabel.bordercolor": colour("--line"),
+      "modebar.bgcolor": "rgba(0,0,0,0)",
+      "modebar.color": colour("--line"),
+      "modebar.activecolor": colour("--soft"),
     };
     for (const axis of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) {
       changes[axis + ".gridcolor"] = colour("--grid");
@@ -53,7 +56,11 @@
     const figure = JSON.parse(document.getElementById(box.dataset.figure).textContent);
     for (const [path, value] of Object.entries(paint(figure.layout))) set(figure.layout, path, value);
     fit(box, figure.data, figure.layout);
-    const config = { responsive: true, displaylogo: false };
+    const config = {
+      responsive: true,
+      displaylogo: false,
+      modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
+    };
     Plotly.newPlot(box, figure.data, figure.layout, config).then(() => choose(box));
   }
 
@@ -65,7 +72,8 @@
     const menu = select(box);
     if (!menu || !box.drawn) return;
     const wanted = menu.selectedOptions[0].textContent;
-    Plotly.restyle(box, { visible: box.data.map((trace) => trace.meta === wanted) });
+    const visible = box.data.map((trace) => trace.meta === wanted);
+    Plotly.update(box, { visible }, { ...(box.layout.meta || {})[wanted] });
   }
 
   function sort(table, column, button) {

@@ -200,7 +200,7 @@ def _schedules(result: Comparison, seed: over_time.Seed) -> str:
     )
     if len(seed.schedules) == len(result.policies):
         return text
-    return f"{text} {len(seed.schedules)} of {len(result.policies)} policies: the best, and fcfs."
+    return f"{text} Drawn are {len(seed.schedules)} of {len(result.policies)}: the best, and fcfs."
 
 
 def _repeat(setting: Setting, result: Comparison) -> list[str]:

@@ -183,8 +183,10 @@ def _parts(result: Comparison, group: Group, unit: Scale) -> list[_Part]:
                 [_verdict(row, best) for row in rows],
             ),
         ]
-    for rival in result.policies:
-        if rival.name in BARS and rival.name != best.name and len(result.policies) > 1:
+    by_name = {row.name: row for row in result.policies if row.name != best.name}
+    for name in BARS:
+        if name in by_name:
+            rival = by_name[name]
             about = f"mean JCT against {rival.name}, paired seed by seed, with its 95 % interval"
             parts.append(_versus(rows, rival, f"vs {rival.name}", about))
     closed = [row.gap_closed for row in rows]

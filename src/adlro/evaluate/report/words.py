@@ -12,9 +12,12 @@ from adlro.evaluate.report.facts import BARS, Group, Scale
 def summary(result: Comparison) -> list[str]:
     """Sentences in HTML: who is best, by how much, whether that is settled, who waits longest."""
     unit, parts = facts.scale(result), facts.groups(result)
-    told = [sentence for group in parts for sentence in _of_group(group, result, unit)]
-    if len(parts) == 2:
-        told += _across(parts[0], parts[1])
+    told = [_best(group, result, unit) for group in parts[:1]]
+    if result.seeds == 1:
+        told.append("It is one seed only: there are no intervals, and nothing is settled.")
+    told += _rest(parts[0], result)
+    for group in parts[1:]:
+        told += [_best(group, result, unit), *_rest(group, result), *_across(parts[0], group)]
     told += _starvation(result, unit)
     return [*told, *(_sentence(escape(note)) for note in result.notes)]
 
@@ -27,50 +30,47 @@ def _bold(row: Row) -> str:
     return f"<b>{escape(row.name)}</b>"
 
 
-def _of_group(group: Group, result: Comparison, unit: Scale) -> list[str]:
-    best, others = group.best, group.rows[1:]
+def _best(group: Group, result: Comparison, unit: Scale) -> str:
+    best, count = group.best, len(group.rows)
     jct = f"{facts.in_time(best.metrics['mean_jct_s'], unit)} {unit.unit}"
-    kind = "that may preempt" if group.is_preemptive else "that never preempt"
-    if not others:
-        start = f"{_bold(best)} is the only one of the policies {kind}" + (
-            ": its" if len(result.policies) > 1 else ", alone here: its"
-        )
-        told = [f"{start} mean completion time (JCT, from arrival to end) is {jct}."]
-    else:
-        told = [
+    kind = ""
+    if count < len(result.policies):
+        kind = " that may preempt" if group.is_preemptive else " that never preempt"
+    if count > 1:
+        return (
             f"{_bold(best)} has the shortest mean completion time (JCT, from arrival to end) of "
-            f"the {facts.plural(len(group.rows), 'policy').replace('policys', 'policies')} {kind}: "
-            f"{jct}.",
-            _lead(group, result),
-            *_bars(group, result),
-        ]
-    if result.seeds == 1 and group is not None and not group.is_preemptive:
-        told.append("It is one seed only: there are no intervals, and nothing is settled.")
-    return told
+            f"the {count} policies{kind}: {jct}."
+        )
+    only = f", the only policy{kind}," if kind else ""
+    return f"{_bold(best)}{only} has a mean completion time (JCT, from arrival to end) of {jct}."
+
+
+def _rest(group: Group, result: Comparison) -> list[str]:
+    return [_lead(group, result), *_bars(group)] if len(group.rows) > 1 else []
 
 
 def _lead(group: Group, result: Comparison) -> str:
     best, second = group.rows[:2]
     gap, seeds = facts.gap(second, best), facts.plural(result.seeds, "seed")
     if gap.is_settled:
-        return f"The next, {_bold(second)}, is at {gap} of it: settled by {seeds}."
+        return f"Next comes {_bold(second)}, {gap}: {seeds} settle that it is slower."
     if gap.mean == 0:
         return f"{_bold(second)} is exactly as good over {seeds}."
-    text = f"The next, {_bold(second)}, is at {gap}: {seeds} do not settle which is better"
+    text = f"Next comes {_bold(second)}, {gap}: {facts.settle(result.seeds)} which is better"
     if gap.seeds is not None:
-        return f"{text}; about {gap.seeds:,} would, if the difference is as seen."
+        return f"{text}; about {gap.seeds:,} seeds would, if the difference is as seen."
     return text + "."
 
 
-def _bars(group: Group, result: Comparison) -> list[str]:
+def _bars(group: Group) -> list[str]:
     """How far behind the best the policies are that everyone knows."""
     told = [
-        f"{_bold(row)} is at {gap}" + ("" if gap.is_settled else " (not settled)")
+        f"{_bold(row)} takes {gap}" + ("" if gap.is_settled else " (not settled)")
         for row in group.rows[2:]
         if row.name in BARS
         for gap in (facts.gap(row, group.best),)
     ]
-    return [", ".join(told) + " of the best's mean JCT."] if told else []
+    return [" and ".join(told) + " against the best."] if told else []
 
 
 def _across(never: Group, may: Group) -> list[str]:
@@ -78,8 +78,8 @@ def _across(never: Group, may: Group) -> list[str]:
     for row in never.rows:
         if row.name == BARS[0]:
             gap = facts.gap(may.best, row)
-            settled = "" if gap.is_settled else ", which is not settled"
-            return [f"Against {_bold(row)} the best that may preempt is at {gap}{settled}."]
+            settled = "" if gap.is_settled else " (not settled)"
+            return [f"Its mean JCT against that of {_bold(row)}: {gap}{settled}."]
     return []
 
 
