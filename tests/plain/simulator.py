@@ -63,9 +63,11 @@ class PlainResult:
     busy: list[float]  # [G] seconds, a slice by its share
     spans: list[Span] = field(default_factory=list)
     job_seconds: float = 0.0  # integral of the jobs in the system
+    wait_seconds: float = 0.0  # integral of the jobs that wait
     idle_seconds: float = 0.0  # integral of the idle GPUs that are up
     stranded_seconds: float = 0.0  # integral of what is left on GPUs that hold slices
     decisions: int = 0  # calls of decide
+    preemptions: int = 0  # runs that the policy ended
     trace: list[list[Decision]] = field(default_factory=list)  # the answer of every call
     seen: Counter[str] = field(default_factory=Counter)  # how often rare things happened
 
@@ -271,6 +273,7 @@ class PlainWorld:
         gpus = [gpu for pool in self.pools for gpu in pool.up()]
         sliced = [gpu for gpu in gpus if gpu.jobs and not self.jobs[gpu.jobs[0]].whole]
         self.result.job_seconds += elapsed * (len(self.waiting) + len(self.runs))
+        self.result.wait_seconds += elapsed * len(self.waiting)
         self.result.idle_seconds += elapsed * sum(gpu.left for gpu in gpus) / WHOLE
         self.result.stranded_seconds += elapsed * sum(gpu.left for gpu in sliced) / WHOLE
         self.now = moment
@@ -379,6 +382,7 @@ class PlainWorld:
         if self.now - run.start < self.jobs[job].least_run - NEAR:
             raise Infeasible(f"job {job} runs since {run.start}: too young to be preempted")
         self._interrupt(run, PREEMPTION)
+        self.result.preemptions += 1
         self.result.seen[f"preemption in {run.line.phase}"] += 1
 
     def play(self, policy: Policy) -> PlainResult:

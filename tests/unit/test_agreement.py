@@ -65,11 +65,12 @@ def assert_same(kernel, plain, about):
     __tracebackhide__ = True
     outcome, world = kernel.outcome, kernel.world
     assert world["decisions"] == plain.decisions, about
+    assert world["preemptions"] == plain.preemptions, about
     for name in ("start", "finish", "lost"):
         np.testing.assert_allclose(outcome[name], getattr(plain, name), **CLOSE, err_msg=about)
     for name in ("pool", "nodes", "restarts", "killed"):
         np.testing.assert_array_equal(outcome[name], getattr(plain, name), err_msg=about)
-    for name in ("job_seconds", "idle_seconds", "stranded_seconds"):
+    for name in ("job_seconds", "wait_seconds", "idle_seconds", "stranded_seconds"):
         ours = getattr(plain, name)
         np.testing.assert_allclose(world[name], ours, rtol=1e-9, atol=1e-7, err_msg=about)
     np.testing.assert_allclose(kernel.gpus["busy"], plain.busy, **CLOSE, err_msg=about)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -23,119 +22,69 @@ from adlro.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.progress import Progress
 
     from adlro.config import Scenario
-    from adlro.evaluate.compare import Comparison, Row
-    from adlro.evaluate.stats import Estimate
+    from adlro.evaluate.compare import Comparison, Until, Width
+    from adlro.policies.registry import Policy
+    from adlro.workloads.synthetic import Setting
 
 
-def _seeds(text: str) -> range:
-    """N = seeds 0 to N - 1; A:B = seeds A to B - 1."""
+def _wrong_seeds(text: str) -> click.BadParameter:
+    return click.BadParameter(
+        f"{text!r} is not a number of seeds above 0, nor a range such as 100:200, nor auto:1% or "
+        "auto:1%:500 (± 1 point, at most 500 seeds)",
+        param_hint="--seeds",
+    )
+
+
+def _seeds(text: str) -> range | Until:
+    """N = seeds 0 to N - 1; A:B = seeds A to B - 1; auto:W%[:MOST] = until intervals are narrow."""
+    if text.startswith("auto"):
+        from adlro.evaluate.compare import Until
+
+        found = re.fullmatch(r"auto:(\d+(?:\.\d+)?)%(?::(\d+))?", text)
+        if not found or float(found[1]) <= 0 or found[2] in ("0", "1"):
+            raise _wrong_seeds(text)
+        until = Until(float(found[1]))
+        return until._replace(most=int(found[2])) if found[2] else until
     found = re.fullmatch(r"(?:(\d+):)?(\d+)", text)
     seeds = range(int(found[1] or 0), int(found[2])) if found else range(0)
     if not seeds:
-        raise click.BadParameter(
-            f"{text!r} is not a number of seeds above 0, nor a range such as 100:200",
-            param_hint="--seeds",
-        )
+        raise _wrong_seeds(text)
     return seeds
 
 
-def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
-    """Mean ± half of the interval."""
-    text = f"{figure.mean * scale:,.{digits}f}"
-    if figure.ci95 is None:
-        return text
-    half = (figure.ci95[1] - figure.ci95[0]) / 2 * scale
-    return f"{text} ± {half:,.{digits}f}"
+class _Chosen(NamedTuple):
+    """The policies of a comparison, and a line for each that was left out."""
+
+    policies: list[Policy]
+    notes: list[str]
 
 
-def _versus_cell(row: Row, best: str) -> str:
-    if row.name == best:
-        return "best"
-    figure = row.versus[best]["mean_jct_pct"]
-    digits = 1 if abs(figure.mean) < 100 else 0
-    text = f"{figure.mean:+,.{digits}f}"
-    if figure.ci95 is None:
-        return text + " %"
-    return f"{text} ± {(figure.ci95[1] - figure.ci95[0]) / 2:,.{digits}f} %"
+def _chosen(text: str, setting: Setting) -> _Chosen:
+    """Policies by the option's text; of `all`, those that can run the scenario."""
+    from adlro.policies import registry
+
+    known, notes = setting.public(), []
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if text == "all":
+        names = registry.names()
+        reasons = {name: registry.refusal(name, known) for name in names}
+        names = [name for name in names if reasons[name] is None]
+        notes = [
+            f"{name} is left out: it cannot run {setting.scenario.name}: {reason}"
+            for name, reason in reasons.items()
+            if reason is not None
+        ]
+    policies = [registry.load(name, known) for name in dict.fromkeys(names)]
+    if not policies:
+        raise click.BadParameter("name at least one policy", param_hint="--policies")
+    return _Chosen(policies, notes)
 
 
-_ROUGH = {  # shown only where the scenario is rough: metric -> heading, digits, scale
-    "restarts": ("restarts", 2, 1),
-    "lost_gpu_s": ("lost\nGPU-h", 1, 1 / 3600),
-    "fragmentation": ("left\nover %", 1, 100),
-}
-
-
-def _is_rough(scenario: Scenario) -> bool:
-    """Whether anything happens to the cluster, or jobs take slices of GPUs."""
-    from adlro.workloads.happenings import is_quiet
-
-    return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
-
-
-def _columns(best: str, *, is_rough: bool) -> dict[str, Callable[[Row], str]]:
-    """Heading -> how to make the cell of a policy's line.
-
-    In a rough scenario there are restarts and slices to tell of, and other columns do without
-    their interval, so that the table stays as narrow as it was.
-    """
-
-    def figure(key: str, digits: int, scale: float = 1.0) -> Callable[[Row], str]:
-        return lambda row: _cell(row.metrics[key], digits, scale)
-
-    def mean(key: str, digits: int, scale: float = 1.0) -> Callable[[Row], str]:
-        return lambda row: f"{row.metrics[key].mean * scale:,.{digits}f}"
-
-    columns: dict[str, Callable[[Row], str]] = {
-        "mean JCT s": figure("mean_jct_s", 0),
-        f"vs {best}": partial(_versus_cell, best=best),
-    }
-    if not is_rough:
-        return columns | {
-            "p99 JCT s": figure("p99_jct_s", 0),
-            "jobs/h": figure("throughput_jobs_per_h", 1),
-            "GPU use %": figure("gpu_utilisation", 1, 100),
-            "HyperScore": figure("hyperscore", 2),
-        }
-    columns |= {
-        "p99\nJCT s": mean("p99_jct_s", 0),
-        "jobs/h": mean("throughput_jobs_per_h", 1),
-        "GPU\nuse %": mean("gpu_utilisation", 1, 100),
-    }
-    return columns | {
-        heading: mean(key, digits, scale) for key, (heading, digits, scale) in _ROUGH.items()
-    }
-
-
-def _table(result: Comparison, *, is_rough: bool) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    best = min(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean).name
-    seeds = f"{result.seeds:,} seed{'s' if result.seeds > 1 else ''}"
-    table = Table(
-        title=f"{result.scenario} · load {result.load:g} · {result.jobs:,} jobs × {seeds} · "
-        f"estimates {result.estimates} · measured: {result.measure}",
-        caption="± 95 % interval over seeds; differences are paired seed by seed. "
-        "JCT = finish - arrival. All jobs run to the end.",
-        box=SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-    )
-    columns = _columns(best, is_rough=is_rough)
-    table.add_column("policy", overflow="fold")
-    for heading in columns:
-        table.add_column(heading, justify="right", overflow="fold")
-    for row in sorted(result.policies, key=lambda row: row.metrics["mean_jct_s"].mean):
-        cells = [cell(row) for cell in columns.values()]
-        table.add_row(row.name, *cells, style="bold" if row.name == best else None)
-    return table
-
-
-def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> Comparison:
+def _progress(*, is_open: bool) -> Progress:
+    """The bar on stderr, where that is a terminal; an open one has no end to count down to."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -145,32 +94,56 @@ def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> C
         TimeRemainingColumn,
     )
 
-    from adlro.evaluate.compare import compare
-    from adlro.policies import registry
-    from adlro.sim.simulator import warm_up
-    from adlro.workloads.synthetic import prepare
-
-    setting = prepare(scenario)
-    names = (
-        registry.names()
-        if policies == "all"
-        else [n.strip() for n in policies.split(",") if n.strip()]
-    )
-    chosen = [registry.load(name, setting.public()) for name in dict.fromkeys(names)]
-    if not chosen:
-        raise click.BadParameter("name at least one policy", param_hint="--policies")
-    with say_if_slow():
-        warm_up(chosen)
-    columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    quiet = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-        task = progress.add_task("", total=len(chosen) * len(seeds))
+    last = TextColumn("{task.fields[width]}") if is_open else TimeRemainingColumn()
+    columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), last)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _compare(
+    setting: Setting, policies: list[Policy], seeds: range | Until, threads: int
+) -> Comparison:
+    from adlro.evaluate.compare import Until, compare
+
+    is_open = isinstance(seeds, Until)
+    with _progress(is_open=is_open) as progress:
+        most = seeds.most if isinstance(seeds, Until) else len(seeds)
+        task = progress.add_task("", total=len(policies) * most, width="")
 
         def watch(*_: object) -> None:
             progress.advance(task)
 
-        return compare(setting, chosen, seeds, threads=threads, watch=watch)
+        def tell(_: int, width: Width) -> None:
+            text = f"{width.policy} ± {width.half:.3g}, wanted ± {width.wanted:.3g}"
+            progress.update(task, width=text)
+
+        if isinstance(seeds, Until):
+            seeds = seeds._replace(tell=tell)
+        return compare(setting, policies, seeds, threads=threads, watch=watch)
+
+
+def _play(
+    scenario: Scenario, policies: str, seeds: range | Until, threads: int
+) -> tuple[Comparison, bool]:
+    """The comparison, and whether it is all that was asked for (Ctrl-C may have cut it short)."""
+    from adlro.evaluate.compare import Stopped
+    from adlro.sim.simulator import warm_up
+    from adlro.workloads.synthetic import prepare
+
+    setting = prepare(scenario)
+    chosen = _chosen(policies, setting)
+    for note in chosen.notes:
+        click.echo(note, err=True)
+    with say_if_slow():
+        warm_up(chosen.policies)
+    is_whole = True
+    try:
+        result = _compare(setting, chosen.policies, seeds, threads)
+    except Stopped as stopped:
+        result, is_whole = stopped.result, False
+    command = shlex.join(["adlro", *sys.argv[1:]])
+    told = {"command": command, "notes": [*chosen.notes, *result.notes]}
+    return result.model_copy(update=told), is_whole
 
 
 @click.command("compare")
@@ -182,13 +155,20 @@ def _compare(scenario: Scenario, policies: str, seeds: range, threads: int) -> C
     help="Names with commas between (see 'adlro policy list'); ./mine.py is a policy of your own.",
 )
 @click.option(
-    "--seeds", default="20", show_default=True, help="N, or a range A:B (B not included)."
+    "--seeds",
+    default="20",
+    show_default=True,
+    help="N, or a range A:B (B not included), or auto:1%: until differences are known to ± 1 "
+    "percentage point (or a tenth of themselves), 2,000 seeds at most; auto:1%:500 = 500 at most.",
 )
 @click.option(
     "--threads",
     default=lambda: os.cpu_count() or 1,
     show_default="one a core",
     type=click.IntRange(1, 256),
+)
+@click.option(
+    "--regression", is_flag=True, help="Also explain mean JCT by utilisation, load and queue."
 )
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
 def command(
@@ -199,16 +179,23 @@ def command(
     policies: str,
     seeds: str,
     threads: int,
+    regression: bool,
     json_file: Path | None,
 ) -> None:
-    """Run policies on the same jobs and print the table, best first.
+    """Run policies on the same jobs and print the tables, best first.
 
-    SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own.
+    SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own. Ctrl-C prints what is
+    complete.
     """
+    from adlro.cli.comparison_table import shown
+
     numbers = _seeds(seeds)
     check_json_file(json_file)
     wanted = changed_scenario(scenario, load, estimates, jobs)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
-        result = _compare(wanted, policies, numbers, threads)
-    table = _table(result, is_rough=_is_rough(wanted))
-    hand_out(table, result.model_dump_json(indent=2), json_file)
+        result, is_whole = _play(wanted, policies, numbers, threads)
+    tables = shown(result, wanted, with_regression=regression)
+    hand_out(tables, result.model_dump_json(indent=2), json_file)
+    if not is_whole:
+        sys.stdout.flush()
+        raise KeyboardInterrupt

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from adlro import __version__
 from adlro.errors import PolicyError
-from adlro.evaluate.metrics import Metrics, measure
-from adlro.evaluate.stats import Estimate, estimate, percent_difference
-from adlro.model.state import Floats
+from adlro.evaluate.comparison import Comparison, Row, Run, SeedRuns, summarise
+from adlro.evaluate.metrics import measure
+from adlro.evaluate.stats import RESAMPLES, draws, estimate, percent_differences
 from adlro.policies import own
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
@@ -22,44 +22,61 @@ from adlro.sim.state import Empty
 from adlro.workloads.synthetic import Setting, generate
 from adlro.workloads.workload import Workload
 
+__all__ = ["Comparison", "Row", "Stopped", "Until", "compare", "in_background", "run_one"]
+
 R = TypeVar("R")
 Watch = Callable[[Policy, int, Workload, simulator.Result], object]  # policy, seed, jobs, result
+Hindsight = Callable[[Setting, Workload, int], float]  # mean JCT of one seed, all known beforehand
+
+FIRST_BATCH = 20  # seeds before a width is looked at: chance makes those of few too narrow
+_GROWTH = 1.5  # of the number of seeds from look to look
+_FAR = 0.1  # a difference known to this share of itself is known well enough
 
 
-class Row(BaseModel):
-    """One policy's line of the table."""
+class Width(NamedTuple):
+    """The widest interval, measured by what is wanted of it."""
 
-    model_config = ConfigDict(frozen=True)
+    policy: str
+    half: float  # of its interval, percentage points
+    wanted: float
 
-    name: str
-    metrics: dict[str, Estimate]
-    versus: dict[str, dict[str, Estimate]]  # rival -> METRIC_pct: how much larger ours is
-    decision_us: float  # CPU time of a call of decide, the simulator's own work included
-    decisions: int  # calls of decide, over all seeds
-    real_decisions: int  # those with at least one feasible pair
-
-
-class Comparison(BaseModel):
-    """What `adlro compare --json` writes."""
-
-    model_config = ConfigDict(frozen=True)
-
-    version: str = __version__
-    scenario: str
-    seeds: int
-    first_seed: int
-    load: float
-    estimates: str
-    measure: str
-    jobs: int
-    policies: list[Row]
+    @property
+    def is_narrow(self) -> bool:
+        """Whether all are as narrow as wanted."""
+        return self.half <= self.wanted
 
 
-class _Run(NamedTuple):
-    metrics: Metrics
-    cpu_s: float
-    decisions: int
-    real_decisions: int
+class Until(NamedTuple):
+    """As many seeds as it takes, from 0 on: until intervals are narrow, whatever their sign.
+
+    Every policy's difference in mean JCT to the best one shall be known to ± `points` percentage
+    points, or to a tenth of itself if that is more; a policy alone, its mean JCT to ± so many
+    percent.
+    """
+
+    points: float
+    most: int = 2_000  # seeds
+    tell: Callable[[int, Width], object] = lambda *_: None  # called with seeds so far, at each look
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C, with the comparison over the seeds that were complete by then."""
+
+    def __init__(self, result: Comparison) -> None:
+        super().__init__()
+        self.result = result
+
+
+@contextlib.contextmanager
+def _named(policy: Policy) -> Iterator[None]:
+    """Let what a policy of ours raises on purpose begin with its name."""
+    try:
+        yield
+    except PolicyError as exc:
+        start = f"policy {policy.name}"
+        if str(exc).startswith(start):
+            raise
+        raise PolicyError(f"{start}: {exc}") from exc
 
 
 def run_one(
@@ -73,40 +90,14 @@ def run_one(
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     if policy.file is None:
-        return simulator.run(empty, workload, policy, seed, keep_spans=keep_spans)
+        with _named(policy):
+            return simulator.run(empty, workload, policy, seed, keep_spans=keep_spans)
     with own.mistakes(policy.file, policy.line):  # a stranger gets copies, in case it writes
         copy = Workload._make(array.copy() for array in workload)
         result = simulator.run(empty, copy, policy, seed, keep_spans=keep_spans)
         if not all(np.array_equal(a, b) for a, b in zip(copy, workload, strict=True)):
             raise PolicyError("decide changed the jobs or their estimates, which are not its own")
         return result
-
-
-def _seed_runs(setting: Setting, policies: Sequence[Policy], seed: int, watch: Watch) -> list[_Run]:
-    workload = generate(setting, seed)
-    runs = []
-    for policy in policies:
-        before = time.thread_time()
-        result = run_one(setting, workload, policy, seed)
-        cpu_s = time.thread_time() - before
-        calls = int(result.world["decisions"]), int(result.world["real_decisions"])
-        runs.append(_Run(measure(setting, workload, result), cpu_s, *calls))
-        watch(policy, seed, workload, result)
-    return runs
-
-
-def _figures(runs: list[list[_Run]], p: int) -> Floats:
-    """Every metric of one policy on every seed, [seeds, metrics]."""
-    return np.array([seed[p].metrics for seed in runs])
-
-
-def _versus(ours: Floats, theirs: Floats) -> dict[str, Estimate]:
-    """The paired differences of all metrics that are not 0 on the other side, in percent."""
-    return {
-        name.removesuffix("_s") + "_pct": percent_difference(ours[:, i], theirs[:, i])
-        for i, name in enumerate(Metrics._fields)
-        if theirs[:, i].mean() != 0
-    }
 
 
 def in_background(work: Callable[[], R]) -> R:
@@ -118,21 +109,112 @@ def in_background(work: Callable[[], R]) -> R:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _row(policy: Policy, p: int, runs: list[list[_Run]], rivals: Sequence[Policy]) -> Row:
-    own = [seed[p] for seed in runs]
-    figures = _figures(runs, p)
-    decisions = sum(run.decisions for run in own)
-    return Row(
-        name=policy.name,
-        metrics={name: estimate(figures[:, i]) for i, name in enumerate(Metrics._fields)},
-        versus={
-            rival.name: _versus(figures, _figures(runs, k))
-            for k, rival in enumerate(rivals)
-            if k != p
-        },
-        decision_us=1e6 * sum(run.cpu_s for run in own) / decisions,
-        decisions=decisions,
-        real_decisions=sum(run.real_decisions for run in own),
+class _Task(NamedTuple):
+    """What is to be played on every seed."""
+
+    setting: Setting
+    policies: Sequence[Policy]
+    watch: Watch
+    hindsight: Hindsight | None
+
+    def play(self, chosen: Sequence[int], seed: int) -> list[Run]:
+        """The chosen policies on one seed, in this thread."""
+        if not chosen:
+            return []
+        workload = generate(self.setting, seed)
+        runs = []
+        for p in chosen:
+            policy = self.policies[p]
+            before = time.thread_time()
+            result = run_one(self.setting, workload, policy, seed)
+            cpu_s = time.thread_time() - before
+            counted = (
+                int(result.world[key]) for key in ("decisions", "real_decisions", "preemptions")
+            )
+            runs.append(Run(measure(self.setting, workload, result), cpu_s, *counted))
+            self.watch(policy, seed, workload, result)
+        return runs
+
+    def look_back(self, seed: int) -> float | None:
+        """Mean JCT of the plan that knows all jobs of a seed."""
+        if self.hindsight is None:
+            return None
+        return self.hindsight(self.setting, generate(self.setting, seed), seed)
+
+
+def _runs_alone(policy: Policy) -> bool:
+    """A user's Python file may keep things between calls: its seeds go one after the other."""
+    return policy.file is not None and not simulator.is_compiled(policy.decide)
+
+
+class _Crew:
+    """Threads that play seeds: many for most policies, one for all that run alone.
+
+    So nobody waits for a slow Python file. With a single thread in all, everyone shares it.
+    """
+
+    def __init__(self, task: _Task, threads: int) -> None:
+        alone = [_runs_alone(policy) for policy in task.policies]
+        self._task = task
+        self._shared = [p for p, is_so in enumerate(alone) if not is_so]
+        self._alone = [p for p, is_so in enumerate(alone) if is_so]
+        self._many = ThreadPoolExecutor(threads)
+        self._one = ThreadPoolExecutor(1) if self._alone and threads > 1 else self._many
+
+    def play(self, seeds: range, done: list[SeedRuns]) -> None:
+        """Play seeds and add them to `done`, in their order, as they are complete."""
+        task = self._task
+        waiting: list[tuple[Future[list[Run]], Future[list[Run]], Future[float | None]]] = [
+            (
+                self._many.submit(task.play, self._shared, seed),
+                self._one.submit(task.play, self._alone, seed),
+                self._many.submit(task.look_back, seed),
+            )
+            for seed in seeds
+        ]
+        order = np.argsort([*self._shared, *self._alone])
+        for shared, alone, hindsight in waiting:
+            runs = [*shared.result(), *alone.result()]
+            done.append(SeedRuns([runs[i] for i in order], hindsight.result()))
+
+    def dismiss(self) -> None:
+        """End without waiting for what is still under way."""
+        for pool in (self._many, self._one):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def widest(policies: Sequence[Policy], done: Sequence[SeedRuns], points: float) -> Width:
+    """The interval that is furthest from what `Until` wants."""
+    jct = np.array([[run.metrics.mean_jct_s for run in seed.runs] for seed in done]).T
+    if len(policies) == 1:
+        alone = estimate(jct[0])
+        return Width(policies[0].name, 100 * alone.half_width / alone.mean, points)
+    best = int(np.argmin(jct.mean(axis=1)))
+    weights = draws(len(done), RESAMPLES)
+    widths = []
+    for p, policy in enumerate(policies):
+        if p != best:
+            found = percent_differences(jct[p], jct[[best]], weights)[0]
+            widths.append(Width(policy.name, found.half_width, max(points, _FAR * abs(found.mean))))
+    return max(widths, key=lambda width: width.half / width.wanted)
+
+
+def _play_until(crew: _Crew, policies: Sequence[Policy], until: Until, done: list[SeedRuns]) -> str:
+    """Play batch after batch; returns the note on how it ended."""
+    count = min(FIRST_BATCH, until.most)
+    while True:
+        crew.play(range(len(done), count), done)
+        width = widest(policies, done, until.points)
+        until.tell(count, width)
+        if width.is_narrow or count >= until.most:
+            break
+        count = min(math.ceil(_GROWTH * count), until.most)
+    chosen = "The number of seeds was chosen by the width of the intervals, not by their sign"
+    if width.is_narrow:
+        return f"{chosen} (± {until.points:g} points, or a tenth of the difference)."
+    return (
+        f"{chosen}; at the limit of {until.most:,} seeds {width.policy} was known to "
+        f"± {width.half:.2g} points, not to ± {width.wanted:.2g}."
     )
 
 
@@ -146,40 +228,47 @@ def _refuse_twins(policies: Sequence[Policy]) -> None:
 def compare(
     setting: Setting,
     policies: Sequence[Policy],
-    seeds: range,
+    seeds: range | Until,
     *,
     threads: int = 2,
     watch: Watch = lambda *_: None,
+    hindsight: Hindsight | None = None,
 ) -> Comparison:
-    """Run every policy on every seed, a seed a task; the result does not depend on `threads`.
+    """Run every policy on every seed; the result does not depend on `threads`.
 
     Args:
         setting: the scenario, ready.
         policies: what to compare.
-        seeds: at least one.
-        threads: how many seeds are worked on at once.
+        seeds: at least one, or as many as it takes.
+        threads: how many seeds are worked on at once; users' own Python files have one more.
         watch: called after each run, from any thread.
+        hindsight: what a seed could have come to; called once a seed, from any thread.
 
     Raises:
         PolicyError: a policy asked for what cannot be.
+        Stopped: Ctrl-C, after two seeds at least; what is complete is with it.
     """
     _refuse_twins(policies)
-    if not all(simulator.is_compiled(policy.decide) for policy in policies):
-        threads = 1  # Python code may keep things between calls: seeds go one after the other
-    pool = ThreadPoolExecutor(threads)
+    crew = _Crew(_Task(setting, policies, watch, hindsight), threads)
+    wanted = range(seeds.most) if isinstance(seeds, Until) else seeds
+    done: list[SeedRuns] = []
+    notes: list[str] = []
     try:
-        tasks = [pool.submit(_seed_runs, setting, policies, seed, watch) for seed in seeds]
-        runs = [task.result() for task in tasks]
-    finally:  # on Ctrl-C or an error, do not wait for what is still under way
-        pool.shutdown(wait=False, cancel_futures=True)
-    scenario = setting.scenario
-    return Comparison(
-        scenario=scenario.name,
-        seeds=len(seeds),
-        first_seed=seeds[0],
-        load=scenario.load,
-        estimates=str(scenario.estimates),
-        measure=str(scenario.measure),
-        jobs=scenario.jobs,
-        policies=[_row(policy, p, runs, policies) for p, policy in enumerate(policies)],
-    )
+        if isinstance(seeds, Until):
+            notes.append(_play_until(crew, policies, seeds, done))
+        else:
+            crew.play(seeds, done)
+    except KeyboardInterrupt as exc:
+        crew.dismiss()
+        if len(done) < 2:
+            raise
+        of = "" if isinstance(seeds, Until) else f" of {len(wanted):,}"
+        notes.append(f"Stopped by Ctrl-C: these are the first {len(done):,}{of} seeds.")
+        raise Stopped(_noted(summarise(setting, policies, wanted, done), notes)) from exc
+    finally:
+        crew.dismiss()
+    return _noted(summarise(setting, policies, wanted, done), notes)
+
+
+def _noted(result: Comparison, notes: list[str]) -> Comparison:
+    return result.model_copy(update={"notes": [*notes, *result.notes]})

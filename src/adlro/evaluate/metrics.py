@@ -8,8 +8,9 @@ import numpy as np
 
 from adlro.evaluate.downtime import up_seconds, window
 from adlro.evaluate.hyperscore import hyperscore, value
+from adlro.evaluate.load import offered_load, pool_seconds, width
 from adlro.model.cluster import Layout
-from adlro.model.state import WHOLE, Floats, Records
+from adlro.model.state import Floats, Records
 from adlro.sim.simulator import Result
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
@@ -29,11 +30,13 @@ class Metrics(NamedTuple):
     p99_jct_s: float
     mean_wait_s: float  # first start - arrival
     longest_wait_s: float
+    mean_queue: float  # whole run: jobs that wait, averaged over time
     restarts: float  # mean of how often a job was preempted or lost to a failure
     killed_jobs: float  # ended by their limit before their work was done
     bounded_slowdown: float  # mean of max(1, JCT / max(finish - first start, 10 s))
     makespan_s: float  # whole run: last finish - first arrival
     throughput_jobs_per_h: float  # whole run: jobs / makespan
+    offered_load: float  # whole run: work that arrived a second / capacity; the seed's, not ours
     gpu_utilisation: float  # whole run: busy share of the time that GPUs were up
     idle_gpu_s: float  # whole run; a GPU that is down is not idle
     lost_gpu_s: float  # whole run: work done and thrown away
@@ -52,11 +55,8 @@ def fastest_possible(workload: Workload, layout: Layout) -> Floats:
 
     No policy can finish it sooner, unless an update makes its type faster than that.
     """
-    jobs, pools = workload.jobs, layout.pools
-    must_span = jobs["gpus"][:, None] > pools["node_gpus"]
-    factor = 1 + must_span * jobs["communication"][:, None] * pools["span_cost"]
-    seconds = np.where(workload.allowed, workload.seconds[:, pools["model"]] * factor, np.inf)
-    fastest: Floats = np.minimum(seconds.min(axis=1), jobs["limit"])
+    seconds = np.where(workload.allowed, pool_seconds(workload, layout), np.inf)
+    fastest: Floats = np.minimum(seconds.min(axis=1), workload.jobs["limit"])
     return fastest
 
 
@@ -68,12 +68,6 @@ def jain(x: Floats) -> float:
     """Jain's fairness index: 1 = all alike, 1/n = one has everything."""
     total = float((x**2).sum())
     return float(x.sum() ** 2 / (len(x) * total)) if total > 0 else 1.0
-
-
-def _size(jobs: Records) -> Floats:
-    """GPUs [J] that each job takes up, a slice as its share."""
-    size: Floats = jobs["gpus"] * (jobs["share"] / WHOLE)
-    return size
 
 
 class _Use(NamedTuple):
@@ -109,7 +103,7 @@ def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple
     """
     users, of = np.unique(jobs["user"], return_inverse=True)
     progress = np.bincount(of, best / jct) / np.bincount(of)
-    alone = best * np.maximum(1.0, _size(jobs) * len(users) / gpus)
+    alone = best * np.maximum(1.0, width(jobs) * len(users) / gpus)
     return jain(progress), float(np.percentile(jct / alone, 95))
 
 
@@ -138,14 +132,16 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
         p99_jct_s=p99,
         mean_wait_s=float(wait.mean()),
         longest_wait_s=float(wait.max()),
+        mean_queue=float(result.world["wait_seconds"]) / span,
         restarts=float(outcome["restarts"].mean()),
         killed_jobs=float(outcome["killed"].sum()),
         bounded_slowdown=float(np.maximum(1, jct / np.maximum(run, SLOWDOWN_FLOOR_S)).mean()),
         makespan_s=span,
         throughput_jobs_per_h=throughput * 3600,
+        offered_load=offered_load(setting, workload),
         gpu_utilisation=use.share,
         idle_gpu_s=idle_s,
-        lost_gpu_s=float((result.outcome["lost"] * _size(workload.jobs)).sum()),
+        lost_gpu_s=float((result.outcome["lost"] * width(workload.jobs)).sum()),
         fragmentation=float(result.world["stranded_seconds"]) / up_s,
         gpu_imbalance=_variation(use.by_gpu),
         model_imbalance=_variation(use.by_model),

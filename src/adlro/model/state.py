@@ -163,6 +163,7 @@ WORLD = np.dtype(
         ("now", "f8"),
         ("wake", "f8"),  # the one timer: earliest wake asked for, infinite = none
         ("job_seconds", "f8"),  # integral of the jobs in the system
+        ("wait_seconds", "f8"),  # integral of the jobs that wait
         ("idle_seconds", "f8"),  # integral of the idle GPUs that are up
         ("stranded_seconds", "f8"),  # integral of what is free on GPUs that hold slices
         ("head", "i8"),  # the queue is queue[head : head + waiting]
@@ -176,6 +177,7 @@ WORLD = np.dtype(
         ("stranded", "i8"),  # thousandths free on GPUs that hold slices
         ("events_done", "i8"),  # of the list of failures, repairs and speed changes
         ("worn", "i8"),  # 1 = the speed of a GPU or of a cell has changed
+        ("preemptions", "i8"),  # runs that the policy ended, migrations included
         ("spans", "i8"),  # rows of the span log in use
         ("events", "i8"),
         ("decisions", "i8"),  # calls of decide

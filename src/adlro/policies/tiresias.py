@@ -15,6 +15,8 @@ from adlro.model.room import fastest_feasible, fits, served
 from adlro.model.room import start as write_start
 from adlro.model.state import PREEMPT, START, WAKE, WHOLE
 
+PREEMPTIVE = True
+
 _THRESHOLD, _ROUND = range(2)  # params
 _NEXT = 1  # memory: when the next round is due
 _SOON = 1.0  # seconds after a border at which it is surely crossed

@@ -86,6 +86,7 @@ def advance(
         return _stall(w, queue, moment)
     passed = moment - w.now
     w.job_seconds += passed * (w.waiting + w.running)
+    w.wait_seconds += passed * w.waiting
     w.idle_seconds += passed * (w.up_gpus - w.busy_gpus)
     if w.busy_slices > 0:
         w.idle_seconds -= passed * (w.busy_slices / WHOLE)
@@ -302,6 +303,7 @@ def apply(
                 slot, wide(0), w, queue, eligible, undone, running, ends, wear, cells, pools, nodes,
                 gpus, jobs, est, allowed, seconds, colocation, readings, outcome, spans,
             )  # fmt: skip
+            w.preemptions += 1
         if decision.kind != PREEMPT:
             q = find(decision.job, w, queue)
             fault = _check_start(decision, q, eligible, pools, nodes, gpus, jobs)

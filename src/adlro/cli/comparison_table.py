@@ -1,0 +1,220 @@
+"""A comparison as people read it: one table of the policies that preempt, one of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from adlro.config import Scenario
+    from adlro.evaluate.comparison import Comparison, Row
+    from adlro.evaluate.regression import Regressions
+    from adlro.evaluate.stats import Estimate
+
+Cell = Callable[["Row"], str]
+_WIDTH = 104  # of lines of text
+_SETTLE_CAP = 100_000  # seeds: more are not counted out
+
+_ROUGH = {  # shown only where the scenario is rough: metric -> heading, digits, scale
+    "restarts": ("re-\nstarts", 2, 1),
+    "lost_gpu_s": ("lost\nGPU-h", 1, 1 / 3600),
+    "fragmentation": ("left\nover %", 1, 100),
+}
+
+
+def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
+    """Mean ± half of the interval."""
+    text = f"{figure.mean * scale:,.{digits}f}"
+    if figure.ci95 is None:
+        return text
+    return f"{text} ± {figure.half_width * scale:,.{digits}f}"
+
+
+def _versus_cell(row: Row, best: str) -> str:
+    if row.name == best:
+        return "best"
+    figure = row.jct_versus(best)
+    if figure.ci95 is None:
+        return f"{figure.mean:+,.1f}"
+    digits = 1 if figure.half_width < 9.95 else 0
+    low, high = figure.ci95
+    return f"{figure.mean:+,.{digits}f} ({low:+,.{digits}f} to {high:+,.{digits}f})"
+
+
+def _p_cell(row: Row, best: str) -> str:
+    if row.name == best:
+        return ""
+    p = row.jct_versus(best).p_holm
+    if p is None:
+        return "-"
+    return "< .001" if p < 0.001 else f"{p:.3f}".lstrip("0")
+
+
+def is_rough(scenario: Scenario) -> bool:
+    """Whether anything happens to the cluster, or jobs take slices of GPUs."""
+    from adlro.workloads.happenings import is_quiet
+
+    return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
+
+
+def _columns(rows: Sequence[Row], scenario: Scenario) -> dict[str, Cell]:
+    """Heading -> how to make the cell of a policy's line.
+
+    The first row is the best. In a rough scenario there are restarts and slices to tell of.
+    """
+
+    def mean(key: str, digits: int, scale: float = 1.0) -> Cell:
+        return lambda row: f"{row.metrics[key].mean * scale:,.{digits}f}"
+
+    columns: dict[str, Cell] = {"mean JCT s": lambda row: _cell(row.metrics["mean_jct_s"])}
+    best = rows[0].name
+    if len(rows) > 1:
+        columns[f"vs {best}, %"] = partial(_versus_cell, best=best)
+        if any(row.jct_versus(best).p_holm is not None for row in rows[1:]):
+            columns["p"] = partial(_p_cell, best=best)
+    columns |= {
+        "p99\nJCT s": mean("p99_jct_s", 0),
+        "jobs/h": mean("throughput_jobs_per_h", 1),
+        "GPU\nuse %": mean("gpu_utilisation", 1, 100),
+    }
+    if any(row.gap_closed is not None for row in rows):
+        columns["gap\nclosed %"] = lambda row: _cell(row.gap_closed) if row.gap_closed else "-"
+    if is_rough(scenario) or rows[0].is_preemptive:
+        shown = _ROUGH if is_rough(scenario) else {"restarts": _ROUGH["restarts"]}
+        return columns | {
+            heading: mean(key, digits, scale) for key, (heading, digits, scale) in shown.items()
+        }
+    return columns | {"Hyper-\nScore": mean("hyperscore", 2)}
+
+
+def _checkpoints(scenario: Scenario) -> str:
+    """What it costs to stop a job, the same for every policy."""
+    costs = {job_type.checkpoint_s for job_type in scenario.types}
+    known = sorted(cost for cost in costs if cost is not None)
+    if not known:
+        return "No job can checkpoint: one that is stopped starts over."
+    span = f"{known[0]:g}" if known[0] == known[-1] else f"{known[0]:g} to {known[-1]:g}"
+    text = f"A job that is stopped pays {span} s of checkpoint, the same under every policy"
+    return text + ("; some cannot, and start over." if None in costs else ".")
+
+
+def _settle(seeds: int, rows: Sequence[Row]) -> str:
+    """How many seeds would tell the best from its nearest rival; empty if there is no question."""
+    best, rival = rows[0], rows[1]
+    difference = rival.jct_versus(best.name)
+    needed = difference.seeds_to_settle
+    if difference.ci95 is None or difference.is_settled:
+        return ""
+    if difference.mean == 0:
+        return f"{rival.name} and {best.name} have the same mean JCT."
+    if needed is None:
+        return f"{rival.name} and {best.name} are not told apart; {seeds} seeds are few."
+    count = f"some {needed:,}" if needed <= _SETTLE_CAP else f"more than {_SETTLE_CAP:,}"
+    return (
+        f"{rival.name} and {best.name} are not told apart: if the difference seen is the true one, "
+        f"that takes {count} seeds (n × (half width / difference)²)."
+    )
+
+
+def _intervals(seeds: int, rows: Sequence[Row]) -> str:
+    """How to read the figures beside the means."""
+    from adlro.evaluate.inference import FEWEST_PAIRS
+    from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
+
+    if seeds == 1:
+        return "One seed: no intervals."
+    text = "± and (a to b): 95 % intervals over seeds"
+    if len(rows) == 1:
+        return text + "."
+    is_drawn = FEWEST_SEEDS <= seeds <= MOST_SEEDS
+    how = "bootstrap-t" if is_drawn else "Student's t"
+    text += f"; differences are paired seed by seed ({how})."
+    best = rows[0].name
+    if any(row.jct_versus(best).p_holm is not None for row in rows[1:]):
+        text += f" p: Wilcoxon signed ranks against {best}, Holm-corrected"
+        is_full = all(row.jct_versus(best).p_holm is not None for row in rows[1:])
+        return text + ("." if is_full else "; -: too few seeds differ.")
+    if seeds < FEWEST_PAIRS:
+        return text + f" No p values from fewer than {FEWEST_PAIRS} seeds."
+    return text + f" No p values: fewer than {FEWEST_PAIRS} seeds show a difference."
+
+
+def _caption(result: Comparison, rows: Sequence[Row], scenario: Scenario) -> str:
+    lines = [
+        f"{_intervals(result.seeds, rows)} JCT = finish - arrival, all jobs run to the end.",
+    ]
+    if rows[0].is_preemptive:
+        lines.append(_checkpoints(scenario))
+    if len(rows) > 1:
+        lines.append(_settle(result.seeds, rows))
+    return "\n".join(line for line in lines if line)
+
+
+def _title(result: Comparison, rows: Sequence[Row], *, is_first: bool) -> str:
+    seeds = f"{result.seeds:,} seed{'s' if result.seeds > 1 else ''}"
+    kind = "preemptive policies" if rows[0].is_preemptive else ""
+    if not is_first:
+        return kind
+    title = (
+        f"{result.scenario} · load {result.load:g} · {result.jobs:,} jobs × {seeds} · "
+        f"estimates {result.estimates} · measured: {result.measure}"
+    )
+    return f"{title} · {kind}" if kind else title
+
+
+def _table(rows: Sequence[Row], columns: dict[str, Cell]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("policy", overflow="fold")
+    for heading in columns:
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in rows:
+        cells = [cell(row) for cell in columns.values()]
+        table.add_row(row.name, *cells, style="bold" if row is rows[0] else None)
+    return table
+
+
+def _regression(found: Regressions) -> list[RenderableType]:
+    """The regression over all runs, term by term."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    pooled = found.pooled
+    if pooled.problem is not None:
+        return [f"Regression of mean JCT: {pooled.problem}"]
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("term")
+    for heading in ("seconds a unit", "95 % interval", "standardised"):
+        table.add_column(heading, justify="right")
+    for term in pooled.coefficients:
+        beta = "" if term.standardised is None else f"{term.standardised:+.3f}"
+        low, high = term.ci95
+        table.add_row(term.name, f"{term.value:,.1f}", f"{low:,.1f} to {high:,.1f}", beta)
+    return [
+        f"mean JCT in seconds by least squares · {pooled.n:,} runs · R² {pooled.r2:.3f}",
+        table,
+        f"Intervals {pooled.intervals}. Standardised: standard deviations of mean JCT for one of "
+        "the term. Mean JCT and mean queue are tied by Little's law: this is a fit, not a cause.",
+    ]
+
+
+def shown(result: Comparison, scenario: Scenario, *, with_regression: bool) -> RenderableType:
+    """All that `adlro compare` prints."""
+    from rich.console import Group
+    from rich.constrain import Constrain
+
+    parts: list[RenderableType] = []
+    for i, rows in enumerate(result.tables()):
+        parts.append(_title(result, rows, is_first=i == 0))
+        parts.append(_table(rows, _columns(rows, scenario)))
+        parts.extend((_caption(result, rows, scenario), ""))
+    if with_regression:
+        parts.extend((*_regression(result.regression), ""))
+    parts.extend(f"Note: {note}" for note in result.notes)
+    return Group(*(Constrain(part, _WIDTH if isinstance(part, str) else None) for part in parts))
