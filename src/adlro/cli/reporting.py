@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from adlro.evaluate.compare import Comparison, Watch
+    from adlro.evaluate.compare import Watch
+    from adlro.evaluate.comparison import Comparison
     from adlro.policies.registry import Policy
     from adlro.workloads.synthetic import Setting
 

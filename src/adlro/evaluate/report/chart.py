@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from adlro.evaluate.compare import Comparison
+from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.report import facts
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")

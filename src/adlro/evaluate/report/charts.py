@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 
-from adlro.evaluate.compare import Comparison, Row
+from adlro.evaluate.comparison import Comparison, Row
 from adlro.evaluate.report import facts, table
 from adlro.evaluate.report.chart import (
     LOG_AXIS,
@@ -266,7 +266,7 @@ def _add_dots(
         y=list(range(len(figures))),
         mode="markers",
         error_x={
-            "array": [(facts.half(figure) or 0.0) * factor for figure in figures],
+            "array": [0.0 if f.ci95 is None else f.half_width * factor for f in figures],
             "thickness": 1.2,
             "width": 3,
         },

@@ -7,7 +7,8 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 
-from adlro.evaluate.compare import Comparison, Fit
+from adlro.evaluate.comparison import Comparison
+from adlro.evaluate.regression import EXPLAINED, EXPLAINING, Regression
 from adlro.evaluate.report import facts
 from adlro.evaluate.report.chart import Chart, Look, looks, plain_figure
 from adlro.evaluate.report.table import METRICS
@@ -24,21 +25,19 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.4g}"
 
 
-def _lines(label: str, fit: Fit) -> str:
+def _lines(label: str, fit: Regression) -> str:
     if fit.problem is not None:
         why = f'<td colspan="5">{escape(fit.problem)}</td>'
         return f'<tr><th scope="row">{escape(label)}</th>{why}</tr>'
     lines = []
-    for i, term in enumerate(fit.terms):
+    for i, term in enumerate(fit.coefficients):
         one = _factor(term.name)  # what is shown in percent has its coefficient for 1 %
-        interval = "–"
-        if term.ci95 is not None:
-            interval = f"{term.ci95[0] / one:,.4g} to {term.ci95[1] / one:,.4g}"
+        interval = f"{term.ci95[0] / one:,.4g} to {term.ci95[1] / one:,.4g}"
         head = f'<th scope="row">{escape(label) if i == 0 else ""}</th>'
         tail = f"{_number(fit.r2)} ({fit.n:,} runs)" if i == 0 else ""
         lines.append(
             f"<tr>{head}<td>{escape(_name(term.name))}</td>"
-            f"<td>{_number(term.coefficient / one)}</td>"
+            f"<td>{_number(term.value / one)}</td>"
             f"<td>{interval}</td><td>{_number(term.standardised)}</td><td>{tail}</td></tr>"
         )
     return "".join(lines)
@@ -51,9 +50,7 @@ def _table(head: str, body: str) -> str:
 
 def coefficients(result: Comparison) -> str:
     """The regression as HTML: that of all runs, and that of each policy folded."""
-    if result.regression is None:
-        return "<p>This comparison has no regression.</p>"
-    overall, each = result.regression.overall, result.regression.policies
+    overall, each = result.regression.pooled, result.regression.by_policy
     headings = (
         "runs of",
         "term",
@@ -74,14 +71,11 @@ def coefficients(result: Comparison) -> str:
 
 def scatters(result: Comparison) -> list[Chart]:
     """Mean JCT against each regressor, a point for each run, with the fitted line."""
-    if result.regression is None or result.regression.overall.problem is not None:
-        return []
-    unit, fit = facts.scale(result), result.regression.overall
+    unit, fit = facts.scale(result), result.regression.pooled
     seeds = max(_MOST_POINTS // len(result.policies), 1)
-    slopes = {term.name: term.coefficient for term in fit.terms}
-    known = result.policies[0].per_seed
+    slopes = {term.name: term.value for term in fit.coefficients if term.name in EXPLAINING}
     charts = []
-    for key in (name for name in slopes if name in known):
+    for key in slopes:
         figure = plain_figure(360)
         _add_points(figure, result, key, seeds)
         _add_line(figure, result, key, slopes[key])
@@ -105,7 +99,7 @@ def _add_points(figure: go.Figure, result: Comparison, key: str, seeds: int) -> 
         figure.add_scatter(
             name=escape(name),
             x=(factor * np.array(own[key][:seeds])).astype(np.float32),
-            y=(np.array(own["mean_jct_s"][:seeds]) / unit.seconds).astype(np.float32),
+            y=(np.array(own[EXPLAINED][:seeds]) / unit.seconds).astype(np.float32),
             mode="markers",
             marker={"size": 5, "color": look.colour, "opacity": 0.8 if look.is_main else 0.4},
             legendrank=list(drawn).index(name),
@@ -124,7 +118,7 @@ def _add_line(figure: go.Figure, result: Comparison, key: str, slope: float) -> 
     def pooled(name: str) -> Floats:
         return np.concatenate([row.per_seed[name] for row in result.policies])
 
-    x, y = pooled(key), pooled("mean_jct_s")
+    x, y = pooled(key), pooled(EXPLAINED)
     ends = np.array([x.min(), x.max()])
     figure.add_scatter(
         name="fit",

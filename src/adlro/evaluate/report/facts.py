@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from adlro.evaluate.compare import Comparison, Row
-from adlro.evaluate.stats import Difference, Estimate
+from adlro.evaluate.comparison import Comparison, Row
+from adlro.evaluate.stats import Estimate
 
 BARS = ("min-min", "fcfs")  # what every policy is held against where it is there
 _IN_HOURS = 10_000.0  # seconds: a best mean JCT from here on is told in hours
 _LEVEL = 0.05
+_MOST_SEEDS = 100_000
 
 
 class Scale(NamedTuple):
@@ -60,45 +61,34 @@ class Gap(NamedTuple):
         return f"{text} ({low} to {high})"
 
 
-def mean_jct(row: Row) -> float:
-    """Seconds."""
-    return row.metrics["mean_jct_s"].mean
-
-
 def best_first(result: Comparison) -> list[Row]:
     """All policies by mean JCT."""
-    return sorted(result.policies, key=mean_jct)
+    return sorted(result.policies, key=lambda row: row.jct)
 
 
 def groups(result: Comparison) -> list[Group]:
     """Those that never preempt, then those that may; none that is empty."""
-    ranked = best_first(result)
-    both = (Group(kind, [r for r in ranked if r.is_preemptive == kind]) for kind in (False, True))
-    return [group for group in both if group.rows]
+    return [Group(rows[0].is_preemptive, rows) for rows in result.tables()]
 
 
 def scale(result: Comparison) -> Scale:
     """Seconds, or hours where seconds would be long numbers."""
-    in_hours = min(mean_jct(row) for row in result.policies) >= _IN_HOURS
+    in_hours = min(row.jct for row in result.policies) >= _IN_HOURS
     return Scale("h", 3600.0, 2) if in_hours else Scale("s", 1.0, 0)
 
 
 def gap(row: Row, rival: Row) -> Gap:
     """What `row` takes longer than `rival`."""
-    found = row.versus[rival.name]["mean_jct_pct"]
-    extra = found if isinstance(found, Difference) else Difference(**found.model_dump())
-    return Gap(found.mean, found.ci95, extra.p_holm, extra.seeds_to_settle)
-
-
-def half(figure: Estimate) -> float | None:
-    """Half of the width of its interval."""
-    return None if figure.ci95 is None else (figure.ci95[1] - figure.ci95[0]) / 2
+    found = row.jct_versus(rival.name)
+    return Gap(found.mean, found.ci95, found.p_holm, found.seeds_to_settle)
 
 
 def with_half(figure: Estimate, digits: int, factor: float = 1.0) -> str:
     """Mean ± half of the interval."""
-    text, width = f"{figure.mean * factor:,.{digits}f}", half(figure)
-    return text if width is None else f"{text} ± {width * factor:,.{digits}f}"
+    text = f"{figure.mean * factor:,.{digits}f}"
+    if figure.ci95 is None:
+        return text
+    return f"{text} ± {figure.half_width * factor:,.{digits}f}"
 
 
 def in_time(figure: Estimate, unit: Scale) -> str:
@@ -109,6 +99,11 @@ def in_time(figure: Estimate, unit: Scale) -> str:
 def probability(p: float) -> str:
     """A p value as people write it."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def seeds(count: int) -> str:
+    """Seeds that would settle a difference; how many a million is, nobody needs to know."""
+    return f"≈ {count:,}" if count <= _MOST_SEEDS else f"more than {_MOST_SEEDS:,}"
 
 
 def settle(seeds: int) -> str:

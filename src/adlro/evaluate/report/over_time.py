@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.evaluate.compare import Comparison, run_one
+from adlro.evaluate.compare import run_one
+from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.report import facts, gantt
 from adlro.evaluate.report.chart import NO_THEME, Chart, line, looks, plain_figure, show_first
 from adlro.evaluate.report.course import Course, follow

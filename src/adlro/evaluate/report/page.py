@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from plotly.offline import get_plotlyjs
 
-from adlro.evaluate.compare import Comparison
+from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.output import write_parts
 from adlro.evaluate.report import charts, explain, facts, over_time, table, words
 from adlro.evaluate.report.as_toml import as_toml
@@ -188,7 +188,7 @@ def _tables(result: Comparison) -> list[str]:
         _paragraph(
             "± and brackets: 95 % intervals over seeds; differences are paired seed by seed. "
             "Bold: the best of a column. JCT: completion time, finish - arrival; all jobs run to "
-            "the end. A click on a heading sorts; the mouse on it says what it means."
+            "the end. A click on a heading sorts, the mouse on it says what it means; wide tables scroll."
         ),
     ]
 

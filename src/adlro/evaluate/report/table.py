@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import NamedTuple
 
-from adlro.evaluate.compare import Comparison, Row
+from adlro.evaluate.comparison import Comparison, Row
 from adlro.evaluate.report import facts
 from adlro.evaluate.report.facts import BARS, Group, Scale
 
@@ -156,7 +156,7 @@ def _verdict(row: Row, best: Row) -> _Cell:
         return _Cell("yes", 0.0)
     if gap.seeds is None:
         return _Cell("no", None)
-    return _Cell(f"no, by ≈ {gap.seeds:,} seeds", float(gap.seeds))
+    return _Cell(f"no, by {facts.seeds(gap.seeds)} seeds", float(gap.seeds))
 
 
 def _holm(row: Row, best: Row) -> _Cell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from adlro.evaluate.compare import Comparison, Row
+from adlro.evaluate.comparison import Comparison, Row
 from adlro.evaluate.report import facts
 from adlro.evaluate.report.facts import BARS, Group, Scale
 
@@ -58,7 +58,7 @@ def _lead(group: Group, result: Comparison) -> str:
         return f"{_bold(second)} is exactly as good over {seeds}."
     text = f"Next comes {_bold(second)}, {gap}: {facts.settle(result.seeds)} which is better"
     if gap.seeds is not None:
-        return f"{text}; about {gap.seeds:,} seeds would, if the difference is as seen."
+        return f"{text}; {facts.seeds(gap.seeds)} seeds would, if the difference is as seen."
     return text + "."
 
 
