@@ -212,5 +212,6 @@ def command(
     if is_whole:
         reporter.write(result, quiet=json_file == PRINTED)
     else:
+        reporter.leave_out()
         sys.stdout.flush()
         raise KeyboardInterrupt

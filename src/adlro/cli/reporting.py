@@ -60,6 +60,14 @@ class Reporter:
         """
         if self._folder is None or self._write is None:
             return
-        with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
+        from rich.console import Console
+
+        status = Console(stderr=True).status("drawing the report …")
+        with status, contextlib.redirect_stdout(sys.stderr):  # a policy's print spoils no JSON
             path = self._write(self._folder, result)
         click.echo(f"report: {path}", err=quiet)
+
+    def leave_out(self) -> None:
+        """Say that there is no page where one was asked for."""
+        if self._folder is not None:
+            click.echo("no report: the comparison was stopped before its end", err=True)

@@ -14,9 +14,10 @@ import plotly.graph_objects as go
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.report import facts
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
+_COLOURS = ("#1f83c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 _OTHERS = "#9a9a9a"
 _ROW_PX = 22
+_LEGEND_PX = 19
 LOG_AXIS = {"type": "log", "dtick": "D2", "tickformat": ",~f"}
 NO_THEME = go.layout.Template()
 
@@ -41,12 +42,12 @@ class Look(NamedTuple):
 def looks(result: Comparison) -> dict[str, Look]:
     """A colour for each of a few policies; of many, for those that matter, and grey for others.
 
-    Those that matter: the best two, the best that may preempt, min-min and fcfs.
+    Those that matter: the best three, the best that may preempt, min-min and fcfs.
     """
     ranked = [row.name for row in facts.best_first(result)]
     main = ranked
     if len(ranked) > len(_COLOURS):
-        wanted = [*ranked[:2], *(group.best.name for group in facts.groups(result)), *facts.BARS]
+        wanted = [*ranked[:3], *(group.best.name for group in facts.groups(result)), *facts.BARS]
         main = [name for name in dict.fromkeys(wanted) if name in ranked]
     drawn = {name: Look(_COLOURS[i], 2.2, True) for i, name in enumerate(main)}
     return {name: drawn.get(name, Look(_OTHERS, 1.0, False)) for name in ranked}
@@ -89,6 +90,11 @@ def show_first(figure: go.Figure, choices: tuple[str, ...]) -> None:
 def rows_px(rows: int, extra: int = 90) -> int:
     """Height of a chart with a line for each policy."""
     return max(rows, 2) * _ROW_PX + extra
+
+
+def legend_px(entries: int, least: int) -> int:
+    """Height of a chart with a legend beside it."""
+    return max(least, entries * _LEGEND_PX + 90)
 
 
 def line(name: str, look: Look, more: Mapping[str, object] | None = None) -> dict[str, object]:

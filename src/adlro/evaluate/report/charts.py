@@ -15,6 +15,7 @@ from adlro.evaluate.report.chart import (
     LOG_AXIS,
     Chart,
     Look,
+    legend_px,
     line,
     looks,
     name_axis,
@@ -55,9 +56,10 @@ _TICKS = (
 )  # ratios; the first is there in any case
 _TICK_ROOM = 0.09  # of the axis that a tick's text takes up
 _TEXT_ROOM = 0.6  # of the axis, to the right, for the figures beside the intervals
-_COLOUR = "#0072b2"
+_COLOUR = "#1f83c4"
 _LEAST_RATIO = 0.05  # where an interval reaches below, it is cut: the axis has no 0
 _MOST_TEXTS = 12  # columns of a heat map whose cells have room for a number
+_LEAST_SCALE = 6  # policies beside which a scale of colours is high enough to read
 _DARKEST = 3.0  # times the best of a column
 
 Axis = dict[str, list[float] | list[str]]  # attribute of a layout -> value
@@ -74,7 +76,8 @@ def _cumulated(jobs: Counts, unit: Scale) -> tuple[Floats, Floats]:
 
 def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
     """How many jobs were done, or had started, within a time."""
-    unit, drawn, figure = facts.scale(result), looks(result), plain_figure(460)
+    unit, drawn = facts.scale(result), looks(result)
+    figure = plain_figure(legend_px(len(drawn), 460))
     choices = ("completion time (JCT)", "wait until the first start")
     for choice, pick in zip(choices, ("jct", "wait"), strict=True):
         for name, look in _grey_first(drawn):
@@ -218,6 +221,7 @@ def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) ->
         zmin=0,
         zmax=math.log2(_DARKEST),
         colorscale="Blues",
+        showscale=len(names) >= _LEAST_SCALE,
         text=texts,
         texttemplate="%{text}" if len(shown) <= _MOST_TEXTS else None,
         hovertext=hover,
@@ -283,7 +287,7 @@ def starvation(result: Comparison) -> Chart:
         legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
     )
     for key, colour, symbol in (
-        ("mean_jct_s", "#0072b2", "circle"),
+        ("mean_jct_s", _COLOUR, "circle"),
         ("p99_jct_s", "#e69f00", "diamond"),
         ("longest_wait_s", "#d55e00", "triangle-right"),
     ):

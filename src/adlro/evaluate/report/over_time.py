@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import NamedTuple
 
 import numpy as np
+import plotly.graph_objects as go
 
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.report import facts, gantt
-from adlro.evaluate.report.chart import NO_THEME, Chart, line, looks, plain_figure, show_first
+from adlro.evaluate.report.chart import (
+    NO_THEME,
+    Chart,
+    legend_px,
+    line,
+    looks,
+    plain_figure,
+    show_first,
+)
 from adlro.evaluate.report.course import Course, follow
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting, generate
 
 _MOST_SCHEDULES = 4  # besides fcfs
-_LIMITS = gantt.Limits(gpus=64, bars=2_000, is_brief=True)
-_SPARED_PX = 40  # of what a schedule on a page of its own has above it
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
+_LIMITS = gantt.Limits(gpus=64, bars=2_500, is_brief=True)  # some 300 KB a schedule
+_TITLE_PX = 55
+_LEGEND_COLUMNS = 4
+_COLOURS = ("#1f83c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 
 
 class Seed(NamedTuple):
@@ -51,14 +62,28 @@ def replay(setting: Setting, policies: list[Policy], result: Comparison) -> Seed
             figures[policy.name] = gantt.compose(setting, workload, run, policy.name, _LIMITS)
     end = max(figure.layout.xaxis.range[1] for figure in figures.values())
     for figure in figures.values():
-        figure.update_xaxes(range=[0, end])
-        figure.update_layout(
-            template=NO_THEME,
-            height=figure.layout.height - _SPARED_PX,
-            margin={"t": figure.layout.margin.t - _SPARED_PX},
-            title={"y": 0.99, "font": {"size": 15}},
-        )
+        _settle_in(figure, end)
     return Seed(seed, courses, [Chart(figures[name], "") for name in wanted])
+
+
+def _settle_in(figure: go.Figure, end: float) -> None:
+    """Make a schedule one of several: the same hours, a legend below, half of the digits."""
+    lines = math.ceil(len({trace.name for trace in figure.data}) / _LEGEND_COLUMNS)
+    below = 70 + 20 * lines
+    rows_px = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+    figure.update_layout(
+        template=NO_THEME,
+        height=rows_px + _TITLE_PX + below,
+        margin={"t": _TITLE_PX, "b": below},
+        title={"y": 0.995, "font": {"size": 15}},
+        legend={"yref": "container", "y": 0.005, "font": {"size": 11}},
+    )
+    figure.layout.annotations = ()  # what they say, the lines tell the mouse
+    figure.update_xaxes(range=[0, end])
+    for trace in figure.data:
+        for key in ("x", "y", "base", "width"):
+            if key in trace and isinstance(trace[key], np.ndarray):
+                trace[key] = trace[key].astype(np.float32)
 
 
 def _even(hours: Floats) -> dict[str, float]:
@@ -104,7 +129,7 @@ def use(result: Comparison, seed: Seed, models: list[str]) -> Chart:
 
 def queue(result: Comparison, seed: Seed) -> Chart:
     """Jobs waiting under each policy."""
-    figure, drawn = plain_figure(400), looks(result)
+    figure, drawn = plain_figure(legend_px(len(result.policies), 400)), looks(result)
     for name, look in sorted(drawn.items(), key=lambda item: item[1].is_main):
         course = seed.courses[name]
         figure.add_scatter(

@@ -39,6 +39,10 @@
 
   // A legend beside the chart where there is room, else under it, with the height that it needs.
   function fit(box, data, layout) {
+    if (box.clientWidth < NARROW) {
+      const axes = Object.values(layout).filter((part) => part && part.dtick === "D2");
+      for (const axis of axes) axis.dtick = 1; // powers of ten only
+    }
     const shown = data.filter((trace) => trace.visible !== false && trace.showlegend !== false);
     const beside = layout.legend && layout.legend.orientation !== "h";
     if (!beside || layout.showlegend === false || box.clientWidth >= NARROW || shown.length < 2) {

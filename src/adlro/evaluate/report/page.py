@@ -188,7 +188,8 @@ def _tables(result: Comparison) -> list[str]:
         _paragraph(
             "± and brackets: 95 % intervals over seeds; differences are paired seed by seed. "
             "Bold: the best of a column. JCT: completion time, finish - arrival; all jobs run to "
-            "the end. A click on a heading sorts, the mouse on it says what it means; wide tables scroll."
+            "the end. A click on a heading sorts, the mouse on it says what it means; wide "
+            "tables scroll."
         ),
     ]
 

@@ -37,7 +37,7 @@ METRICS = {
     ),
     "throughput_jobs_per_h": Column("jobs/h", "all jobs / makespan", 1, 1, 1),
     "gpu_utilisation": Column(
-        "GPU use %",
+        "GPU use\u00a0%",
         "busy share of the time that GPUs were up; a run starts and ends empty, so this stays "
         "below the load",
         1, 100, 1,
@@ -50,16 +50,16 @@ METRICS = {
         "restarts", "mean over jobs of how often one was preempted or lost to a failure", 2, 1, -1
     ),
     "lost_gpu_s": Column(
-        "lost GPU-h", "work done and thrown away", 1, 1 / 3600, -1, is_rare=True
+        "lost\u00a0GPU-h", "work done and thrown away", 1, 1 / 3600, -1, is_rare=True
     ),
     "killed_jobs": Column("killed", "jobs ended by their time limit", 1, 1, -1, is_rare=True),
     "fragmentation": Column(
-        "left over %", "share of GPU time left over beside slices", 1, 100, -1, is_rare=True
+        "left over\u00a0%", "share of GPU time left over beside slices", 1, 100, -1, is_rare=True
     ),
     "makespan_s": Column("makespan h", "last finish - first arrival", 2, 1 / 3600, -1),
     "cost": Column("cost", "busy GPU-hours, each at its model's price or worth", 1, 1, -1),
     "cost_per_job": Column("cost a job", "cost / jobs", 3, 1, -1),
-    "energy_kwh": Column("energy kWh", "TDP while busy, 15 % of it while idle", 1, 1, -1),
+    "energy_kwh": Column("energy\u00a0kWh", "TDP while busy, 15 % of it while idle", 1, 1, -1),
     "energy_per_job_kwh": Column("kWh a job", "energy / jobs", 3, 1, -1),
     "energy_delay": Column("energy × delay", "kWh × mean JCT in hours", 1, 1, -1),
     "jain_users": Column("Jain, users", "fairness over users; 1 = all served alike", 3, 1, 1),
@@ -114,7 +114,7 @@ def columns_of(result: Comparison, keys: tuple[str, ...]) -> list[str]:
 def heading(key: str, unit: Scale) -> str:
     """What people call a metric, with its unit."""
     column = METRICS[key]
-    return f"{column.heading} {unit.unit}" if column.is_time else column.heading
+    return f"{column.heading}\u00a0{unit.unit}" if column.is_time else column.heading
 
 
 def text_of(row: Row, key: str, unit: Scale) -> str:
@@ -172,7 +172,7 @@ def _parts(result: Comparison, group: Group, unit: Scale) -> list[_Part]:
         parts += [
             _versus(rows, best, f"vs {best.name}", versus),
             _Part(
-                "p (Holm)",
+                "p\u00a0(Holm)",
                 "Wilcoxon signed-rank test against the best, corrected for the number of rivals",
                 [_holm(row, best) for row in rows],
             ),
@@ -196,7 +196,7 @@ def _parts(result: Comparison, group: Group, unit: Scale) -> list[_Part]:
             for figure in closed
         ]
         about = "share of the way from min-min to the hindsight reference that knows the future"
-        parts.append(_Part("gap closed %", about, cells))
+        parts.append(_Part("gap closed\u00a0%", about, cells))
     parts += [_metric(rows, key, unit) for key in columns_of(result, SHOWN)]
     decision = [_Cell(f"{row.decision_us:,.1f}", row.decision_us) for row in rows]
     about = "CPU time of a run / calls of decide: the simulator's own work is in it"
