@@ -111,7 +111,7 @@ def _ratio(percent: float) -> float:
     return max(1 + percent / 100, _LEAST_RATIO)
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def ticks(low: float, high: float) -> list[float]:
     """Ratios between two powers of ten, not too near to each other."""
     chosen: list[float] = []
     for ratio in _TICKS:
@@ -168,11 +168,11 @@ def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str
     low, high = math.log10(min(reach)), math.log10(max(reach))
     room = max(high - low, 0.02)
     low, high = low - 0.05 * room, high + _TEXT_ROOM * room
-    ticks = _ticks(low, high)
+    shown = ticks(low, high)
     return {
         "xaxis.range": [low, high],
-        "xaxis.tickvals": ticks,
-        "xaxis.ticktext": [_tick_text(ratio) for ratio in ticks],
+        "xaxis.tickvals": shown,
+        "xaxis.ticktext": [_tick_text(ratio) for ratio in shown],
     }
 
 
@@ -242,7 +242,7 @@ def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) ->
 
 
 def by_groups(result: Comparison, tallies: dict[str, Tally], types: list[str]) -> list[Chart]:
-    """Mean JCT by job type, by priority and by size."""
+    """Mean JCT by job type, by priority and by size, where there is more than one group."""
     unit = facts.scale(result)
     names = [row.name for row in facts.best_first(result)]
     own = [tallies[name] for name in names]
@@ -258,6 +258,7 @@ def by_groups(result: Comparison, tallies: dict[str, Tally], types: list[str]) -
             "the best of that column.",
         )
         for what, columns, sums in kinds
+        if (sums[0].jobs > 0).sum() > 1
     ]
 
 

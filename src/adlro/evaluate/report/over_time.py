@@ -29,7 +29,7 @@ from adlro.workloads.synthetic import Setting, generate
 _MOST_SCHEDULES = 4  # besides fcfs
 _LIMITS = gantt.Limits(gpus=64, bars=2_500, is_brief=True)  # some 300 KB a schedule
 _TITLE_PX = 55
-_LEGEND_COLUMNS = 4
+_LEGEND_COLUMNS = 3
 _COLOURS = ("#1f83c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 
 

@@ -168,8 +168,9 @@ def _sections(
     note = _paragraph(_schedules(result, seed))
     yield _Section("schedules", "Schedules", [note, drawn.grid(seed.schedules)])
     types = [job_type.name for job_type in setting.scenario.types]
-    by_type, *others = charts.by_groups(result, tallies, types)
-    yield _Section("groups", "Groups of jobs", [drawn.add(by_type), drawn.grid(others)])
+    groups = charts.by_groups(result, tallies, types)
+    if groups:
+        yield _Section("groups", "Groups of jobs", [drawn.add(groups[0]), drawn.grid(groups[1:])])
     waits = [drawn.add(charts.starvation(result)), drawn.add(charts.fairness(result))]
     yield _Section("waits", "Starvation and fairness", waits)
     fit = [_paragraph(_REGRESSION), explain.coefficients(result)]
