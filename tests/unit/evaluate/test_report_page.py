@@ -182,6 +182,13 @@ def test_the_differences_drawn_are_those_of_the_table(compared):
     assert len(dots.x) == len(group.rows) - 1
 
 
+def test_an_axis_of_differences_is_there_before_anything_is_chosen(compared):
+    figure = charts.forest(facts.groups(compared[2])[0]).figure
+    assert "0 %" in figure.layout.xaxis.ticktext
+    low, high = figure.layout.xaxis.range
+    assert low < np.log10(min(figure.data[0].x)) <= np.log10(max(figure.data[0].x)) < high
+
+
 def test_an_axis_of_differences_has_its_zero_and_no_crowd_of_ticks():
     for low, high in ((-0.01, 0.02), (-1.0, 3.0), (0.0, 0.5)):
         ticks = np.sort(np.log10(charts.ticks(low, high)))

@@ -176,6 +176,11 @@ def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str
     }
 
 
+def _underscored(axis: Axis) -> Axis:
+    """Attributes as plotly's Python calls them."""
+    return {key.replace(".", "_"): value for key, value in axis.items()}
+
+
 def forest(group: Group) -> Chart:
     """Differences of the mean JCT to the best and to the bars, a line for each policy."""
     names = [row.name for row in group.rows]
@@ -188,6 +193,7 @@ def forest(group: Group) -> Chart:
     }
     show_first(figure, tuple(rivals))
     figure.update_xaxes(type="log", title="mean JCT, more or less than the chosen policy")
+    figure.update_layout(**_underscored(next(iter(axes.values()))))
     figure.update_layout(meta=axes)  # the page's script takes the axis of the choice from here
     name_axis(figure, names)
     figure.add_vline(x=1, line={"width": 1.5, "color": "#888888", "dash": "dot"})

@@ -59,7 +59,8 @@ def _histogram(seconds: Floats) -> Counts:
 
 
 def _sums(group: NDArray[np.integer], count: int, jct: Floats) -> Sums:
-    return Sums(np.bincount(group, minlength=count), np.bincount(group, jct, count))
+    summed: Floats = np.bincount(group, jct, count).astype(np.float64)
+    return Sums(np.bincount(group, minlength=count), summed)
 
 
 def tally(jobs: Records, outcome: Records, types: int) -> Tally:

@@ -65,6 +65,6 @@ def follow(setting: Setting, workload: Workload, result: Result, stretches: int 
 
 
 def _share(busy: Floats, up: Floats) -> Floats:
-    share = np.full(busy.shape, np.nan)
+    share: Floats = np.full(busy.shape, np.nan)
     np.divide(busy, up, out=share, where=up > _NOTHING_UP)
-    return np.clip(share, 0, 1)
+    return np.clip(share, 0, 1, out=share)

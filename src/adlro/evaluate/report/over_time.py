@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ def drawn_schedules(result: Comparison) -> list[str]:
     return ranked[:_MOST_SCHEDULES] + [name for name in ranked[_MOST_SCHEDULES:] if name == "fcfs"]
 
 
-def replay(setting: Setting, policies: list[Policy], result: Comparison) -> Seed:
+def replay(setting: Setting, policies: Sequence[Policy], result: Comparison) -> Seed:
     """Run every policy on the first seed again and keep what the charts need.
 
     Raises:
