@@ -35,14 +35,20 @@ def test_compare_prints_the_table_and_writes_the_contract(tmp_path):
     assert set(keys) <= set(data)
     row = data["policies"][0]
     assert set(row) == {
-        "name", "metrics", "versus", "decision_us", "decisions", "real_decisions",
+        "name", "is_preemptive", "metrics", "per_seed", "versus", "gap_closed", "decision_us",
+        "decisions", "real_decisions",
     }  # fmt: skip
     asked = (
         "mean_jct_s", "p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "hyperscore",
     )  # fmt: skip
     for name in asked:
         assert set(row["metrics"][name]) == {"mean", "sd", "ci95"}
-    assert set(row["versus"]["min-min"]["mean_jct_pct"]) == {"mean", "sd", "ci95"}
+    assert set(row["versus"]["min-min"]["p99_jct_pct"]) == {"mean", "sd", "ci95"}
+    assert set(row["versus"]["min-min"]["mean_jct_pct"]) == {
+        "mean", "sd", "ci95", "p_wilcoxon", "p_holm", "dz", "rank_biserial", "seeds_to_settle",
+    }  # fmt: skip
+    assert data["command"] == f"adlro compare --policies fcfs,min-min --seeds 3 --json {out}"
+    assert data["regression"]["pooled"]["n"] == 6
 
 
 def test_compare_prints_json_alone_when_asked():
@@ -54,6 +60,35 @@ def test_seeds_can_be_a_range():
     result = adlro("compare", "--policies", "fcfs", "--seeds", "7:9", "--json", "-")
     data = json.loads(result.stdout)
     assert (data["first_seed"], data["seeds"]) == (7, 2)
+
+
+def test_seeds_can_be_as_many_as_it_takes():
+    args = ("compare", "--policies", "sjf,pair-sjf", "--jobs", "40", "--seeds", "auto:0.001%:22")
+    data = json.loads(adlro(*args, "--json", "-").stdout)
+    assert (data["first_seed"], data["seeds"]) == (0, 22)
+    assert "at the limit of 22 seeds" in data["notes"][0]
+
+
+def test_those_that_preempt_have_a_table_of_their_own():
+    args = ("--policies", "tiresias,fcfs,sjf", "--seeds", "7", "--jobs", "40", "--regression")
+    result = adlro("compare", *args)
+    lines = result.stdout.splitlines()
+    tables = [line.split()[0] for line in lines if line.strip()]
+    assert [word for word in tables if word in ("policy", "fcfs", "tiresias")] == [
+        "policy", "fcfs", "policy", "tiresias",
+    ]  # fmt: skip
+    assert max(len(line.rstrip()) for line in lines) <= 110
+    assert "the same under every policy" in result.stdout
+    assert "mean JCT in seconds by least squares · 21 runs" in result.stdout
+
+
+def test_a_policy_that_cannot_run_the_scenario_is_refused_before_the_run(tmp_path):
+    call = "now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out"
+    (tmp_path / "mine.py").write_text(
+        f"def decide({call}):\n    return 0\n\n\ndef refuses(setting):\n    return 'it has gangs'\n"
+    )
+    result = adlro("compare", "--policies", "fcfs,./mine.py", cwd=tmp_path)
+    assert_one_line(result, "policy mine cannot run paper16: it has gangs")
 
 
 def test_simulate_draws_the_schedule(tmp_path):
@@ -168,6 +203,9 @@ def test_version_tells_numba_numpy_and_the_cache():
         (("compare", "--policies", "./none.py"), ["none.py", "no such file"]),
         (("compare", "--seeds", "0"), ["--seeds", "'0'"]),
         (("compare", "--seeds", "9:3"), ["--seeds", "'9:3'"]),
+        (("compare", "--seeds", "auto"), ["--seeds", "'auto'", "auto:1%"]),
+        (("compare", "--seeds", "auto:0%"), ["--seeds", "'auto:0%'"]),
+        (("compare", "--seeds", "auto:1%:1"), ["--seeds", "'auto:1%:1'"]),
         (("compare", "--load", "nan"), ["--load", "nan"]),
         (("compare", "--load", "-1"), ["--load", "-1"]),
         (("compare", "--jobs", "0"), ["--jobs", "0"]),
@@ -201,8 +239,7 @@ def test_an_unwritable_place_is_refused_before_the_work(tmp_path):
     assert target in result.stderr.splitlines()[-1]
 
 
-LONG = (  # many short runs; one run of minutes in a worker thread; the same alone
-    ("compare", "--seeds", "100000", "--policies", "fcfs,min-min", "--json", "out.json"),
+LONG = (  # one run of minutes in a worker thread; the same alone
     ("compare", "datacenter", "--seeds", "2", "--policies", "min-min", "--json", "out.json"),
     ("simulate", "datacenter", "--policy", "min-min", "--json", "out.json"),
 )
@@ -223,3 +260,38 @@ def test_ctrl_c_ends_cleanly_and_writes_nothing(args, tmp_path):
     assert process.returncode == 130
     assert (out, err.strip().splitlines()[-1]) == ("", "adlro: stopped")
     assert list(tmp_path.iterdir()) == []
+
+
+PRESSES_CTRL_C = """import os
+import signal
+
+from adlro.model.room import smallest_feasible, start
+
+
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    if memory[0] == 26 and len(jobs) == len(queue) == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    return start(out, queue[q].job, p) if q >= 0 else 0
+"""
+
+
+@pytest.mark.parametrize("seeds", ["100000", "auto:0.0001%:100000"])
+def test_ctrl_c_prints_and_writes_what_is_complete(seeds, tmp_path):
+    (tmp_path / "mine.py").write_text(PRESSES_CTRL_C)
+    args = ("--seeds", seeds, "--policies", "./mine.py,sjf", "--jobs", "99", "--json", "out.json")
+    result = adlro("compare", *args, cwd=tmp_path)
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (130, "adlro: stopped")
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert 20 <= data["seeds"] <= 30
+    assert len(data["policies"][0]["per_seed"]["mean_jct_s"]) == data["seeds"]
+    assert f"Note: Stopped by Ctrl-C: these are the first {data['seeds']}" in result.stdout
+    assert "  mine  " in result.stdout
+
+
+def test_ctrl_c_before_the_second_seed_writes_nothing(tmp_path):
+    (tmp_path / "mine.py").write_text(PRESSES_CTRL_C.replace("26", "1"))
+    args = ("--seeds", "9", "--policies", "./mine.py", "--json", "out.json")
+    result = adlro("compare", *args, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (130, "")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.py"]

@@ -14,7 +14,7 @@ import numpy as np
 from adlro.errors import PolicyError
 from adlro.evaluate.comparison import Comparison, Row, Run, SeedRuns, summarise
 from adlro.evaluate.metrics import measure
-from adlro.evaluate.stats import RESAMPLES, draws, estimate, percent_differences
+from adlro.evaluate.stats import estimate, percent_difference
 from adlro.policies import own
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
@@ -190,12 +190,12 @@ def widest(policies: Sequence[Policy], done: Sequence[SeedRuns], points: float) 
         alone = estimate(jct[0])
         return Width(policies[0].name, 100 * alone.half_width / alone.mean, points)
     best = int(np.argmin(jct.mean(axis=1)))
-    weights = draws(len(done), RESAMPLES)
     widths = []
     for p, policy in enumerate(policies):
         if p != best:
-            found = percent_differences(jct[p], jct[[best]], weights)[0]
-            widths.append(Width(policy.name, found.half_width, max(points, _FAR * abs(found.mean))))
+            found = percent_difference(jct[p], jct[best])
+            wanted = max(points, _FAR * abs(found.mean))
+            widths.append(Width(policy.name, found.half_width, wanted))
     return max(widths, key=lambda width: width.half / width.wanted)
 
 

@@ -166,16 +166,11 @@ def _percent(field: _Field) -> list[dict[str, dict[str, Estimate]]]:
     ]
     seeds = field.figures[EXPLAINED].shape[1]
     many, few = draws(seeds, RESAMPLES), draws(seeds, FEW_RESAMPLES)
-    for metric, rows in field.figures.items():
+    for metric, figures in field.figures.items():
         key = metric.removesuffix("_s") + "_pct"
-        weights = many if metric == EXPLAINED else few
-        for p in range(len(names)):
-            rivals = [k for k in range(len(names)) if k != p and rows[k].mean() != 0]
-            if rivals:
-                for k, found in zip(
-                    rivals, percent_differences(rows[p], rows[rivals], weights), strict=True
-                ):
-                    versus[p][names[k]][key] = found
+        found = percent_differences(figures, many if metric == EXPLAINED else few)
+        for (p, k), difference in found.items():
+            versus[p][names[k]][key] = difference
     return versus
 
 

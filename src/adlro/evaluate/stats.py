@@ -9,6 +9,7 @@ true difference in 92 to 96 % of all draws of 5 to 50 seeds; percentile and BCa 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -59,79 +60,145 @@ def estimate(values: Floats) -> Estimate:
     return Estimate(mean=mean, sd=sd, ci95=(mean - half, mean + half))
 
 
-def draws(seeds: int, resamples: int) -> Floats | None:
-    """Weights [B, S] of the seeds in each resample; None where Student's t does as well or better.
+class Draws:
+    """Seeds drawn anew with replacement, B times, always in the same way."""
 
-    Each row adds up to 1.
+    def __init__(self, seeds: int, resamples: int) -> None:
+        rng = np.random.default_rng(_BOOTSTRAP_SEED)
+        drawn = rng.integers(0, seeds, (resamples, seeds)) + seeds * np.arange(resamples)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=resamples * seeds)
+        self._weights = counts.reshape(resamples, seeds).T / seeds
+
+    def means(self, figures: Floats) -> Floats:
+        """The mean of each row of figures [K, S] in each resample, [K, B]."""
+        found: Floats = figures @ self._weights
+        return found
+
+
+def draws(seeds: int, resamples: int) -> Draws | None:
+    """Resamples of so many seeds; None where Student's t does as well or better."""
+    return Draws(seeds, resamples) if FEWEST_SEEDS <= seeds <= MOST_SEEDS else None
+
+
+class _Moments(NamedTuple):
+    """Means over the seeds of each of B resamples, of K pairs of figures."""
+
+    ours: Floats  # [K, B]
+    theirs: Floats  # [K, B]
+    own: Floats  # [K, B] of the squares of ours
+    mixed: Floats  # [K, B] of the products
+    other: Floats  # [K, B] of the squares of theirs
+
+
+def _ends(drawn: _Moments, ratio: Floats, seeds: int) -> Floats:
+    """Where 95 % of (resampled ratio - ratio) / its standard error lie, [K, 2].
+
+    Not finite where resamples without spread, in which that is not defined, reach so far.
     """
-    if not FEWEST_SEEDS <= seeds <= MOST_SEEDS:
-        return None
-    rng = np.random.default_rng(_BOOTSTRAP_SEED)
-    drawn = rng.integers(0, seeds, (resamples, seeds)) + seeds * np.arange(resamples)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=resamples * seeds)
-    weights: Floats = counts.reshape(resamples, seeds) / seeds
-    return weights
-
-
-def _pivots(ours: Floats, theirs: Floats, weights: Floats, ratio: Floats) -> Floats:
-    """(resampled ratio - ratio) / its standard error in that resample, [K, B].
-
-    Shapes: S seeds, K rivals, B resamples; ours [S], theirs [K, S], ratio [K]. Infinite or NaN
-    for a resample without spread.
-    """
-    over, under = weights @ ours, theirs @ weights.T
-    own, mixed, other = weights @ ours**2, (ours * theirs) @ weights.T, theirs**2 @ weights.T
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = over / under
-        spread = own - 2 * drawn * mixed + drawn**2 * other
-        spread[spread < _FLAT * own] = 0.0
-        error = np.sqrt(spread / (len(ours) - 1)) / np.abs(under)
-        pivots: Floats = (drawn - ratio[:, None]) / error
-    return pivots
+        again = drawn.ours / drawn.theirs
+        spread = again * drawn.other
+        spread -= drawn.mixed
+        spread -= drawn.mixed
+        spread *= again
+        spread += drawn.own
+        spread[spread < _FLAT * drawn.own] = 0.0
+        spread /= seeds - 1
+        error = np.sqrt(spread, out=spread)
+        again -= ratio[:, None]
+        again *= np.abs(drawn.theirs)
+        again /= error
+    last = again.shape[1] - 1
+    places = [round(0.025 * last), round(0.975 * last)]
+    again.partition([*places, last], axis=1)  # NaN comes last
+    again[np.isnan(again[:, last]), places[1]] = np.nan
+    ends: Floats = again[:, places]
+    return ends
 
 
-def _ratios(ours: Floats, theirs: Floats, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
-    """Ratios of means [K], their linearised standard deviations [K] and intervals [K, 2].
+class _Ratios(NamedTuple):
+    """Ratios of means of K pairs, paired by seed."""
 
-    Where resamples without spread reach into an interval (policies that agree on most seeds), it
-    is Student's.
+    value: Floats  # [K]
+    sd: Floats  # [K] of ours - ratio * theirs, relative to the mean of theirs
+    interval: Floats  # [K, 2]
+
+
+def _ratios(ours: Floats, theirs: Floats, drawn: _Moments | None) -> _Ratios:
+    """Each row of ours [K, S] over that of theirs.
+
+    The interval is Student's without resamples, and where these say nothing: policies that agree on
+    most seeds.
     """
-    count, under = len(ours), theirs.mean(axis=1)
-    ratio = ours.mean() / under
+    seeds, under = theirs.shape[1], theirs.mean(axis=1)
+    ratio = ours.mean(axis=1) / under
     sd = np.std(ours - ratio[:, None] * theirs, axis=1, ddof=1) / np.abs(under)
-    error, t = sd / math.sqrt(count), _t(count)
+    t = _t(seeds)
     ends = np.tile((-t, t), (len(ratio), 1))
-    if weights is not None:
-        pivots = _pivots(ours, theirs, weights, ratio)
-        places = [round(p * (len(weights) - 1)) for p in (0.025, 0.975)]
-        pivots.partition([*places, len(weights) - 1], axis=1)  # the largest is last, NaN beyond
-        known = np.isfinite(pivots[:, places]).all(axis=1) & ~np.isnan(pivots[:, -1])
-        ends[known] = pivots[known][:, places]
-    return ratio, sd, ratio[:, None] - ends[:, ::-1] * error[:, None]
+    if drawn is not None:
+        found = _ends(drawn, ratio, seeds)
+        known = np.isfinite(found).all(axis=1)
+        ends[known] = found[known]
+    error = sd / math.sqrt(seeds)
+    return _Ratios(ratio, sd, ratio[:, None] - ends[:, ::-1] * error[:, None])
 
 
-def percent_differences(ours: Floats, theirs: Floats, weights: Floats | None) -> list[Estimate]:
-    """How much larger the mean of `ours` is than each mean of `theirs`, in percent, paired by seed.
+class _Pairs:
+    """Resampled moments of every pair of rows of figures [P, S].
 
-    The ratio of means; sd is the spread of ours - ratio * theirs in percent of the mean of theirs.
-
-    Args:
-        ours: [S] figures on S seeds.
-        theirs: [K, S] those of K rivals, no row with a mean of 0.
-        weights: of `draws`.
+    A few large products of matrices instead of many small ones, which BLAS would do in threads.
     """
-    if len(ours) < 2:
-        percent = 100 * (ours.mean() / theirs.mean(axis=1) - 1)
-        return [Estimate(mean=mean, sd=None, ci95=None) for mean in percent.tolist()]
-    ratio, sd, interval = _ratios(ours, theirs, weights)
-    columns = 100 * (ratio - 1), 100 * sd, 100 * (interval - 1)
+
+    def __init__(self, figures: Floats, again: Draws) -> None:
+        first, second = np.triu_indices(len(figures))
+        self._place = np.empty((len(figures), len(figures)), np.int64)
+        self._place[first, second] = self._place[second, first] = np.arange(len(first))
+        self._means = again.means(figures)
+        self._products = again.means(figures[first] * figures[second])
+
+    def of(self, p: int, rivals: list[int]) -> _Moments:
+        """Those of one row against some others."""
+        place = self._place
+        return _Moments(
+            self._means[[p]],
+            self._means[rivals],
+            self._products[place[[p], [p]]],
+            self._products[place[p, rivals]],
+            self._products[place[rivals, rivals]],
+        )
+
+
+def _percent(found: _Ratios) -> list[Estimate]:
+    columns = 100 * (found.value - 1), 100 * found.sd, 100 * (found.interval - 1)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Estimate(mean=mean, sd=spread, ci95=(a, b)) for mean, spread, (a, b) in rows]
 
 
+def percent_differences(figures: Floats, again: Draws | None) -> dict[tuple[int, int], Estimate]:
+    """How much larger the mean of row p of figures [P, S] is than that of row k, in percent.
+
+    Paired by seed: the ratio of means; sd is the spread of ours - ratio * theirs in percent of the
+    mean of theirs. Key (p, k), p ≠ k; none for a k whose mean is 0.
+    """
+    mean = figures.mean(axis=1)
+    rivals = {p: [k for k in np.flatnonzero(mean).tolist() if k != p] for p in range(len(mean))}
+    found: dict[tuple[int, int], Estimate] = {}
+    pairs = None if again is None else _Pairs(figures, again)
+    for p, others in rivals.items():
+        if figures.shape[1] < 2:
+            percent = (100 * (mean[p] / mean[others] - 1)).tolist()
+            differences = [Estimate(mean=value, sd=None, ci95=None) for value in percent]
+        else:
+            drawn = None if pairs is None else pairs.of(p, others)
+            differences = _percent(_ratios(figures[[p]], figures[others], drawn))
+        found |= {(p, k): one for k, one in zip(others, differences, strict=True)}
+    return found
+
+
 def percent_difference(ours: Floats, theirs: Floats) -> Estimate:
-    """The same for one rival, [S]."""
-    return percent_differences(ours, theirs[None], draws(len(ours), RESAMPLES))[0]
+    """The same for two policies alone, [S] each."""
+    again = draws(len(ours), RESAMPLES)
+    return percent_differences(np.stack((ours, theirs)), again)[0, 1]
 
 
 def gap_closed(policy: Floats, min_min: Floats, hindsight: Floats) -> Estimate:
@@ -148,9 +215,11 @@ def gap_closed(policy: Floats, min_min: Floats, hindsight: Floats) -> Estimate:
     mean = 100 * float(closed.mean() / gap.mean())
     if len(gap) < 2:
         return Estimate(mean=mean, sd=None, ci95=None)
-    _, sd, interval = _ratios(closed, gap[None], draws(len(gap), RESAMPLES))
-    low, high = (100 * interval[0]).tolist()
-    return Estimate(mean=mean, sd=100 * float(sd[0]), ci95=(low, high))
+    both, again = np.stack((closed, gap)), draws(len(gap), RESAMPLES)
+    drawn = None if again is None else _Pairs(both, again).of(0, [1])
+    found = _ratios(both[:1], both[1:], drawn)
+    low, high = (100 * found.interval[0]).tolist()
+    return Estimate(mean=mean, sd=100 * float(found.sd[0]), ci95=(low, high))
 
 
 def seeds_to_settle(difference: Estimate, seeds: int) -> int | None:

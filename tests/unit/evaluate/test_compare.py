@@ -1,9 +1,15 @@
+import threading
+
+import numpy as np
 import pytest
 
 from adlro.config import adjusted, find_scenario
 from adlro.errors import PolicyError
-from adlro.evaluate.compare import Comparison, compare, run_one
+from adlro.evaluate import compare as module
+from adlro.evaluate.compare import Comparison, Stopped, Until, compare, run_one
+from adlro.evaluate.stats import estimate, gap_closed
 from adlro.policies import registry
+from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import generate, prepare
 
 
@@ -122,3 +128,247 @@ def test_a_policy_of_ones_own_meets_the_same_rough_weather(tmp_path):
     assert (own.outcome == shipped.outcome).all()
     assert (own.spans == shipped.spans).all()
     assert [array.tobytes() for array in workload] == before
+
+
+COUNTING = """from adlro.model.room import smallest_feasible, start
+
+calls = []
+
+
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    if not calls or calls[-1] != memory[0]:
+        calls.append(memory[0])
+    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    return start(out, queue[q].job, p) if q >= 0 else 0
+"""
+
+
+def _own(folder, setting, text=COUNTING, name="mine"):
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    return registry.load(str(path), setting)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_users_python_file_meets_its_seeds_one_after_the_other(setting, tmp_path, threads):
+    policies = [registry.load("fcfs", setting), _own(tmp_path, setting)]
+    result = compare(setting, policies, range(8), threads=threads)
+    assert policies[1].decide.__globals__["calls"] == list(range(8))
+    assert [row.name for row in result.policies] == ["fcfs", "mine"]
+    shipped = compare(setting, [registry.load("pair-sjf", setting)], range(8))
+    assert result.policies[1].per_seed == shipped.policies[0].per_seed
+
+
+def _waiting_for(event, name="ours", file=None):
+    """Our own fcfs in plain Python, which starts only when the event is set."""
+
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        assert event.wait(20)
+        q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+        return start(out, queue[q].job, p) if q >= 0 else 0
+
+    from adlro.model.room import smallest_feasible, start
+
+    return Policy(name, decide, np.zeros(0), 0, file, 1, False)
+
+
+def test_the_others_do_not_wait_for_a_users_python_file(setting, tmp_path):
+    seen, all_seen = [], threading.Event()
+    policies = [_waiting_for(all_seen, file=tmp_path / "slow.py"), registry.load("fcfs", setting)]
+
+    def watch(policy, seed, *_):
+        if policy.name == "fcfs":
+            seen.append(seed)
+        if len(seen) == 5:
+            all_seen.set()
+
+    compare(setting, policies, range(5), threads=2, watch=watch)
+    assert sorted(seen) == list(range(5))
+
+
+def test_our_own_python_policies_run_in_several_threads(setting):
+    both = threading.Barrier(2, timeout=20)
+    met = []
+
+    class Together:
+        def wait(self, _):
+            if len(met) < 2:
+                met.append(both.wait())
+            return True
+
+    compare(setting, [_waiting_for(Together())], range(2), threads=2)
+    assert sorted(met) == [0, 1]
+
+
+def test_what_a_policy_of_ours_raises_on_purpose_names_it(setting):
+    def decide(*_):
+        raise PolicyError("the LP has no solution")
+
+    policy = Policy("lp-price", decide, np.zeros(0), 0, None, 1, False)
+    with pytest.raises(PolicyError, match=r"^policy lp-price: the LP has no solution$"):
+        compare(setting, [policy], range(1))
+    lazy = Policy("lazy", lambda *_: 0, np.zeros(0), 0, None, 1, False)
+    with pytest.raises(PolicyError, match=r"^policy lazy left 60 jobs waiting"):
+        compare(setting, [lazy], range(1))
+
+
+def test_hindsight_is_asked_once_a_seed_and_the_gap_is_counted_from_min_min(setting):
+    names = ("fcfs", "min-min", "sjf")
+    policies = [registry.load(name, setting) for name in names]
+    asked = []
+
+    def hindsight(known, workload, seed):
+        asked.append(seed)
+        assert known is setting
+        return float(len(workload.jobs) + seed)  # 60 and more: below any mean JCT here
+
+    result = compare(setting, policies, range(6), hindsight=hindsight)
+    jct = {row.name: np.array(row.per_seed["mean_jct_s"]) for row in result.policies}
+    plan = np.arange(60.0, 66.0)
+    assert sorted(asked) == list(range(6))
+    assert result.hindsight == estimate(plan)
+    for row in result.policies:
+        assert row.gap_closed == gap_closed(jct[row.name], jct["min-min"], plan)
+
+
+def test_without_hindsight_there_is_no_gap(setting):
+    result = compare(setting, [registry.load("min-min", setting)], range(2))
+    assert result.hindsight is None
+    assert result.policies[0].gap_closed is None
+
+
+def test_a_gap_that_cannot_be_counted_is_a_note(setting):
+    fcfs, min_min = (registry.load(name, setting) for name in ("fcfs", "min-min"))
+    alone = compare(setting, [fcfs], range(2), hindsight=lambda *_: 1.0)
+    assert alone.notes == ["Without min-min in the table there is no gap to hindsight to close."]
+    none = compare(setting, [min_min], range(2), hindsight=lambda *_: 1e9)
+    assert none.notes == ["Hindsight is no better than min-min here: there is no gap to close."]
+    assert alone.policies[0].gap_closed is none.policies[0].gap_closed is None
+
+
+def _pair(setting):
+    return [registry.load(name, setting) for name in ("pair-sjf", "sjf")]
+
+
+def test_auto_goes_on_in_batches_until_the_interval_is_narrow(setting):
+    looks = []
+    until = Until(1.0, 90, lambda seeds, width: looks.append((seeds, width)))
+    result = compare(setting, _pair(setting), until)
+    counts = [seeds for seeds, _ in looks]
+    assert counts == [20, 30, 45, 68, 90][: len(counts)]
+    assert result.seeds == counts[-1]
+    by_name = {row.name: row for row in result.policies}
+    worse, best = sorted(by_name, key=lambda name: -by_name[name].jct)
+    shown = by_name[worse].jct_versus(best)
+    assert looks[-1][1].policy == worse
+    assert looks[-1][1].half == pytest.approx(shown.half_width)
+    assert [width.is_narrow for _, width in looks[:-1]] == [False] * (len(looks) - 1)
+
+
+def test_auto_says_that_width_not_sign_chose_the_number(setting):
+    wide = compare(setting, _pair(setting), Until(1000.0))
+    assert wide.seeds == 20
+    assert wide.notes == [
+        "The number of seeds was chosen by the width of the intervals, not by their sign "
+        "(± 1000 points, or a tenth of the difference)."
+    ]
+
+
+def test_auto_says_when_it_stopped_at_its_limit(setting):
+    result = compare(setting, _pair(setting), Until(1e-9, 25))
+    assert result.seeds == 25
+    assert "at the limit of 25 seeds" in result.notes[0]
+    assert "not by their sign" in result.notes[0]
+
+
+def test_a_difference_is_narrow_enough_at_a_tenth_of_itself(setting):
+    # fcfs and min-min are far apart: + 1 point would take many more seeds
+    policies = [registry.load(name, setting) for name in ("fcfs", "min-min")]
+    width = []
+    compare(setting, policies, Until(1e-9, 20, lambda _, found: width.append(found)))
+    assert width[0].policy == "fcfs"
+    result = compare(setting, policies, range(20))
+    assert width[0].wanted == pytest.approx(result.policies[0].jct_versus("min-min").mean / 10)
+
+
+def test_auto_of_a_policy_alone_looks_at_its_mean(setting):
+    width = []
+    until = Until(1e-9, 20, lambda _, found: width.append(found))
+    row = compare(setting, [registry.load("sjf", setting)], until).policies[0]
+    figure = row.metrics["mean_jct_s"]
+    assert width[0].half == pytest.approx(100 * figure.half_width / figure.mean)
+
+
+class _CtrlC:
+    """A watch that lets the main thread be interrupted once some seeds are complete."""
+
+    def __init__(self, monkeypatch, after):
+        self.after = after
+        real = module._Crew.play
+
+        def play(crew, seeds, done):
+            real(crew, seeds[: self.after], done)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(module._Crew, "play", play)
+
+
+def test_ctrl_c_gives_the_comparison_of_the_seeds_that_are_complete(setting, monkeypatch):
+    whole = compare(setting, _pair(setting), range(3, 6))
+    _CtrlC(monkeypatch, after=3)
+    with pytest.raises(Stopped) as caught:
+        compare(setting, _pair(setting), range(3, 100))
+    result = caught.value.result
+    assert (result.seeds, result.first_seed) == (3, 3)
+    assert result.policies[0].per_seed == whole.policies[0].per_seed
+    assert result.notes == ["Stopped by Ctrl-C: these are the first 3 of 97 seeds."]
+
+
+def test_ctrl_c_with_less_than_two_seeds_is_an_interrupt_like_any(setting, monkeypatch):
+    _CtrlC(monkeypatch, after=1)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        compare(setting, _pair(setting), range(100))
+    assert not isinstance(caught.value, Stopped)
+
+
+PREEMPTS_ONCE = """from adlro.model.room import smallest_feasible, start
+from adlro.model.state import PREEMPT
+
+
+def memory(setting):
+    return 2
+
+
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    if len(running) == 2 and memory[1] == 0 and memory[0] == 1:
+        memory[1] = 1
+        out[0].kind, out[0].job = PREEMPT, running[0].job
+        return 1
+    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    return start(out, queue[q].job, p) if q >= 0 else 0
+"""
+
+
+def test_a_policy_that_preempts_without_saying_so_is_put_with_those_that_do(setting, tmp_path):
+    policies = [registry.load("fcfs", setting), _own(tmp_path, setting, PREEMPTS_ONCE)]
+    result = compare(setting, policies, range(3))  # it does so on seed 1 alone
+    assert [row.is_preemptive for row in result.policies] == [False, True]
+    assert result.notes == [
+        "mine stops running jobs without saying so (PREEMPTIVE = True); it is listed with the "
+        "preemptive policies."
+    ]
+    assert [[row.name for row in rows] for rows in result.tables()] == [["fcfs"], ["mine"]]
+
+
+def test_a_policy_that_says_that_it_preempts_needs_no_note(setting, tmp_path):
+    text = "PREEMPTIVE = True\n" + PREEMPTS_ONCE
+    result = compare(setting, [_own(tmp_path, setting, text)], range(1))
+    assert result.policies[0].is_preemptive
+    assert result.notes == []
+
+
+def test_failures_are_no_preemptions():
+    rough = prepare(adjusted(find_scenario("rough64"), jobs=120))
+    result = compare(rough, [registry.load("min-min", rough)], range(4))
+    assert result.policies[0].metrics["restarts"].mean > 0
+    assert not result.policies[0].is_preemptive

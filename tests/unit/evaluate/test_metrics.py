@@ -47,6 +47,8 @@ def test_times_of_the_hand_worked_schedule(by_hand):
     assert metrics.p50_jct_s == pytest.approx(130)
     assert metrics.mean_wait_s == pytest.approx(200 / 3)
     assert metrics.longest_wait_s == pytest.approx(120)
+    # job 1 waits from 20 to 100, job 2 from 30 to 150, in 160 s
+    assert metrics.mean_queue == pytest.approx(200 / 160)
     # slowdowns 1, 130/50, 130/10
     assert metrics.bounded_slowdown == pytest.approx((1 + 2.6 + 13) / 3)
 
@@ -144,6 +146,12 @@ def test_restarts_lost_work_and_what_is_left_beside_a_slice(broken):
     assert metrics.restarts == pytest.approx(0.5)
     assert metrics.lost_gpu_s == pytest.approx(40)
     assert metrics.fragmentation == pytest.approx(0.6 * 50 / 280)
+
+
+def test_a_job_that_waits_again_is_in_the_queue_again(broken):
+    # job 0 waits from 40, when its node fails, to 50; the run takes 150 s
+    metrics, _ = broken
+    assert metrics.mean_queue == pytest.approx(10 / 150)
 
 
 def test_waiting_ends_with_the_first_start_and_a_run_lasts_from_there_to_the_finish(broken):

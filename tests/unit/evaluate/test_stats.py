@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from adlro.evaluate.stats import estimate, percent_difference
+from adlro.evaluate.stats import (
+    RESAMPLES,
+    Estimate,
+    draws,
+    estimate,
+    gap_closed,
+    percent_difference,
+    percent_differences,
+    seeds_to_settle,
+)
 
 
 def test_the_interval_of_a_mean_is_students():
@@ -41,3 +50,118 @@ def test_the_interval_covers_the_true_difference_as_often_as_it_says():
         low, high = percent_difference(ours, theirs).ci95
         inside += low <= -10 <= high
     assert 0.92 < inside / 1000 < 0.98
+
+
+def test_the_bootstrap_covers_skewed_differences_where_students_t_falls_short():
+    rng = np.random.default_rng(3)
+    inside = {"bootstrap": 0, "t": 0}
+    for _ in range(300):
+        theirs = rng.gamma(20, 5, 10)
+        ours = theirs * (1 + 0.2 * rng.lognormal(0, 1, 10))
+        true = 20 * np.exp(1 / 2)
+        for name, again in (("bootstrap", draws(10, 1000)), ("t", None)):
+            low, high = percent_differences(np.stack((ours, theirs)), again)[0, 1].ci95
+            inside[name] += low <= true <= high
+    assert inside["bootstrap"] > 265
+    assert inside["t"] < inside["bootstrap"] - 10
+
+
+def test_the_same_figures_give_the_same_interval():
+    rng = np.random.default_rng(5)
+    ours, theirs = rng.gamma(20, 5, (2, 12))
+    assert percent_difference(ours, theirs) == percent_difference(ours, theirs)
+
+
+def test_seeds_are_drawn_as_pairs():
+    # ours is 1.5 theirs on every seed, whatever the seeds are like: so it is in every resample
+    theirs = np.random.default_rng(2).lognormal(6, 1, 30)
+    figure = percent_difference(1.5 * theirs, theirs)
+    assert figure.ci95 == pytest.approx((50, 50))
+
+
+@pytest.mark.parametrize(("seeds", "is_students"), [(4, True), (5, False), (500, False)])
+def test_few_seeds_fall_back_to_students_t(seeds, is_students):
+    figures = np.random.default_rng(4).gamma(2, 5, (2, seeds))
+    students = percent_differences(figures, None)[0, 1]
+    assert (percent_difference(*figures) == students) is is_students
+
+
+def test_more_seeds_than_the_bootstrap_is_for_take_students_t():
+    assert draws(500, 10) is not None
+    assert draws(501, 10) is None
+
+
+def test_policies_that_differ_on_a_single_seed_get_students_t():
+    # a third of the resamples leave out the one seed that differs: no spread, no pivot
+    theirs = np.linspace(90.0, 110.0, 20)
+    ours = theirs.copy()
+    ours[3] += 10
+    pair = np.stack((ours, theirs))
+    assert percent_difference(ours, theirs) == percent_differences(pair, None)[0, 1]
+
+
+def test_every_pair_is_what_it_is_alone():
+    figures = np.random.default_rng(8).gamma(20, 5, (3, 9))
+    all_of_them = percent_differences(figures, draws(9, RESAMPLES))
+    assert len(all_of_them) == 6
+    for (p, k), found in all_of_them.items():
+        alone = percent_difference(figures[p], figures[k])
+        assert found.mean == pytest.approx(alone.mean)
+        assert found.ci95 == pytest.approx(alone.ci95)
+
+
+def test_there_is_no_percentage_of_nothing():
+    figures = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    assert set(percent_differences(figures, None)) == {(1, 0)}
+
+
+def test_the_gap_closed_is_a_ratio_of_mean_differences():
+    # min-min 100 and 200, hindsight 80 and 160: gaps 20 and 40; the policy closes 5 and 10 of them
+    min_min, hindsight = np.array([100.0, 200.0]), np.array([80.0, 160.0])
+    figure = gap_closed(np.array([95.0, 190.0]), min_min, hindsight)
+    assert figure.mean == pytest.approx(25)
+    assert figure.ci95 == pytest.approx((25, 25))
+    assert gap_closed(min_min, min_min, hindsight).mean == 0
+    assert gap_closed(hindsight, min_min, hindsight).mean == pytest.approx(100)
+    assert gap_closed(2 * min_min, min_min, hindsight).mean == pytest.approx(-500)
+    assert gap_closed(hindsight[:1], min_min[:1], hindsight[:1]).ci95 is None
+
+
+def test_the_interval_of_the_gap_closed_covers_the_truth():
+    rng, inside = np.random.default_rng(6), 0
+    for _ in range(200):
+        start = rng.gamma(20, 50, 12)
+        gap = start * rng.normal(0.1, 0.02, 12)
+        low, high = gap_closed(start - gap * rng.normal(0.4, 0.2, 12), start, start - gap).ci95
+        inside += low <= 40 <= high
+    assert 180 <= inside <= 199
+
+
+def test_no_gap_is_said_so():
+    same = np.array([100.0, 120.0])
+    with pytest.raises(ValueError, match="no gap to close"):
+        gap_closed(same, same, same)
+
+
+def test_seeds_to_settle_follow_the_root_of_n():
+    # half width 6, mean 2, n 20: 20 * 9
+    open_ = Estimate(mean=2, sd=1, ci95=(-4, 8))
+    assert seeds_to_settle(open_, 20) == 180
+    assert seeds_to_settle(Estimate(mean=-2, sd=1, ci95=(-8, 4)), 20) == 180
+
+
+@pytest.mark.parametrize(
+    "settled",
+    [
+        Estimate(mean=2, sd=1, ci95=(1, 3)),
+        Estimate(mean=0, sd=1, ci95=(-1, 1)),
+        Estimate(mean=0, sd=0, ci95=(0, 0)),
+    ],
+)
+def test_nothing_to_settle_is_none(settled):
+    assert seeds_to_settle(settled, 20) is None
+
+
+def test_four_seeds_do_not_tell_how_many_it_takes():
+    assert seeds_to_settle(Estimate(mean=2, sd=1, ci95=(-4, 8)), 4) is None
+    assert seeds_to_settle(Estimate(mean=2, sd=1, ci95=(-4, 8)), 5) == 45

@@ -1,0 +1,32 @@
+"""Comparisons for tests, from runs made up by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adlro.config import find_scenario
+from adlro.evaluate.comparison import Run, SeedRuns, summarise
+from adlro.evaluate.metrics import Metrics
+from adlro.policies.registry import Policy
+from adlro.workloads.synthetic import prepare
+
+STEADY = np.array([100.0, 120, 90, 150, 110, 130, 95, 105])
+
+
+def policy(name, *, is_preemptive=False):
+    return Policy(name, lambda *_: 0, np.zeros(0), 0, None, 1, is_preemptive)
+
+
+def made_up(seed, jct, preemptions=0):
+    """A run with this mean JCT; other metrics vary with the seed, killed_jobs is 0."""
+    values = dict.fromkeys(Metrics._fields, 1.0 + seed)
+    values |= {"mean_jct_s": jct, "killed_jobs": 0.0}
+    return Run(Metrics(**values), 0.5, 10, 4, preemptions)
+
+
+def compared(jcts, preemptive=()):
+    """The comparison of policies by name with their mean JCT on each seed, from seed 5 on."""
+    policies = [policy(name, is_preemptive=name in preemptive) for name in jcts]
+    count = len(next(iter(jcts.values())))
+    done = [SeedRuns([made_up(s, jct[s]) for jct in jcts.values()], None) for s in range(count)]
+    return summarise(prepare(find_scenario("paper16")), policies, range(5, 500), done)

@@ -1,0 +1,171 @@
+"""Options of `adlro compare`, and its tables as they are printed."""
+
+import io
+
+import click
+import numpy as np
+import pytest
+from rich.console import Console
+
+from adlro.cli import compare as command
+from adlro.cli.comparison_table import shown
+from adlro.config import find_scenario
+from adlro.evaluate.compare import Until
+from adlro.policies import registry
+from adlro.workloads.synthetic import prepare
+from tests.comparisons import STEADY, compared
+
+SCENARIO = find_scenario("paper16")
+
+
+def printed(result, scenario=SCENARIO, *, with_regression=False):
+    """The lines that a reader sees on a terminal of 110 columns."""
+    console = Console(file=io.StringIO(), width=110)
+    console.print(shown(result, scenario, with_regression=with_regression), highlight=False)
+    return console.file.getvalue()
+
+
+def as_one_line(text):
+    return " ".join(text.split())
+
+
+def noisy(seed, size, seeds=8):
+    return np.random.default_rng(seed).normal(size, 0.1, seeds)
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [
+        ("3", range(3)),
+        ("100:102", range(100, 102)),
+        ("auto:1%", Until(1.0, 2000)),
+        ("auto:0.25%:77", Until(0.25, 77)),
+    ],
+)
+def test_seeds_are_a_number_a_range_or_auto(text, seeds):
+    found = command._seeds(text)
+    assert found[:2] == seeds[:2]
+    assert type(found) is type(seeds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0", "3:3", "-1", "x", "auto", "auto:1", "auto:0%", "auto:0.0%", "auto:1%:1", "auto:-1%"],
+)
+def test_other_seeds_are_refused_with_examples(text):
+    with pytest.raises(click.BadParameter, match=r"100:200.*auto:1%:500"):
+        command._seeds(text)
+
+
+def test_of_all_those_that_cannot_run_the_scenario_are_left_out_with_a_note(monkeypatch):
+    reasons = {"sjf": "it has gangs"}
+    monkeypatch.setattr(registry, "names", lambda: ["fcfs", "sjf"])
+    monkeypatch.setattr(registry, "refusal", lambda name, _: reasons.get(name))
+    chosen = command._chosen("all", prepare(SCENARIO))
+    assert [policy.name for policy in chosen.policies] == ["fcfs"]
+    assert chosen.notes == ["sjf is left out: it cannot run paper16: it has gangs"]
+
+
+def test_policies_are_not_told_what_is_to_come(monkeypatch):
+    told = []
+    monkeypatch.setattr(registry, "names", lambda: ["fcfs"])
+    monkeypatch.setattr(registry, "refusal", lambda _, setting: told.append(setting))
+    command._chosen("all", prepare(find_scenario("rough64")))
+    assert [setting.scenario.failures for setting in told] == [None]
+
+
+def test_the_best_comes_first_and_the_others_with_interval_and_p():
+    text = printed(compared({"b": STEADY * noisy(0, 1.3), "a": STEADY}))
+    lines = [line for line in text.splitlines() if line.startswith(("  a ", "  b "))]
+    assert lines[0].split()[:5] == ["a", "112", "±", "17", "best"]
+    assert "p: Wilcoxon signed ranks against a, Holm-corrected. JCT" in as_one_line(text)
+    assert ".008" in lines[1]
+
+
+def test_an_interval_is_as_precise_as_it_is_narrow():
+    for size, digits in ((1.3, 1), (130.0, 0)):
+        result = compared({"a": STEADY, "b": STEADY * size * (1 + (noisy(1, 0) / 3))})
+        found = result.policies[1].jct_versus("a")
+        low, high = found.ci95
+        assert (found.half_width < 9.95) == (digits == 1)
+        cell = f" {found.mean:+,.{digits}f} ({low:+,.{digits}f} to {high:+,.{digits}f}) "
+        assert cell in printed(result)
+
+
+def test_a_question_that_is_open_says_how_many_seeds_it_takes():
+    text = as_one_line(printed(compared({"a": STEADY, "b": STEADY * noisy(3, 1.01)})))
+    found = compared({"a": STEADY, "b": STEADY * noisy(3, 1.01)})
+    best, rival = found.tables()[0]
+    needed = rival.jct_versus(best.name).seeds_to_settle
+    assert f"{rival.name} and {best.name} are not told apart" in text
+    assert f"that takes some {needed:,} seeds (n " in text
+
+
+def test_more_seeds_than_anyone_runs_are_not_counted_out():
+    other = np.add(STEADY, [5, -5, 5, -5, 5, -5, 5, -5 + 1e-3])
+    text = as_one_line(printed(compared({"a": STEADY, "b": other})))
+    assert "that takes more than 100,000 seeds" in text
+
+
+def test_few_seeds_are_said_to_be_few():
+    text = as_one_line(printed(compared({"a": STEADY[:3], "b": STEADY[:3] * [1.2, 1, 0.9]})))
+    assert "(Student's t). No p values from fewer than 6 seeds." in text
+    assert "are not told apart; 3 seeds are few." in text
+
+
+def test_one_seed_has_no_intervals():
+    text = printed(compared({"a": STEADY[:1], "b": 2 * STEADY[:1]}))
+    assert "One seed: no intervals." in text
+    assert "±" not in text
+    assert "+100.0" in text
+
+
+def test_equal_policies_are_said_to_be_equal():
+    text = as_one_line(printed(compared({"a": STEADY, "b": STEADY})))
+    assert "b and a have the same mean JCT." in text
+    assert "No p values: fewer than 6 seeds show a difference." in text
+
+
+def test_a_missing_p_among_others_is_explained():
+    text = as_one_line(printed(compared({"a": STEADY, "b": STEADY, "c": 1.1 * STEADY})))
+    assert "Holm-corrected; -: too few seeds differ." in text
+
+
+def test_those_that_preempt_come_with_the_price_of_it():
+    jcts = {"a": STEADY, "p": STEADY / 2, "q": STEADY / 3}
+    text = printed(compared(jcts, preemptive=("p", "q")))
+    first, second = text.split("preemptive policies\n")
+    assert "vs q, %" in second
+    assert "vs" not in first
+    assert "A job that is stopped pays 30 s of checkpoint" in second
+    assert "checkpoint" not in first
+    alone = printed(compared({"p": STEADY}, preemptive=("p",)))
+    assert alone.splitlines()[0].endswith("· preemptive policies")
+
+
+def test_a_scenario_without_checkpoints_says_so():
+    kinds = [t.model_copy(update={"checkpoint_s": None}) for t in SCENARIO.types]
+    bare = SCENARIO.model_copy(update={"types": tuple(kinds)})
+    text = printed(compared({"p": STEADY}, preemptive=("p",)), bare)
+    assert "No job can checkpoint: one that is stopped starts over." in text
+
+
+def test_a_regression_without_an_answer_says_why():
+    text = printed(compared({"a": STEADY[:3]}), with_regression=True)
+    assert "Regression of mean JCT: 3 seeds are too few for 4 coefficients" in text
+    assert "Regression" not in printed(compared({"a": STEADY[:3]}))
+
+
+def test_notes_are_printed_below():
+    noted = compared({"a": STEADY}).model_copy(update={"notes": ["mind the gap"]})
+    assert printed(noted).rstrip().endswith("Note: mind the gap")
+
+
+def test_the_gap_to_hindsight_has_a_column_where_it_is_known():
+    result = compared({"a": STEADY})
+    closed = result.policies[0].model_copy(
+        update={"gap_closed": result.policies[0].metrics["restarts"]}
+    )
+    with_gap = printed(result.model_copy(update={"policies": [closed]}))
+    assert "closed %" in with_gap
+    assert "closed %" not in printed(result)

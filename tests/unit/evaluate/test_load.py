@@ -1,0 +1,47 @@
+"""The work that the jobs of a seed bring, by hand and on average."""
+
+import numpy as np
+import pytest
+
+from adlro.config import Scenario, adjusted, find_scenario
+from adlro.evaluate.load import offered_load
+from adlro.workloads.synthetic import generate, prepare
+
+NODE = {"name": "a", "gpu": "V100", "gpus": 2, "cores": 8, "memory_gb": 64}
+TYPE = {"name": "t", "share": 1, "speed": {"V100": 1}, "size": {"law": "constant", "seconds": 100}}
+SCENARIO = {"name": "hand", "cluster": {"nodes": [NODE]}, "types": [TYPE], "jobs": 3}
+
+
+def by_hand(arrivals, seconds, gpus):
+    setting = prepare(Scenario.model_validate(SCENARIO))
+    drawn = generate(setting, 0)
+    jobs = drawn.jobs.copy()
+    jobs["arrival"], jobs["gpus"] = arrivals, gpus
+    workload = drawn._replace(jobs=jobs, seconds=np.array(seconds, np.float64)[:, None])
+    return offered_load(setting, workload)
+
+
+def test_gpu_seconds_that_arrived_over_what_the_gpus_could_do_meanwhile():
+    # 100 + 2 * 50 + 20 GPU-seconds in 200 s; two GPUs do 400
+    assert by_hand([50, 100, 200], [100, 50, 20], [1, 2, 1]) == pytest.approx(220 / 400)
+
+
+def test_the_same_work_in_half_the_time_is_twice_the_load():
+    assert by_hand([25, 50, 100], [100, 50, 20], [1, 2, 1]) == pytest.approx(220 / 200)
+
+
+def test_a_load_of_jobs_that_are_all_there_is_no_number():
+    assert np.isnan(by_hand([0, 0, 0], [100, 50, 20], 1))
+
+
+@pytest.mark.parametrize("name", ["paper16", "hetero64", "rough64", "gavel16"])
+@pytest.mark.parametrize("load", [0.5, 0.9])
+def test_on_average_it_is_the_load_of_the_scenario(name, load):
+    evenly = {
+        "arrivals": find_scenario("paper16").arrivals
+    }  # a daily wave would begin with a crowd
+    scenario = find_scenario(name).model_copy(update=evenly)
+    setting = prepare(adjusted(scenario, load=load, jobs=400))
+    found = [offered_load(setting, generate(setting, seed)) for seed in range(60)]
+    assert np.mean(found) == pytest.approx(load, rel=0.06)
+    assert np.std(found) > 0.01
