@@ -108,6 +108,11 @@ def test_a_lead_that_seeds_settle_is_called_settled():
     assert "fcfs takes +800 % (+710 to +890) against the best." in text
 
 
+def test_a_lead_that_is_settled_without_a_test_says_so():
+    rows = _row("fcfs", 1.0), _row("sjf", 1.1, versus={"fcfs": (9.0, 2.0)})
+    assert "settle that it is slower, by the interval; for a test" in _text(_comparison(*rows))
+
+
 def test_a_lead_that_is_not_settled_says_how_many_seeds_would_do():
     text = _text(_comparison(*MANY))
     assert "las, +66.7 % (-3.3 to +136.7): 20 seeds do not settle which is better" in text

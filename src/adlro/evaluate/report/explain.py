@@ -65,6 +65,7 @@ def coefficients(result: Comparison) -> str:
     )
     return (
         _table(head, _lines("all policies", overall))
+        + (f"<p>Intervals: {escape(overall.intervals)}.</p>" if overall.intervals else "")
         + f"<details><summary>Policy by policy</summary>{_table(head, own)}</details>"
     )
 

@@ -41,7 +41,7 @@ class Gap(NamedTuple):
 
     mean: float
     ci95: tuple[float, float] | None
-    p: float | None  # Wilcoxon, Holm-corrected
+    p: float | None  # Wilcoxon, Holm-corrected against the best of a table; None = too few seeds
     seeds: int | None  # that would settle it
 
     @property
@@ -80,7 +80,8 @@ def scale(result: Comparison) -> Scale:
 def gap(row: Row, rival: Row) -> Gap:
     """What `row` takes longer than `rival`."""
     found = row.jct_versus(rival.name)
-    return Gap(found.mean, found.ci95, found.p_holm, found.seeds_to_settle)
+    p = found.p_wilcoxon if found.p_holm is None else found.p_holm
+    return Gap(found.mean, found.ci95, p, found.seeds_to_settle)
 
 
 def with_half(figure: Estimate, digits: int, factor: float = 1.0) -> str:

@@ -17,6 +17,7 @@ from adlro.evaluate.report.as_toml import as_toml
 from adlro.evaluate.report.chart import Chart
 from adlro.evaluate.report.collect import Tally
 from adlro.evaluate.report.folder import make_folder
+from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting
 
@@ -33,6 +34,19 @@ _REGRESSION = (
     "Ordinary least squares of the mean JCT of a run on how busy the GPUs were, how much work "
     "arrived and how many jobs waited. It describes what goes along with a long JCT in these runs; "
     "it does not say what causes it: a long queue and a long JCT are nearly the same thing."
+)
+
+
+_PREEMPTION = (
+    "Preempting is not free: a job that is stopped saves and restores a checkpoint at the cost "
+    "that its type has in the scenario (checkpoint_s), the same for every policy; one that cannot "
+    "starts over."
+)
+_STATISTICS = (
+    f"Intervals of means are Student's t over seeds. Those of differences are from a studentised "
+    f"bootstrap of whole seeds (fewer than {FEWEST_SEEDS} or more than {MOST_SEEDS:,} seeds: "
+    "Student's t). p: Wilcoxon's signed ranks, two-sided, corrected by Holm for all rivals of the "
+    "best of a table. Effect sizes are in the JSON (--json)."
 )
 
 
@@ -184,6 +198,12 @@ def _tables(result: Comparison) -> list[str]:
     parts = []
     for title, text in table.tables(result):
         parts += [f"<h3>{title}</h3>", text]
+    if any(group.is_preemptive for group in facts.groups(result)):
+        parts.append(_paragraph(_PREEMPTION))
+    if result.hindsight is not None:
+        unit = facts.scale(result)
+        known = f"{facts.in_time(result.hindsight, unit)} {unit.unit}"
+        parts.append(_paragraph(f"Mean JCT of the plan that knows all jobs beforehand: {known}."))
     return [
         *parts,
         _paragraph(
@@ -213,6 +233,7 @@ def _repeat(setting: Setting, result: Comparison) -> list[str]:
         command,
         _paragraph(f"Seeds {result.first_seed}:{last} (the last not included). "
                    f"Versions: {versions or 'adlro ' + result.version}."),
+        _paragraph(_STATISTICS),
         "<details><summary>The scenario, its base and all options worked in (TOML)</summary>"
         f"<pre>{escape(as_toml(setting.scenario))}</pre></details>",
         "<details><summary>What each metric means</summary>"

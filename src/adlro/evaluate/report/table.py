@@ -178,8 +178,8 @@ def _parts(result: Comparison, group: Group, unit: Scale) -> list[_Part]:
             ),
             _Part(
                 "settled",
-                "whether the interval leaves 0 out and p < 0.05; else how many seeds would do, "
-                "if the difference is as seen",
+                "whether the interval leaves 0 out and p < 0.05 where there is a p; else how many "
+                "seeds would do, if the difference is as seen",
                 [_verdict(row, best) for row in rows],
             ),
         ]

@@ -53,7 +53,12 @@ def _lead(group: Group, result: Comparison) -> str:
     best, second = group.rows[:2]
     gap, seeds = facts.gap(second, best), facts.plural(result.seeds, "seed")
     if gap.is_settled:
-        return f"Next comes {_bold(second)}, {gap}: {seeds} settle that it is slower."
+        text = f"Next comes {_bold(second)}, {gap}: {seeds} settle that it is slower"
+        return (
+            f"{text}, by the interval; for a test they are too few."
+            if gap.p is None
+            else text + "."
+        )
     if gap.mean == 0:
         return f"{_bold(second)} is exactly as good over {seeds}."
     text = f"Next comes {_bold(second)}, {gap}: {facts.settle(result.seeds)} which is better"
