@@ -14,20 +14,24 @@ import click
 
 from adlro.cli.options import (
     FILE,
+    PRINTED,
     changed_scenario,
     check_json_file,
     hand_out,
     say_if_slow,
     scenario_options,
 )
+from adlro.cli.reporting import Reporter
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from adlro.config import Scenario
-    from adlro.evaluate.compare import Comparison, Until, Width
+    from adlro.evaluate.compare import Comparison, Until, Watch, Width
     from adlro.policies.registry import Policy
+    from adlro.sim.simulator import Result
     from adlro.workloads.synthetic import Setting
+    from adlro.workloads.workload import Workload
 
 
 def _wrong_seeds(text: str) -> click.BadParameter:
@@ -101,7 +105,7 @@ def _progress(*, is_open: bool) -> Progress:
 
 
 def _compare(
-    setting: Setting, policies: list[Policy], seeds: range | Until, threads: int
+    setting: Setting, policies: list[Policy], seeds: range | Until, threads: int, collect: Watch
 ) -> Comparison:
     from adlro.evaluate.compare import Until, compare
 
@@ -110,7 +114,8 @@ def _compare(
         most = seeds.most if isinstance(seeds, Until) else len(seeds)
         task = progress.add_task("", total=len(policies) * most, width="")
 
-        def watch(*_: object) -> None:
+        def watch(policy: Policy, seed: int, workload: Workload, result: Result) -> None:
+            collect(policy, seed, workload, result)
             progress.advance(task)
 
         def tell(_: int, width: Width) -> None:
@@ -123,7 +128,7 @@ def _compare(
 
 
 def _play(
-    scenario: Scenario, policies: str, seeds: range | Until, threads: int
+    scenario: Scenario, policies: str, seeds: range | Until, threads: int, reporter: Reporter
 ) -> tuple[Comparison, bool]:
     """The comparison, and whether it is all that was asked for (Ctrl-C may have cut it short)."""
     from adlro.evaluate.compare import Stopped
@@ -136,9 +141,9 @@ def _play(
         click.echo(note, err=True)
     with say_if_slow():
         warm_up(chosen.policies)
-    is_whole = True
+    is_whole, collect = True, reporter.watch(setting, chosen.policies)
     try:
-        result = _compare(setting, chosen.policies, seeds, threads)
+        result = _compare(setting, chosen.policies, seeds, threads, collect)
     except Stopped as stopped:
         result, is_whole = stopped.result, False
     command = shlex.join(["adlro", *sys.argv[1:]])
@@ -171,6 +176,12 @@ def _play(
     "--regression", is_flag=True, help="Also explain mean JCT by utilisation, load and queue."
 )
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
+@click.option(
+    "--report",
+    type=FILE,
+    metavar="DIR",
+    help="Write a page with tables and charts: DIR/report.html.",
+)
 def command(
     scenario: str,
     load: float | None,
@@ -181,6 +192,7 @@ def command(
     threads: int,
     regression: bool,
     json_file: Path | None,
+    report: Path | None,
 ) -> None:
     """Run policies on the same jobs and print the tables, best first.
 
@@ -191,11 +203,15 @@ def command(
 
     numbers = _seeds(seeds)
     check_json_file(json_file)
+    reporter = Reporter(report)
     wanted = changed_scenario(scenario, load, estimates, jobs)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
-        result, is_whole = _play(wanted, policies, numbers, threads)
+        result, is_whole = _play(wanted, policies, numbers, threads, reporter)
     tables = shown(result, wanted, with_regression=regression)
     hand_out(tables, result.model_dump_json(indent=2), json_file)
-    if not is_whole:
+    if is_whole:
+        reporter.write(result, quiet=json_file == PRINTED)
+    else:
+        reporter.leave_out()
         sys.stdout.flush()
         raise KeyboardInterrupt

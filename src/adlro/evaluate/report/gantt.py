@@ -19,6 +19,7 @@ from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b")
+_INK = "#707070"  # seen on white and on black
 _HOUR = 3600.0
 _LABEL = 0.15  # of the picture's width that a label takes up
 _ROW = 0.84  # of a row's height that is drawn on
@@ -30,6 +31,7 @@ class Limits(NamedTuple):
 
     gpus: int = 256  # more rows than this nobody can look at
     bars: int = 20_000  # more make a browser crawl
+    is_brief: bool = False  # say less of each run, where a page holds several schedules
 
 
 class _Picture(NamedTuple):
@@ -48,6 +50,7 @@ class _Picture(NamedTuple):
     changes: Records  # EVENT of kind SPEED
     down: Downtime
     left_out: str
+    is_brief: bool
 
     def hours(self, times: Floats) -> Floats:
         """Times on the picture's axis."""
@@ -110,6 +113,7 @@ def _choose(setting: Setting, workload: Workload, result: Result, limits: Limits
         changes=changes[changes["time"] < until],
         down=Downtime._make(column[known] for column in down),
         left_out=" and ".join(notes),
+        is_brief=limits.is_brief,
     )
 
 
@@ -130,8 +134,22 @@ def _size(job: Records) -> str:
     return f"{job['gpus']} GPU{'s' if job['gpus'] > 1 else ''}"
 
 
+def _brief_texts(picture: _Picture) -> NDArray[np.object_]:
+    """Who, how long it waited and ran, [S]."""
+    spans, jobs = picture.spans, picture.jobs
+    texts = [
+        f"job {span['job']} · {picture.types[jobs['type'][span['job']]]} · "
+        f"{_size(jobs[span['job']])}<br>waited {waited:,.0f} s, "
+        f"ran {span['end'] - span['start']:,.0f} s"
+        for span, waited in zip(spans, picture.runs.waited, strict=True)
+    ]
+    return np.array(texts, object)
+
+
 def _texts(picture: _Picture, names: list[str]) -> NDArray[np.object_]:
     """What is shown when the mouse is on a run, [S]."""
+    if picture.is_brief:
+        return _brief_texts(picture)
     texts = []
     for i, span in enumerate(picture.spans):
         j, number = span["job"], int(picture.runs.number[i])
@@ -193,7 +211,7 @@ def _add_runs(figure: go.Figure, picture: _Picture, names: list[str]) -> None:
                 marker={**look, "line": {"color": "white", "width": 0.5}},
             )
     for why, label, marker in (
-        (PREEMPTION, "preempted", {"symbol": "line-ns", "line": {"width": 3, "color": "black"}}),
+        (PREEMPTION, "preempted", {"symbol": "line-ns", "line": {"width": 3, "color": _INK}}),
         (FAILURE, "lost to a failure", {"symbol": "x", "color": "#d00000"}),
     ):
         own = spans["why"] == why
@@ -264,7 +282,7 @@ def _add_wear(figure: go.Figure, picture: _Picture, names: list[str]) -> None:
         (slower, "GPU slower", "triangle-down"),
         (~slower, "GPU faster", "triangle-up"),
     ):
-        look = {"symbol": symbol, "color": "#ffd400", "line": {"width": 1, "color": "black"}}
+        look = {"symbol": symbol, "color": "#ffd400", "line": {"width": 1, "color": _INK}}
         _add_marks(figure, label, x[own], y[own], shown[own], look)
 
 
@@ -287,7 +305,7 @@ def _add_updates(figure: go.Figure, picture: _Picture) -> None:
         customdata=np.repeat(np.array(texts, object), 3),
         hovertemplate="%{customdata}<extra></extra>",
         mode="lines",
-        line={"dash": "dot", "color": "black", "width": 1.5},
+        line={"dash": "dot", "color": _INK, "width": 1.5},
     )
     far = -np.inf  # labels that would overlap are left to the mouse
     for at, text in zip(hours.tolist(), texts, strict=True):

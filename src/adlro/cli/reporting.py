@@ -1,0 +1,73 @@
+"""`adlro compare --report`: the page of a comparison, from the check before to the file after."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from adlro.evaluate.compare import Watch
+    from adlro.evaluate.comparison import Comparison
+    from adlro.policies.registry import Policy
+    from adlro.workloads.synthetic import Setting
+
+
+class Reporter:
+    """Watches a comparison and writes its page; does nothing where no folder was named."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Refuse at once what could not be written later.
+
+        Raises:
+            OutputError: the folder cannot be written to.
+        """
+        self._folder = folder
+        self._write: Callable[[Path, Comparison], Path] | None = None
+        if folder is not None:
+            from adlro.evaluate.report.folder import check_folder
+
+            check_folder(folder)
+
+    def watch(self, setting: Setting, policies: Sequence[Policy]) -> Watch:
+        """What is to be called after each run."""
+        if self._folder is None:
+            return lambda *_: None
+        from adlro.evaluate.compare import in_background
+        from adlro.evaluate.report.collect import Collector
+
+        collector = Collector(setting)
+
+        def write(folder: Path, result: Comparison) -> Path:
+            from adlro.evaluate.report import page
+
+            return in_background(
+                lambda: page.write(folder, setting, policies, result, collector.tallies())
+            )
+
+        self._write = write
+        return collector.watch
+
+    def write(self, result: Comparison, *, quiet: bool) -> None:
+        """Write the page and say where it is; quiet = not on standard output.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        if self._folder is None or self._write is None:
+            return
+        from rich.console import Console
+
+        status = Console(stderr=True).status("drawing the report …")
+        with status, contextlib.redirect_stdout(sys.stderr):  # a policy's print spoils no JSON
+            path = self._write(self._folder, result)
+        click.echo(f"report: {path}", err=quiet)
+
+    def leave_out(self) -> None:
+        """Say that there is no page where one was asked for."""
+        if self._folder is not None:
+            click.echo("no report: the comparison was stopped before its end", err=True)

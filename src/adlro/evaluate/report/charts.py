@@ -1,0 +1,358 @@
+"""The charts of a comparison: completion times, differences, groups of jobs, waits, scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+import numpy as np
+import plotly.graph_objects as go
+
+from adlro.evaluate.comparison import Comparison, Row
+from adlro.evaluate.report import facts, table
+from adlro.evaluate.report.chart import (
+    LOG_AXIS,
+    Chart,
+    Look,
+    legend_px,
+    line,
+    looks,
+    name_axis,
+    plain_figure,
+    rows_px,
+    show_first,
+)
+from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Counts, Sums, Tally
+from adlro.evaluate.report.facts import BARS, Group, Scale
+from adlro.evaluate.stats import Estimate
+from adlro.model.state import Floats
+
+_TICKS = (
+    1,
+    0.1,
+    0.2,
+    0.5,
+    0.7,
+    0.8,
+    0.9,
+    0.95,
+    0.98,
+    1.02,
+    1.05,
+    1.1,
+    1.2,
+    1.5,
+    2,
+    3,
+    5,
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
+    1000,
+)  # ratios; the first is there in any case
+_TICK_ROOM = 0.09  # of the axis that a tick's text takes up
+_TEXT_ROOM = 0.6  # of the axis, to the right, for the figures beside the intervals
+_COLOUR = "#1f83c4"
+_LEAST_RATIO = 0.05  # where an interval reaches below, it is cut: the axis has no 0
+_MOST_TEXTS = 12  # columns of a heat map whose cells have room for a number
+_LEAST_SCALE = 6  # policies beside which a scale of colours is high enough to read
+_DARKEST = 3.0  # times the best of a column
+
+Axis = dict[str, list[float] | list[str]]  # attribute of a layout -> value
+
+
+def _cumulated(jobs: Counts, unit: Scale) -> tuple[Floats, Floats]:
+    """Share of jobs in percent up to each time, from the last empty bin to the first full one."""
+    share = 100 * np.cumsum(jobs) / jobs.sum()
+    first = max(int(np.argmax(share > 0)) - 1, 0)
+    last = int(np.argmax(share >= 100 - 1e-9)) + 1
+    times = EDGES[first:last] / unit.seconds
+    return times.astype(np.float32), share[first:last].astype(np.float32)
+
+
+def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
+    """How many jobs were done, or had started, within a time."""
+    unit, drawn = facts.scale(result), looks(result)
+    figure = plain_figure(legend_px(len(drawn), 460))
+    choices = ("completion time (JCT)", "wait until the first start")
+    for choice, pick in zip(choices, ("jct", "wait"), strict=True):
+        for name, look in _grey_first(drawn):
+            times, share = _cumulated(getattr(tallies[name], pick), unit)
+            figure.add_scatter(
+                **line(name, look),
+                x=times,
+                y=share,
+                meta=choice,
+                legendrank=list(drawn).index(name),
+                hovertemplate=f"{escape(name)}: %{{y:.1f}} % within %{{x:,.4~g}} {unit.unit}"
+                "<extra></extra>",
+            )
+    show_first(figure, choices)
+    figure.update_xaxes(**LOG_AXIS, title=unit.unit + ", logarithmic")
+    figure.update_yaxes(title="% of jobs", range=[0, 101])
+    caption = (
+        "Share of the jobs of all seeds that took up to so long. Further left is better; a curve "
+        "that is slow to reach 100 % leaves some jobs behind. A click in the legend hides a "
+        "policy, a double click shows it alone."
+    )
+    return Chart(figure, caption, choices, "Show")
+
+
+def _grey_first(drawn: dict[str, Look]) -> list[tuple[str, Look]]:
+    """In the order of drawing: what matters last, and so on top."""
+    return sorted(drawn.items(), key=lambda item: item[1].is_main)
+
+
+def _ratio(percent: float) -> float:
+    return max(1 + percent / 100, _LEAST_RATIO)
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Ratios between two powers of ten, not too near to each other."""
+    chosen: list[float] = []
+    for ratio in _TICKS:
+        at = math.log10(ratio)
+        is_free = all(abs(at - math.log10(c)) >= _TICK_ROOM * (high - low) for c in chosen)
+        if low <= at <= high and is_free:
+            chosen.append(ratio)
+    return chosen
+
+
+def _tick_text(ratio: float) -> str:
+    return "0 %" if ratio == 1 else f"{100 * (ratio - 1):+,.0f} %"
+
+
+def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str) -> Axis:
+    """Dots with intervals and their text; returns the axis that fits them."""
+    others = [(i, facts.gap(row, rival)) for i, row in enumerate(rows) if row.name != rival.name]
+    centre = [_ratio(gap.mean) for _, gap in others]
+    bounds = [
+        (c, c) if gap.ci95 is None else (_ratio(gap.ci95[0]), _ratio(gap.ci95[1]))
+        for c, (_, gap) in zip(centre, others, strict=True)
+    ]
+    reach = [1.0, *centre, *(bound for pair in bounds for bound in pair)]
+    common = {"meta": choice, "cliponaxis": False}
+    figure.add_scatter(
+        **common,
+        x=centre,
+        y=[i for i, _ in others],
+        mode="markers",
+        error_x={
+            "array": [high - c for (_, high), c in zip(bounds, centre, strict=True)],
+            "arrayminus": [c - low for (low, _), c in zip(bounds, centre, strict=True)],
+            "thickness": 1.4,
+            "width": 3,
+        },
+        marker={
+            "size": 9,
+            "color": _COLOUR,
+            "symbol": ["circle" if gap.is_settled else "circle-open" for _, gap in others],
+        },
+        text=[f"{escape(rows[i].name)}: {gap}" for i, gap in others],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    figure.add_scatter(
+        **common,
+        x=[1, *(high for _, high in bounds)],
+        y=[rows.index(rival), *(i for i, _ in others)],
+        mode="text",
+        text=["  compared with", *(f"  {gap}" for _, gap in others)],
+        textposition="middle right",
+        textfont={"size": 11},
+        hoverinfo="skip",
+    )
+    low, high = math.log10(min(reach)), math.log10(max(reach))
+    room = max(high - low, 0.02)
+    low, high = low - 0.05 * room, high + _TEXT_ROOM * room
+    shown = ticks(low, high)
+    return {
+        "xaxis.range": [low, high],
+        "xaxis.tickvals": shown,
+        "xaxis.ticktext": [_tick_text(ratio) for ratio in shown],
+    }
+
+
+def _underscored(axis: Axis) -> Axis:
+    """Attributes as plotly's Python calls them."""
+    return {key.replace(".", "_"): value for key, value in axis.items()}
+
+
+def forest(group: Group) -> Chart:
+    """Differences of the mean JCT to the best and to the bars, a line for each policy."""
+    names = [row.name for row in group.rows]
+    figure = plain_figure(rows_px(len(names)), showlegend=False)
+    rivals = {f"{group.best.name}, the best": group.best}
+    rivals |= {row.name: row for row in group.rows[1:] if row.name in BARS}
+    axes = {
+        choice: _add_differences(figure, group.rows, rival, choice)
+        for choice, rival in rivals.items()
+    }
+    show_first(figure, tuple(rivals))
+    figure.update_xaxes(type="log", title="mean JCT, more or less than the chosen policy")
+    figure.update_layout(**_underscored(next(iter(axes.values()))))
+    figure.update_layout(meta=axes)  # the page's script takes the axis of the choice from here
+    name_axis(figure, names)
+    figure.add_vline(x=1, line={"width": 1.5, "color": "#888888", "dash": "dot"})
+    caption = (
+        "Differences of the mean JCT, paired seed by seed, with their 95 % intervals. Hollow: "
+        "not settled. The axis counts in ratios: twice and half are equally far from 0 %."
+    )
+    return Chart(figure, caption, tuple(rivals), "Against")
+
+
+def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) -> go.Figure:
+    """Mean JCT of each policy in each group of jobs, coloured by its ratio to the group's best."""
+    has_jobs = sums[0].jobs > 0
+    mean = np.array([own.mean_s[has_jobs] for own in sums]) / unit.seconds
+    shown = [escape(column) for column, has in zip(columns, has_jobs, strict=True) if has]
+    ratio = mean / mean.min(axis=0)
+    margin = {"l": 10, "r": 15, "t": 55, "b": 15}
+    figure = plain_figure(rows_px(len(names), 80), margin=margin)
+    texts = [[f"{value:,.{unit.digits}f}" for value in row] for row in mean.tolist()]
+    hover = [
+        [
+            f"{escape(name)}, {column}: {text} {unit.unit}, {times:.2f} × the best"
+            for column, text, times in zip(shown, row, own, strict=True)
+        ]
+        for name, row, own in zip(names, texts, ratio.tolist(), strict=True)
+    ]
+    figure.add_heatmap(
+        z=np.log2(ratio).astype(np.float32),
+        x=shown,
+        y=list(range(len(names))),
+        zmin=0,
+        zmax=math.log2(_DARKEST),
+        colorscale="Blues",
+        showscale=len(names) >= _LEAST_SCALE,
+        text=texts,
+        texttemplate="%{text}" if len(shown) <= _MOST_TEXTS else None,
+        hovertext=hover,
+        hoverinfo="text",
+        colorbar={
+            "title": {"text": "× best", "side": "top"},
+            "tickvals": [0, math.log2(1.5), 1, math.log2(_DARKEST)],
+            "ticktext": ["1", "1.5", "2", "≥ 3"],
+            "thickness": 12,
+            "len": 1,
+        },
+        xgap=1,
+        ygap=1,
+    )  # fmt: skip
+    figure.update_xaxes(side="top", tickangle=0 if len(shown) <= _MOST_TEXTS else -45)
+    name_axis(figure, names)
+    return figure
+
+
+def by_groups(result: Comparison, tallies: dict[str, Tally], types: list[str]) -> list[Chart]:
+    """Mean JCT by job type, by priority and by size, where there is more than one group."""
+    unit = facts.scale(result)
+    names = [row.name for row in facts.best_first(result)]
+    own = [tallies[name] for name in names]
+    kinds = (
+        ("by job type", types, [tally.by_type for tally in own]),
+        ("by priority (0 to 1)", list(CLASSES), [tally.by_class for tally in own]),
+        ("by GPUs asked for", list(GANGS), [tally.by_gang for tally in own]),
+    )
+    return [
+        Chart(
+            heat(names, columns, sums, unit),
+            f"Mean JCT in {unit.unit} {what}, jobs of all seeds together. Darker: further from "
+            "the best of that column.",
+        )
+        for what, columns, sums in kinds
+        if (sums[0].jobs > 0).sum() > 1
+    ]
+
+
+def _add_dots(
+    figure: go.Figure, figures: list[Estimate], factor: float, look: Mapping[str, object]
+) -> None:
+    """A dot with its interval for each policy, from the top."""
+    figure.add_scatter(
+        x=[figure.mean * factor for figure in figures],
+        y=list(range(len(figures))),
+        mode="markers",
+        error_x={
+            "array": [0.0 if f.ci95 is None else f.half_width * factor for f in figures],
+            "thickness": 1.2,
+            "width": 3,
+        },
+        hovertemplate="%{text}<extra></extra>",
+        **look,
+    )
+
+
+def starvation(result: Comparison) -> Chart:
+    """Mean, 99th percentile and longest wait side by side."""
+    unit, rows = facts.scale(result), facts.best_first(result)
+    figure = plain_figure(
+        rows_px(len(rows), 110),
+        legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
+    )
+    for key, colour, symbol in (
+        ("mean_jct_s", _COLOUR, "circle"),
+        ("p99_jct_s", "#e69f00", "diamond"),
+        ("longest_wait_s", "#d55e00", "triangle-right"),
+    ):
+        figures = [row.metrics[key] for row in rows]
+        texts = [f"{escape(row.name)}: {table.text_of(row, key, unit)} {unit.unit}" for row in rows]
+        _add_dots(
+            figure,
+            figures,
+            1 / unit.seconds,
+            {
+                "name": table.METRICS[key].heading,
+                "marker": {"size": 9, "color": colour, "symbol": symbol},
+                "text": texts,
+            },
+        )
+    figure.update_xaxes(**LOG_AXIS, title=unit.unit + ", logarithmic")
+    name_axis(figure, [row.name for row in rows])
+    caption = (
+        "A policy can have a short mean and let a few jobs wait very long. Longest wait: that of "
+        "the unluckiest job of a seed, mean over seeds, with 95 % intervals."
+    )
+    return Chart(figure, caption)
+
+
+def _panels(result: Comparison, keys: list[str]) -> go.Figure:
+    """A panel a metric, a line a policy."""
+    unit, rows = facts.scale(result), facts.best_first(result)
+    figure = plain_figure(rows_px(len(rows), 100), showlegend=False)
+    width = 1 / len(keys)
+    for i, key in enumerate(keys):
+        column = table.METRICS[key]
+        number = str(i + 1) if i else ""
+        texts = [f"{escape(row.name)}: {table.text_of(row, key, unit)}" for row in rows]
+        _add_dots(
+            figure,
+            [row.metrics[key] for row in rows],
+            column.factor,
+            {"xaxis": f"x{number}", "marker": {"size": 9, "color": _COLOUR}, "text": texts},
+        )
+        figure.layout[f"xaxis{number}"] = {
+            "domain": [i * width + (0.02 if i else 0), (i + 1) * width - 0.02],
+            "title": {"text": column.heading},
+            "automargin": True,
+            "zeroline": False,
+            "nticks": 6,
+            **(LOG_AXIS if key == "finish_time_fairness" else {}),
+        }
+    name_axis(figure, [row.name for row in rows])
+    return figure
+
+
+def fairness(result: Comparison) -> Chart:
+    """Jain's index and finish-time fairness."""
+    keys = table.columns_of(result, ("jain_users", "jain_accounts", "finish_time_fairness"))
+    caption = "; ".join(f"{table.METRICS[k].heading}: {table.METRICS[k].about}" for k in keys)
+    return Chart(_panels(result, keys), caption + ".")
+
+
+def hyperscore(result: Comparison) -> Chart:
+    """The paper's score."""
+    return Chart(_panels(result, ["hyperscore"]), "HyperScore, mean over seeds with intervals.")

@@ -1,0 +1,35 @@
+"""Where the page of a comparison goes; without plotly, as it is checked before the runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adlro.errors import OutputError
+from adlro.evaluate.output import check_writable
+
+FILE = "report.html"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse before the work starts a folder that could not be written to after it.
+
+    Raises:
+        OutputError: it is a file, its parent does not exist, or it is not writable.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder}: is a file; name a folder")
+    check_writable(folder / FILE if folder.is_dir() else folder)
+
+
+def make_folder(folder: Path) -> Path:
+    """Make the folder unless it is there, and give the page's place in it.
+
+    Raises:
+        OutputError: it cannot be made, or not be written to.
+    """
+    check_folder(folder)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as exc:
+        raise OutputError(f"{folder}: cannot be made: {exc.strerror}") from exc
+    return folder / FILE

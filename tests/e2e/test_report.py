@@ -1,0 +1,43 @@
+"""`adlro compare --report` as a user meets it."""
+
+import json
+import subprocess
+import sys
+
+ADLRO = (sys.executable, "-m", "adlro", "compare")
+SMALL = ("--jobs", "30", "--policies", "fcfs,min-min", "--seeds", "3")
+
+
+def compare(*args, cwd):
+    command = [*ADLRO, *args]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_the_page_is_written_and_its_path_is_the_last_line(tmp_path):
+    result = compare(*SMALL, "--report", "out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "report: out/report.html"
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<b>min-min</b>" in page or "<b>fcfs</b>" in page
+    assert "adlro compare --jobs 30 --policies fcfs,min-min --seeds 3 --report out" in page
+
+
+def test_json_on_standard_output_is_not_spoilt_by_the_report(tmp_path):
+    result = compare(*SMALL, "--json", "-", "--report", "out", cwd=tmp_path)
+    assert json.loads(result.stdout)["seeds"] == 3
+    assert "report: out/report.html" in result.stderr
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_run(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = compare("--seeds", "1000000", "--report", "file", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr == "adlro: file: is a file; name a folder\n"
+
+
+def test_writing_again_replaces_the_page(tmp_path):
+    (tmp_path / "report.html").write_text("old")
+    result = compare(*SMALL, "--report", ".", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

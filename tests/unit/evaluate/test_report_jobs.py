@@ -1,0 +1,151 @@
+"""What the page of a comparison gathers from runs: jobs in bins and groups, courses over time."""
+
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from adlro.config import Scenario, adjusted, find_scenario, shipped
+from adlro.evaluate.compare import run_one
+from adlro.evaluate.metrics import measure
+from adlro.evaluate.report.as_toml import as_toml
+from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Collector, tally
+from adlro.evaluate.report.course import follow, mean_level
+from adlro.model.state import OUTCOME
+from adlro.policies import registry
+from adlro.sim.state import Empty
+from adlro.workloads.synthetic import generate, prepare
+from tests.worlds import World, build, fails, fill, is_repaired, job, nodes, play, records
+
+
+def _tally():
+    """Four jobs of two types: JCT 10, 100, 1000 and 10 s, waits 0, 90, 0 and 5 s."""
+    jobs = records([
+        job(0, 10, type=0, priority=0.1, share=500),
+        job(5, 10, type=0, priority=0.5, gpus=1),
+        job(6, 10, type=1, priority=0.9, gpus=4),
+        job(7, 10, type=0, priority=1 / 3, gpus=16),
+    ])  # fmt: skip
+    outcome = fill(
+        OUTCOME,
+        [
+            {"start": 0, "finish": 10},
+            {"start": 95, "finish": 105},
+            {"start": 6, "finish": 1006},
+            {"start": 12, "finish": 17},
+        ],
+    )
+    return tally(jobs, outcome, 3)
+
+
+def test_a_bin_holds_the_jobs_up_to_its_edge():
+    counted = np.cumsum(_tally().jct)
+    at = {seconds: int(np.argmin(np.abs(EDGES - seconds))) for seconds in (10, 100, 1000)}
+    assert [counted[at[s]] for s in (10, 100, 1000)] == [2, 3, 4]
+    assert counted[at[10] - 1] == 0
+
+
+def test_jobs_that_did_not_wait_are_in_the_first_bin():
+    assert _tally().wait[0] == 2
+
+
+def test_jobs_are_grouped_by_type_priority_and_size():
+    found = _tally()
+    np.testing.assert_array_equal(found.by_type.jobs, [3, 1, 0])
+    np.testing.assert_allclose(found.by_type.mean_s, [(10 + 100 + 10) / 3, 1000, np.nan])
+    classes = dict(zip(CLASSES, found.by_class.jobs.tolist(), strict=True))
+    assert classes == {"low, below 1/3": 1, "middle": 2, "high, from 2/3": 1}
+    sizes = dict(zip(GANGS, found.by_gang.jct_s.tolist(), strict=True))
+    wanted = {"slice": 10, "1 GPU": 100, "2 GPUs": 0, "3 or 4": 1000, "5 to 8": 0, "9 or more": 10}
+    assert sizes == wanted
+
+
+def test_a_time_beyond_all_bins_is_in_the_last():
+    jobs, late = records([job(0, 1)]), fill(OUTCOME, [{"start": 0, "finish": 1e12}])
+    assert tally(jobs, late, 1).jct[-1] == 1
+
+
+def test_what_is_collected_from_many_threads_adds_up_to_the_metrics():
+    setting = prepare(adjusted(find_scenario("paper16"), jobs=60, measure="middle 70 %"))
+    policy, collector = registry.load("fcfs", setting), Collector(setting)
+    runs = []
+    for seed in range(6):
+        workload = generate(setting, seed)
+        runs.append((policy, seed, workload, run_one(setting, workload, policy, seed)))
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda run: collector.watch(*run), runs))
+    found = collector.tallies()["fcfs"]
+    jct = [measure(setting, workload, result).mean_jct_s for _, _, workload, result in runs]
+    for sums in (found.by_type, found.by_class, found.by_gang):
+        assert sums.jobs.sum() == found.jct.sum() == found.wait.sum() == 6 * 42  # 70 % of 60
+        assert sums.jct_s.sum() / sums.jobs.sum() == pytest.approx(np.mean(jct))
+
+
+def test_the_mean_level_of_intervals_is_exact():
+    # Weight 2 from 1 to 3 and weight 1 from 2 to 6; stretches 0-2, 2-4 and 4-8:
+    # (2·1) / 2 = 1, (2·1 + 1·2) / 2 = 2, (1·2) / 4 = 0.5.
+    edges = np.array([0.0, 2.0, 4.0, 8.0])
+    start, end, weight = (np.array(v, np.float64) for v in ((1, 2), (3, 6), (2, 1)))
+    np.testing.assert_allclose(mean_level(edges, start, end, weight), [1, 2, 0.5])
+
+
+def test_nothing_has_a_level_of_0():
+    none = np.zeros(0)
+    assert mean_level(np.array([0.0, 1.0, 2.0]), none, none, none).tolist() == [0, 0]
+
+
+def test_use_and_queue_are_those_of_a_run_worked_by_hand():
+    # One GPU. The job of time 0 runs 0-10; that of time 2 waits 2-10 and runs 10-20.
+    # In stretches of 5 s: waiting 3 of 5 s, 5 of 5 s, then nobody.
+    world = build([nodes()], [job(0, 10), job(2, 10)])
+    found = follow(world.setting, world.workload, play(world, "fcfs"), stretches=4)
+    np.testing.assert_allclose(found.hours * 3600, [2.5, 7.5, 12.5, 17.5])
+    np.testing.assert_allclose(found.use, [[1, 1, 1, 1]])
+    np.testing.assert_allclose(found.queue, [0.6, 1, 0, 0], atol=1e-12)
+
+
+def test_a_gang_waits_as_one_job_and_is_busy_on_all_its_gpus():
+    # 4 GPUs. 2 of them run 0-8; the gang of 4 waits 0-8 and runs 8-16.
+    world = build([nodes(gpus=4)], [job(0, 8, gpus=2), job(0, 8, gpus=4)])
+    found = follow(world.setting, world.workload, play(world, "fcfs"), stretches=2)
+    np.testing.assert_allclose(found.use_of_all, [0.5, 1])
+    np.testing.assert_allclose(found.queue, [1, 0], atol=1e-12)
+
+
+def test_gpus_that_are_down_do_not_count_and_a_model_that_is_down_has_a_gap():
+    # Stretches of 2 s. A V100 runs 0-8; the T4 idles, and its node is down in the second of them.
+    world = build(
+        [nodes(), nodes("T4")],
+        [job(0, 8, 8, allowed=(0,))],
+        events=[fails(2, 1), is_repaired(4, 1)],
+    )
+    found = follow(world.setting, world.workload, play(world, "fcfs"), stretches=4)
+    np.testing.assert_allclose(found.use[0], 1)
+    np.testing.assert_allclose(found.use[1], [0, np.nan, 0, 0])
+    np.testing.assert_allclose(found.use_of_all, [0.5, 1, 0.5, 0.5])
+
+
+def test_the_course_of_a_rough_run_adds_up_to_its_metrics():
+    setting = prepare(adjusted(find_scenario("rough64"), jobs=250))
+    workload, layout = generate(setting, 3), setting.layout
+    world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
+    result = play(world, "restless", 3)
+    found, metrics = follow(setting, workload, result), measure(setting, workload, result)
+    assert result.outcome["restarts"].sum() > 0
+    assert found.queue.mean() == pytest.approx(metrics.mean_queue)
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_a_scenario_written_as_toml_reads_back_the_same(name):
+    scenario = adjusted(find_scenario(name), load=0.7)
+    assert Scenario.model_validate(tomllib.loads(as_toml(scenario))) == scenario
+
+
+def test_strange_names_survive_being_written_as_toml():
+    named = find_scenario("paper16").model_dump()
+    named["about"] = 'quotes " and \\ back\nslashes \x7f'
+    named["types"][0]["name"] = "a.b c"
+    named["affinity"] = {"a.b c": "V100 32GB"}
+    scenario = Scenario.model_validate(named)
+    assert Scenario.model_validate(tomllib.loads(as_toml(scenario))) == scenario
