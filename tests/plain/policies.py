@@ -191,8 +191,8 @@ class EasyBackfill:
     def reserve(self, world: PlainWorld, head: int) -> Reservation | None:
         need = world.jobs[head].gpus
         at = {pool: self.earliest(world, pool, need) for pool in world.eligible(head)}
-        best = min(at, key=lambda pool: at[pool] + p(world, head, pool))
-        if at[best] == inf:
+        best = min(at, key=lambda pool: at[pool] + p(world, head, pool), default=None)
+        if best is None or at[best] == inf:
             return None
         return Reservation(best, at[best], self.free_by(world, best, at[best]) - need)
 

@@ -18,7 +18,7 @@ EVERY_CASE = pytest.mark.parametrize("seed", range(2_000, 2_100))
 
 def play(case, seed):
     empty = Empty(case.pools, case.nodes, case.gpus)
-    policy = Scribe(seed, case.whole)
+    policy = Scribe(seed, case.whole, quotas=bool(case.quotas))
     return simulator.run(empty, as_workload(case), policy, seed, keep_spans=True)
 
 
