@@ -220,7 +220,7 @@ class MinMin:
             pairs = [Pair(job, pool) for job in unplanned for pool in world.eligible(job)]
             ready = [self.ready(world, free_at[pair.pool], pair) for pair in pairs]
             ends = [r + p(world, *pair) for r, pair in zip(ready, pairs, strict=True)]
-            c = min(ends)
+            c = min(ends, default=inf)
             if c == inf:
                 break
             job, pool = pairs[ends.index(c)]

@@ -65,7 +65,7 @@ class Draft:
         self.world, self.rng = world, rng
         self.waiting = list(world.waiting)
         self.mask = {job: world.eligible(job) for job in world.waiting}
-        self.on = dict(world.moment.on)
+        self.waits, self.on = dict(world.moment.since), dict(world.moment.on)
         self.held = {run.job: run.gpus for run in world.running}
         self.since = {run.job: run.start for run in world.running}
         self.answer: list[Decision] = []
@@ -101,7 +101,8 @@ class Draft:
         self.since.pop(job)
         self.waiting.append(job)
         left = self.on.pop(job)
-        since = {j: world.carried[j].since if j in self.mask else world.now for j in self.waiting}
+        self.waits[job] = world.now
+        since = {other: self.waits[other] for other in self.waiting}
         own = world.rules.mask(Moment(world.now, since, self.on))[job]
         self.mask[job] = sorted({*own, left}) if migrate else own
         if migrate:

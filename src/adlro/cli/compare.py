@@ -196,6 +196,7 @@ def command(
     load: float | None,
     estimates: str | None,
     jobs: int | None,
+    ageing: float | None,
     policies: str,
     seeds: str,
     threads: int,
@@ -207,7 +208,7 @@ def command(
     """
     numbers = _seeds(seeds)
     check_json_file(json_file)
-    wanted = changed_scenario(scenario, load, estimates, jobs)
+    wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
         result = _compare(wanted, policies, numbers, threads)
     table = _table(result, is_rough=_is_rough(wanted))
