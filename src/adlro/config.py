@@ -190,6 +190,9 @@ class Scenario(Record):
     @model_validator(mode="after")
     def _rules_agree(self) -> Scenario:
         models = list(dict.fromkeys(gpu.find(group.gpu).name for group in self.cluster.nodes))
+        for name in self.accounts:
+            if self.accounts.count(name) > 1:
+                raise ValueError(f"accounts: {name!r} is there twice; remove one")
         for i, quota in enumerate(self.quotas):
             if quota.account is not None:
                 _refuse_unknown(f"quotas.{i}.account", "account", quota.account, self.accounts)

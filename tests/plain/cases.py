@@ -2,8 +2,9 @@
 
 A third of them know only whole jobs on a cluster where nothing ever breaks; the others mix slices,
 checkpoints, failures, changes of speed, neighbours that slow each other and placement by
-fragmentation. A third has quotas, a quarter ageing, drawn apart from all else. Half of all count in whole seconds, so that many events are simultaneous: there
-whatever is multiplied or divided is a power of two, so that ties are exact in any simulator.
+fragmentation. A third has quotas and a quarter ageing, drawn apart from all else. Half of all count
+in whole seconds, so that many events are simultaneous: there whatever is multiplied or divided is a
+power of two, so that ties are exact in any simulator.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Quota(NamedTuple):
     account: int | None
     user: int | None
     share: float | None  # of the cluster's worth
-    caps: dict[int, int]  # GPUs by model
+    caps: tuple[tuple[int, int], ...]  # a model and how many of its GPUs
     borrow: bool
 
 
@@ -134,7 +135,7 @@ def _rules(case: Case) -> tuple[Counts, Records, Counts]:
         for column, noun in enumerate(("account", "user")):
             holders[case.jobs[noun] == getattr(quota, noun), column] = h
         quotas[h] = (np.inf if quota.share is None else quota.share * total, quota.borrow)
-        for model, most in quota.caps.items():
+        for model, most in quota.caps:
             caps[h, model] = most
     return holders, quotas, caps
 
@@ -350,13 +351,11 @@ def _quotas(
     quotas: list[Quota] = []
     for account, user in holders:
         share = float(rng.choice([0.05, 0.1, 0.25, 0.5])) if rng.random() < 0.8 else None
-        caps: dict[int, int] = {}
-        for model in {int(m) for m in pools["model"]}:
-            if rng.random() < 0.3:
-                caps[model] = int(rng.integers(0, pools["gpus"][pools["model"] == model].sum()))
-        quota = Quota(account, user, share, caps, bool(rng.random() < 0.6))
+        gpus = {int(m): pools["gpus"][pools["model"] == m].sum() for m in set(pools["model"])}
+        caps = [(m, int(rng.integers(0, most))) for m, most in gpus.items() if rng.random() < 0.3]
+        quota = Quota(account, user, share, tuple(caps), bool(rng.random() < 0.6))
         if not _leave_a_pool([*quotas, quota], jobs, allowed, pools):
-            quota = quota._replace(caps={})
+            quota = quota._replace(caps=())
         if quota.share is not None or quota.caps:
             quotas.append(quota)
     return tuple(quotas)
@@ -367,7 +366,7 @@ def _leave_a_pool(quotas: list[Quota], jobs: Records, allowed: Mask, pools: Reco
     left = allowed.copy()
     for quota in quotas:
         own = (jobs["account"] == quota.account) | (jobs["user"] == quota.user)
-        for model, most in quota.caps.items():
+        for model, most in quota.caps:
             too_large = own & (jobs["gpus"] * jobs["share"] > most * WHOLE)
             left[np.ix_(too_large, pools["model"] == model)] = False
     return bool(left.any(axis=1).all())

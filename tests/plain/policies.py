@@ -68,10 +68,10 @@ def start_quickest_pair(world: PlainWorld) -> list[Decision]:
 
 
 class Fcfs:
-    """The oldest job only, on the lowest-numbered feasible pool."""
+    """The oldest job that is eligible at all, on the lowest-numbered feasible pool."""
 
     def decide(self, world: PlainWorld) -> list[Decision]:
-        for job in world.waiting[:1]:
+        for job in [job for job in world.waiting if world.eligible(job)][:1]:
             for pool in feasible(world, job)[:1]:
                 return start(job, pool)
         return []

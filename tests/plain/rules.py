@@ -41,17 +41,36 @@ class Rules:
         """The pools of every waiting job, in rising order."""
         waiting = sorted(moment.since)
         hopeful = {job: self.entitled(job, moment.on) for job in waiting}
-        claimed: set[int] = set()
-        mask = {}
-        for job in waiting:
-            pools = self.open(job, moment.on, hopeful) - claimed
-            if self.ageing is not None and moment.now - moment.since[job] > self.ageing:
-                up = sorted(pools & self.large_enough(job))
-                if up:
-                    pools = {min(up, key=lambda pool: self.est[job][self.model[pool]])}
-                    claimed |= pools
-            mask[job] = sorted(pools)
-        return mask
+        mask = {job: self.open(job, moment.on, hopeful) for job in waiting}
+        aged = [job for job in waiting if self.is_aged(moment.now - moment.since[job])]
+        for job in aged:
+            for later in waiting:
+                if later > job and self.in_the_way(job, moment.on) & set(self.under[later]):
+                    mask[later] = set()
+        for job in aged:
+            usable = sorted(mask[job] & self.large_enough(job))
+            if usable:
+                claim = min(usable, key=lambda pool: self.est[job][self.model[pool]])
+                mask[job] = {claim}
+                for later in waiting:
+                    if later > job:
+                        mask[later] = mask[later] - {claim}
+                break
+        return {job: sorted(pools) for job, pools in mask.items()}
+
+    def is_aged(self, waited: float) -> bool:
+        """Whether so many seconds of waiting are too many."""
+        return self.ageing is not None and waited > self.ageing
+
+    def in_the_way(self, job: int, on: Mapping[int, int]) -> set[Quota]:
+        """The quotas that leave a job no pool to be within; none if there is one."""
+        own = self.allowed[job]
+        left = {
+            q: own & self.within(q, job, on) & self.uncapped(q, job, on) for q in self.under[job]
+        }
+        if own.intersection(*left.values()):
+            return set()
+        return {quota for quota, pools in left.items() if pools != own}
 
     def open(self, job: int, on: Mapping[int, int], hopeful: dict[int, set[int]]) -> set[int]:
         """Where the quotas let a job start, given where each waiting job waits for its own."""
@@ -89,7 +108,7 @@ class Rules:
 
     def uncapped(self, quota: Quota, job: int, on: Mapping[int, int]) -> set[int]:
         """The pools whose model has room under the holder's cap."""
-        left = {model: 1000 * most for model, most in quota.caps.items()}
+        left = {model: 1000 * most for model, most in quota.caps}
         for other, pool in on.items():
             if quota in self.under[other] and self.model[pool] in left:
                 left[self.model[pool]] -= self.size[other]

@@ -72,11 +72,7 @@ class Draft:
 
     def start(self) -> None:
         """Start any job that waits, if one has room."""
-        pairs = [
-            (job, pool)
-            for job in self.waiting
-            for pool in self._open(job)
-        ]
+        pairs = [(job, pool) for job in self.waiting for pool in self._open(job)]
         if pairs:
             job, pool = pairs[self.rng.integers(len(pairs))]
             self._place("start", job, pool)

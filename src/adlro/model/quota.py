@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import GpuName, Name
 from adlro.model.record import Record

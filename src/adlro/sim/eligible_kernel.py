@@ -70,17 +70,21 @@ def _standing(h: int, job: Row, pool: Row, use: _Use, quotas: Records, caps: Cou
 
 
 @njit
-def _may_claim(
-    job: Row, pool: Row, own: Counts, use: _Use, quotas: Records, caps: Counts
-) -> bool:
-    """True when a waiting job is entitled to a pool by its share; own [2] are its quotas."""
-    shared = False
-    for h in own:
-        if h >= 0:
-            if _standing(h, job, pool, use, quotas, caps) != _WITHIN:
-                return False
-            shared = shared or quotas[h].worth < np.inf
-    return shared and pool.gpus >= job.gpus
+def _is_within(job: Row, pool: Row, own: Counts, use: _Use, quotas: Records, caps: Counts) -> bool:
+    """True when all quotas of a job, own [2], have room for it on a pool."""
+    for h in own:  # noqa: SIM110  compiled code knows no generators
+        if h >= 0 and _standing(h, job, pool, use, quotas, caps) != _WITHIN:
+            return False
+    return True
+
+
+@njit
+def _has_share(own: Counts, quotas: Records) -> bool:
+    """True when one of a job's quotas, own [2], entitles it to a share."""
+    for h in own:  # noqa: SIM110
+        if h >= 0 and quotas[h].worth < np.inf:
+            return True
+    return False
 
 
 @njit_allocating
@@ -88,35 +92,46 @@ def _by_quotas(
     w: Row,
     queue: Records,
     mask: Mask,
+    in_the_way: Mask,
     running: Records,
     pools: Records,
     jobs: Records,
+    allowed: Mask,
     holders: Counts,
     quotas: Records,
     caps: Counts,
 ) -> None:
-    """Close what the quotas close; mask [Q, P] comes as `allowed`."""
+    """Close what the quotas close; mask [Q, P] comes as `allowed`.
+
+    Which of its quotas, in_the_way [Q, 2], keep a job from being within anywhere is noted.
+    """
     use = _use(w, running, pools, jobs, holders, quotas, caps)
     claims = np.zeros(len(pools), np.int64)  # jobs that wait for what is theirs
     own_claims = np.zeros((len(quotas), len(pools)), np.int64)
     for q in range(len(queue)):
         job, own = jobs[queue[q].job], holders[queue[q].job]
+        in_the_way[q] = True
         for p in range(len(pools)):
-            if mask[q, p] and _may_claim(job, pools[p], own, use, quotas, caps):
-                claims[p] += 1
-                for h in own:
-                    if h >= 0:
-                        own_claims[h, p] += 1
+            if mask[q, p] and _is_within(job, pools[p], own, use, quotas, caps):
+                in_the_way[q] = False
+                if _has_share(own, quotas) and pools[p].gpus >= job.gpus:
+                    claims[p] += 1
+                    for h in own:
+                        if h >= 0:
+                            own_claims[h, p] += 1
     for q in range(len(queue)):
-        job = jobs[queue[q].job]
-        for h in holders[queue[q].job]:
-            if h < 0:
-                continue
+        j = queue[q].job
+        for i in range(2):
+            h, closes = holders[j, i], False
             for p in range(len(pools)):
-                standing = _standing(h, job, pools[p], use, quotas, caps)
+                if h < 0 or not allowed[j, p]:
+                    continue
+                standing = _standing(h, jobs[j], pools[p], use, quotas, caps)
+                closes |= standing != _WITHIN
                 may_borrow = quotas[h].borrows and claims[p] == own_claims[h, p]
                 if standing == _CAPPED or (standing == _BEYOND and not may_borrow):
                     mask[q, p] = False
+            in_the_way[q, i] &= closes
 
 
 @njit_allocating
@@ -125,22 +140,35 @@ def _by_age(
     limit: float,
     queue: Records,
     mask: Mask,
+    in_the_way: Mask,
     pools: Records,
     jobs: Records,
     est: Floats,
+    holders: Counts,
+    quotas: Records,
 ) -> None:
-    """Let each aged job claim a pool, for itself alone against all that come later."""
-    claimed = np.zeros(len(pools), np.bool_)
+    """Let the first aged job claim a pool, and those without a place keep theirs from others."""
+    claimed, held_back = -1, np.zeros(len(quotas), np.bool_)
     for q in range(len(queue)):
         j, best, own = queue[q].job, np.inf, -1
+        for h in holders[j]:
+            if h >= 0 and held_back[h]:
+                mask[q] = False
+        if claimed >= 0:
+            mask[q, claimed] = False
+        if not now - queue[q].since > limit:
+            continue
+        for i in range(2):
+            if in_the_way[q, i]:
+                held_back[holders[j, i]] = True
         for p in range(len(pools)):
-            mask[q, p] = mask[q, p] and not claimed[p]
             seconds = est[j, pools[p].model]
             if mask[q, p] and pools[p].gpus >= jobs[j].gpus and seconds < best:
                 best, own = seconds, p
-        if own >= 0 and now - queue[q].since > limit:
+        if own >= 0 and claimed < 0:
             mask[q] = False
-            mask[q, own] = claimed[own] = True
+            mask[q, own] = True
+            claimed = own
 
 
 @njit_allocating
@@ -165,12 +193,15 @@ def renew(
         return
     waiting = queue[w.head : w.head + w.waiting]
     mask = np.empty((len(waiting), len(pools)), np.bool_)
+    in_the_way = np.zeros((len(waiting), 2), np.bool_)
     for q in range(len(waiting)):
         mask[q] = allowed[waiting[q].job]
     if len(quotas) > 0:
-        _by_quotas(w, waiting, mask, running, pools, jobs, holders, quotas, caps)
+        _by_quotas(
+            w, waiting, mask, in_the_way, running, pools, jobs, allowed, holders, quotas, caps
+        )
     if len(ageing) > 0:
-        _by_age(w.now, ageing[0], waiting, mask, pools, jobs, est)
+        _by_age(w.now, ageing[0], waiting, mask, in_the_way, pools, jobs, est, holders, quotas)
     eligible[first : first + count] = mask[first - w.head : first - w.head + count]
 
 

@@ -328,9 +328,9 @@ def apply(
         if decision.kind != PREEMPT:
             q = find(decision.job, w, queue)
             fault = _check_start(decision, q, eligible, pools, nodes, gpus, jobs)
-            if fault == faults.NONE and len(quotas) > 0:
-                if is_over(decision, w, running, pools, jobs, holders, quotas, caps):
-                    fault = faults.OVER_QUOTA
+            limited = fault == faults.NONE and len(quotas) > 0
+            if limited and is_over(decision, w, running, pools, jobs, holders, quotas, caps):
+                fault = faults.OVER_QUOTA
             if fault != faults.NONE:
                 named = decision.gpu if decision.gpu != -1 else decision.node
                 return _stop(w, fault, decision, float(named))

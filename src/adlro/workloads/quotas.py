@@ -43,8 +43,7 @@ def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
 
 
 def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
-    """Of a GPU of each model, [M]: the reference GPU is 1 (with prices, if it has none: the first).
-    """
+    """Of a GPU of each model, [M]: the reference GPU is 1 (with prices, if it has none: the first)."""
     costs = prices(scenario, layout, speeds)
     if not scenario.prices:
         return costs
@@ -123,6 +122,6 @@ def refuse_homeless(scenario: Scenario, layout: Layout, lists: Mask) -> None:
             for lost in job[~(allowed & (size <= most)).any(axis=1)][:1]:
                 said = "; ".join(_in_words(quota) for quota in (one, other) if quota is not None)
                 raise ConfigError(
-                    f"scenario {scenario.name}: types.{job_type.name}: a job of {lost['gpus']} GPUs "
-                    f"could run nowhere under the caps of quotas ({said}); raise a cap"
+                    f"scenario {scenario.name}: types.{job_type.name}: a job of {lost['gpus']} "
+                    f"GPUs could run nowhere under the caps of quotas ({said}); raise a cap"
                 )

@@ -73,9 +73,7 @@ def test_a_slice_counts_as_its_share_against_a_cap():
 
 
 def test_a_cap_of_nothing_closes_a_model():
-    world = build(
-        [nodes(), nodes("T4")], [job(0, 1, 9)], quotas=[quota(account=0, caps=[(0, 0)])]
-    )
+    world = build([nodes(), nodes("T4")], [job(0, 1, 9)], quotas=[quota(account=0, caps=[(0, 0)])])
     assert masks(world)[0] == (0, {0: [1]})
 
 
@@ -176,14 +174,14 @@ def test_a_user_of_the_same_account_holds_back_a_user_who_borrows():
 def test_two_starts_of_one_answer_may_not_exceed_a_cap_together():
     quotas = [quota(account=0, caps=[(0, 1)])]
     world = build([nodes("V100", 2)], [job(0, 5), job(0, 5)], quotas=quotas)
-    with pytest.raises(PolicyError, match="job 1 on pool 0, which starts before it .* quota"):
+    with pytest.raises(PolicyError, match=r"job 1 on pool 0, which starts before it .* quota"):
         play(world, Told([start(0), start(1)]))
 
 
 def test_two_starts_of_one_answer_may_not_exceed_a_share_that_does_not_borrow():
     quotas = [quota(account=0, worth=1, borrow=False)]
     world = build([nodes("V100", 2)], [job(0, 5), job(0, 5)], quotas=quotas)
-    with pytest.raises(PolicyError, match="job 1 on pool 0, which starts before it .* quota"):
+    with pytest.raises(PolicyError, match=r"job 1 on pool 0, which starts before it .* quota"):
         play(world, Told([start(0), start(1)]))
 
 
@@ -219,13 +217,19 @@ def test_an_aged_gang_gets_its_pool_although_short_jobs_keep_coming():
 
 
 def test_an_aged_job_is_eligible_on_its_claim_alone_and_closes_it_to_later_jobs():
-    # Both pools busy until 9. At 6 jobs 1 and 2 have waited for more than 3 s, job 3 has not. Job 1
-    # claims the T4 (est 4 < 5); job 2 would prefer it as well and claims the V100; job 3 has none.
+    # Both pools are busy until 9. At 6 jobs 2 and 3 have waited for more than 3 s, job 4 has not.
+    # Job 2 claims the T4 (est 4 < 5). There is one claim at a time: job 3 only loses the T4.
     jobs = [job(0, 9, 9), job(0, 9, 9), job(1, 5, 4), job(2, 5, 4), job(6, 1, 1)]
     world = build([nodes(), nodes("T4")], jobs, ageing=3)
     seen = dict(masks(world, [start(0, 0), start(1, 1)]))
     assert seen[2] == {2: [0, 1], 3: [0, 1]}
-    assert seen[6] == {2: [1], 3: [0], 4: []}
+    assert seen[6] == {2: [1], 3: [0], 4: [0]}
+
+
+def test_of_aged_jobs_on_equal_pools_the_first_claims_the_lower_one():
+    jobs = [job(0, 9), job(0, 9), job(1, 5), job(6, 1)]
+    world = build([nodes(), nodes(cores=99)], jobs, ageing=3)
+    assert dict(masks(world, [start(0, 0), start(1, 1)]))[6] == {2: [0], 3: [1]}
 
 
 def test_waiting_just_as_long_as_the_limit_is_not_aged():
@@ -267,6 +271,43 @@ def test_a_claim_is_made_where_quotas_leave_a_pool_open():
     quotas = [quota(account=0, caps=[(1, 0)])]
     world = build([nodes(), nodes("T4")], jobs, ageing=3, quotas=quotas)
     assert (6, {1: [0], 2: [1]}) in masks(world, [start(0, 0)])
+
+
+FOUR = [nodes("V100", 4)]
+
+
+def test_an_aged_job_that_is_too_large_for_its_share_holds_back_its_own_holder():
+    # Account 0 is entitled to two of four GPUs, and job 0 holds one of them until 20. Job 1, of
+    # three, is within only when nothing of its account runs; short jobs keep coming and would run
+    # beside job 0. After 5 s of waiting it closes the pool to those of its account, not to job 9.
+    short = [job(2 * i, 3) for i in range(1, 8)]
+    jobs = [job(0, 20), job(1, 5, gpus=3), *short, job(16, 1, account=1)]
+    own = quota(account=0, worth=2, borrow=False)
+    seen = dict(masks(build(FOUR, jobs, quotas=[own], ageing=5)))
+    assert seen[6][1] == []
+    assert seen[8] == {1: [], 4: [], 5: []}
+    assert starts(build(FOUR, jobs, quotas=[own], ageing=5))[1] == 20
+    assert starts(build(FOUR, jobs, quotas=[own], ageing=5))[9] == 16
+
+
+def test_an_aged_job_under_a_full_cap_holds_back_its_own_holder():
+    # A cap of two: jobs 0 and 1 use it in turns that overlap, and the gang of two never fits.
+    # At 8 it has waited for more than 5 s: job 4 does not start, and the run of 6-10 is the last.
+    jobs = [job(0, 4), job(1, 2, gpus=2), *(job(2 * i, 4) for i in range(1, 8))]
+    capped = quota(account=0, caps=[(0, 2)])
+    assert starts(build(FOUR, jobs, quotas=[capped]))[1] == 18
+    assert starts(build(FOUR, jobs, quotas=[capped], ageing=5))[1] == 10
+
+
+def test_an_aged_job_that_is_within_its_share_somewhere_holds_nobody_back():
+    # Account 0 is entitled to 2 and uses a T4 (1). Job 2 would be beyond on the V100 (1 + 2), and
+    # within on the T4s (1 + 1), which are full: at 6, aged, it claims them. Job 3 may have the L4.
+    jobs = [job(0, 9, 9, 9), job(0, 9, 9, 9, account=1), job(1, 4, 5, 9, allowed=[0, 1])]
+    own = quota(account=0, worth=2, borrow=False)
+    groups = [nodes("V100"), nodes("T4", 2), nodes("L4")]
+    world = build(groups, [*jobs, job(6, 4, 5, 9)], ageing=3, quotas=[own])
+    world.empty.pools["worth"][:] = [2, 1, 0.5]
+    assert (6, {2: [1], 3: [2]}) in masks(world, [start(0, 1), start(1, 1)])
 
 
 def test_a_job_may_always_migrate_within_its_pool_but_not_to_a_claimed_one():
