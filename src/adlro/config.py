@@ -200,7 +200,7 @@ class Scenario(Record):
                 model = gpu.find(name).name
                 _refuse_unknown(f"quotas.{i}.caps", "model here", model, models)
         refuse_quotas(self.quotas, self.users)
-        refuse_prices(dict(self.prices), models)
+        refuse_prices(self.prices, models)
         return self
 
 

@@ -12,6 +12,7 @@ from adlro.errors import ConfigError
 from adlro.model.cluster import NodeGroup
 from adlro.model.happening import Failures, Throttling, Update, Wear
 from adlro.model.job import Colocation, JobType, Lognormal
+from adlro.model.quota import Quota
 from adlro.workloads.synthetic import prepare
 from tests.scenario_files import (
     GOOD,
@@ -34,6 +35,7 @@ SHIPPED = [
     "paper16",
     "paper16-single",
     "paper16-surge",
+    "quotas64",
     "rough64",
 ]
 DOCS = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -13,19 +14,17 @@ from adlro.model.record import Record
 _Gpus = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-def by_model(entries: dict[str, float], noun: str) -> dict[str, float]:
-    """The entries under the catalogue's names of their GPU models.
+def by_model(entries: Mapping[str, float]) -> dict[str, float]:
+    """The entries under the catalogue's names of their GPU models."""
+    return {gpu.find(name).name: entry for name, entry in entries.items()}
 
-    Raises:
-        ValueError: a model is there twice, under two of its names.
-    """
-    named: dict[str, float] = {}
-    for name, entry in entries.items():
-        model = gpu.find(name).name
-        if model in named:
-            raise ValueError(f"{noun} of {model!r} is there twice; remove one")
-        named[model] = entry
-    return named
+
+def _refuse_twins(key: str, entries: Mapping[str, float]) -> None:
+    """Raise ValueError for a GPU model that is there under two of its names."""
+    models = [gpu.find(name).name for name in entries]
+    for model in models:
+        if models.count(model) > 1:
+            raise ValueError(f"{key}: {model!r} is there twice; remove one")
 
 
 class Quota(Record):
@@ -48,7 +47,7 @@ class Quota(Record):
             raise ValueError(f"nothing is limited for {self.holder}; give a share or caps")
         if self.share is None and not self.borrow:
             raise ValueError(f"borrow = false of {self.holder} needs a share to stay within")
-        by_model(dict(self.caps), "the cap")
+        _refuse_twins("caps", self.caps)
         return self
 
     @property
@@ -86,9 +85,10 @@ def refuse_quotas(quotas: tuple[Quota, ...], users: int) -> None:
             )
 
 
-def refuse_prices(prices: dict[str, float], models: list[str]) -> None:
+def refuse_prices(prices: Mapping[str, float], models: list[str]) -> None:
     """Raise ValueError for models (of the cluster) without a price, if there are prices at all."""
-    listed = by_model(prices, "the price")
+    _refuse_twins("prices", prices)
+    listed = by_model(prices)
     missing = [model for model in models if model not in listed]
     if listed and missing:
         raise ValueError(

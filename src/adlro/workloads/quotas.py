@@ -35,7 +35,7 @@ def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
     Without a price list: its worth, the mean speed of the scenario's types there (V100 = 1).
     """
     if scenario.prices:
-        listed = by_model(dict(scenario.prices), "the price")
+        listed = by_model(scenario.prices)
         return np.array([listed[model.name] for model in layout.models])
     share = np.array([job_type.share for job_type in scenario.types])
     mean: Floats = share @ speeds / share.sum()
@@ -43,11 +43,11 @@ def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
 
 
 def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
-    """Of a GPU of each model, [M]: the reference GPU is 1 (with prices, if it has none: the first)."""
+    """What a GPU of each model is worth, [M]: 1 = the reference GPU, or (no price) the first."""
     costs = prices(scenario, layout, speeds)
     if not scenario.prices:
         return costs
-    listed = by_model(dict(scenario.prices), "the price")
+    listed = by_model(scenario.prices)
     relative: Floats = costs / listed.get(gpu.REFERENCE, costs[0])
     return relative
 
@@ -80,7 +80,7 @@ def quotas(scenario: Scenario, layout: Layout) -> Quotas:
             made.of_user[quota.user] = h
         entitled = np.inf if quota.share is None else quota.share * total
         made.quotas[h] = (entitled, quota.borrow)
-        for name, most in by_model(dict(quota.caps), "the cap").items():
+        for name, most in by_model(quota.caps).items():
             made.caps[h, names.index(name)] = most
     return made
 
@@ -89,14 +89,14 @@ def _most(quota: Quota | None, layout: Layout) -> Floats:
     """GPUs of each pool's model that the quota's caps leave a job alone, [P]."""
     most = np.full(len(layout.pools), np.inf)
     if quota is not None:
-        caps = by_model(dict(quota.caps), "the cap")
+        caps = by_model(quota.caps)
         for p, pool in enumerate(layout.pools):
             most[p] = caps.get(layout.models[pool["model"]].name, np.inf)
     return most
 
 
 def _in_words(quota: Quota) -> str:
-    caps = by_model(dict(quota.caps), "the cap").items()
+    caps = by_model(quota.caps).items()
     return f"{quota.holder} at most " + ", ".join(f"{most:g} {name}" for name, most in caps)
 
 

@@ -42,7 +42,7 @@ SHARE = "share = 0.5"
         ),
         (
             quotas('account = "a"\ncaps = { V100 = 1, "V100 32GB" = 2 }'),
-            "quotas.0: the cap of 'V100 32GB' is there twice; remove one",
+            "quotas.0: caps: 'V100 32GB' is there twice; remove one",
         ),
         (
             quotas('account = "a"\n' + SHARE, 'account = "a"\n' + SHARE),
@@ -75,7 +75,7 @@ SHARE = "share = 0.5"
         ),
         (
             with_table('[prices]\nV100 = 1\n"V100 32GB" = 2'),
-            "prices: the price of 'V100 32GB' is there twice; remove one",
+            "prices: 'V100 32GB' is there twice; remove one",
         ),
     ],
 )

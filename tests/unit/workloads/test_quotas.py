@@ -17,8 +17,8 @@ SCENARIO = {
         ]
     },
     "types": [
-        {"name": "x", "share": 3, "speed": {"V100": 1, "T4": 0.5}, "size": {"median_s": 9}},
-        {"name": "y", "share": 1, "speed": {"V100": 1, "T4": 0.1}, "size": {"median_s": 9}},
+        {"name": "x", "share": 0.75, "speed": {"V100": 1, "T4": 0.5}, "size": {"median_s": 9}},
+        {"name": "y", "share": 0.25, "speed": {"V100": 1, "T4": 0.1}, "size": {"median_s": 9}},
     ],
     "jobs": 50,
     "users": 3,
@@ -31,7 +31,7 @@ def made(**changes):
 
 
 def test_a_gpu_is_worth_the_mean_speed_of_the_types_there():
-    # T4: (3 x 0.5 + 1 x 0.1) / 4 = 0.4 of a V100
+    # T4: 0.75 x 0.5 + 0.25 x 0.1 = 0.4 of a V100
     setting = made()
     assert setting.pools["worth"] == pytest.approx([1, 0.4])
     assert setting.prices == pytest.approx([1, 0.4])
