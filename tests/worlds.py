@@ -18,6 +18,7 @@ from adlro.model.state import (
     MIGRATE,
     OUTCOME,
     PREEMPT,
+    QUOTA,
     READING,
     REPAIR,
     SPAN,
@@ -112,6 +113,8 @@ def build(
     colocation=None,
     demands=(),
     readings=None,
+    quotas=(),
+    ageing=None,
 ) -> World:
     """A world; jobs are given by arrival.
 
@@ -125,6 +128,8 @@ def build(
         colocation: [T, T]; None = nobody slows anybody.
         demands: for placement by fragmentation, and for `fgd`: dicts of DEMAND's fields.
         readings: [T + 1, M], see `reading`; None = no telemetry.
+        quotas: see `quota`.
+        ageing: seconds of waiting after which a job is aged; None = never.
     """
     layout, rows = lay(*groups), records(jobs)
     pools = range(len(layout.pools))
@@ -141,6 +146,8 @@ def build(
         np.ones((types, types)) if colocation is None else np.array(colocation, np.float64),
         fill(DEMAND, list(demands), pools=2 ** len(pools) - 1),
         np.zeros((0, 0), READING) if readings is None else np.array(readings, READING),
+        *_rules(quotas, rows, layout),
+        np.zeros(0) if ageing is None else np.array([ageing], np.float64),
     )
     setting = SimpleNamespace(
         layout=layout,
@@ -151,6 +158,25 @@ def build(
         prices=np.ones(len(pools)) if prices is None else np.array(prices, np.float64),
     )
     return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
+
+
+def quota(*, account=None, user=None, worth=np.inf, caps=(), borrow=True) -> dict:
+    """A quota of an account or a user; caps = (model, GPUs) pairs."""
+    return {"account": account, "user": user, "worth": worth, "caps": caps, "borrow": borrow}
+
+
+def _rules(quotas, jobs: np.ndarray, layout: Layout) -> tuple:
+    """Holders [J, 2], quotas [H] and caps [H, M]."""
+    holders = np.full((len(jobs), 2), -1)
+    caps = np.full((len(quotas), len(layout.models)), -1)
+    for h, spec in enumerate(quotas):
+        if spec["account"] is not None:
+            holders[jobs["account"] == spec["account"], 0] = h
+        if spec["user"] is not None:
+            holders[jobs["user"] == spec["user"], 1] = h
+        for model, most in spec["caps"]:
+            caps[h, model] = most
+    return holders, np.array([(q["worth"], q["borrow"]) for q in quotas], QUOTA), caps
 
 
 def from_case(case: Case) -> World:

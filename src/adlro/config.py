@@ -22,6 +22,7 @@ from adlro.model import gpu
 from adlro.model.cluster import Cluster, GpuName, Name
 from adlro.model.happening import Change, Failures, Update
 from adlro.model.job import MOST, Colocation, JobType, Seconds, Share, Spread
+from adlro.model.quota import Quota, refuse_prices, refuse_quotas
 from adlro.model.record import Record
 
 R = TypeVar("R", bound=Record)
@@ -70,6 +71,7 @@ class Surge(Record):
 
 Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="process")]
 Load = Annotated[float, Field(gt=0, le=100)]
+Price = Annotated[float, Field(gt=0, le=1e9)]
 
 
 class Measure(Record):
@@ -152,6 +154,9 @@ class Scenario(Record):
     failures: Annotated[Failures | None, BeforeValidator(_as_failures)] = None
     changes: tuple[Change, ...] = ()
     colocation: tuple[Colocation, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    ageing_h: Annotated[float, Field(ge=0, le=1e6)] = 0.0  # hours of waiting; 0 = no ageing
+    prices: dict[GpuName, Price] = Field(default_factory=dict)  # money for an hour of one GPU
 
     @model_validator(mode="after")
     def _types_agree(self) -> Scenario:
@@ -180,6 +185,22 @@ class Scenario(Record):
             _refuse_failures(self.failures, self.cluster)
         for i, change in enumerate(self.changes):
             _refuse_change(f"changes.{i}", change, self.cluster)
+        return self
+
+    @model_validator(mode="after")
+    def _rules_agree(self) -> Scenario:
+        models = list(dict.fromkeys(gpu.find(group.gpu).name for group in self.cluster.nodes))
+        for name in self.accounts:
+            if self.accounts.count(name) > 1:
+                raise ValueError(f"accounts: {name!r} is there twice; remove one")
+        for i, quota in enumerate(self.quotas):
+            if quota.account is not None:
+                _refuse_unknown(f"quotas.{i}.account", "account", quota.account, self.accounts)
+            for name in quota.caps:
+                model = gpu.find(name).name
+                _refuse_unknown(f"quotas.{i}.caps", "model here", model, models)
+        refuse_quotas(self.quotas, self.users)
+        refuse_prices(self.prices, models)
         return self
 
 
@@ -375,4 +396,4 @@ def adjusted(scenario: Scenario, **changes: object) -> Scenario:
     try:
         return Scenario.model_validate(data)
     except ValidationError as exc:
-        raise ConfigError("--" + _one_line(exc)) from exc
+        raise ConfigError("--" + _one_line(exc).replace("ageing_h", "ageing", 1)) from exc

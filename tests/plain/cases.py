@@ -2,8 +2,9 @@
 
 A third of them know only whole jobs on a cluster where nothing ever breaks; the others mix slices,
 checkpoints, failures, changes of speed, neighbours that slow each other and placement by
-fragmentation. Half of all count in whole seconds, so that many events are simultaneous: there
-whatever is multiplied or divided is a power of two, so that ties are exact in any simulator.
+fragmentation. A third has quotas and a quarter ageing, drawn apart from all else. Half of all count
+in whole seconds, so that many events are simultaneous: there whatever is multiplied or divided is a
+power of two, so that ties are exact in any simulator.
 """
 
 from __future__ import annotations
@@ -12,7 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.model.state import DEMAND, GPU, JOB, NODE, POOL, READING, WHOLE, Floats, Mask, Records
+from adlro.model.state import (
+    DEMAND,
+    GPU,
+    JOB,
+    NODE,
+    POOL,
+    QUOTA,
+    READING,
+    WHOLE,
+    Counts,
+    Floats,
+    Mask,
+    Records,
+)
 from adlro.workloads.workload import Workload
 from tests.plain.happenings import draw_events
 
@@ -21,6 +35,16 @@ MEMORY_CLASSES = (16_000, 24_000, 40_000, 80_000)  # MB on one GPU
 SHARES = (100, 125, 250, 300, 400, 500, 500, 700, 900)
 LARGE_SHARES = (400, 500, 500, 600, 900)  # two to a GPU: three would be slowed by a factor of three
 WEIGHTS = ((1.0,), (0.5, 0.5), (0.5, 0.25, 0.25), (0.25, 0.25, 0.25, 0.25))
+
+
+class Quota(NamedTuple):
+    """What an account or a user may use; None = not limited so."""
+
+    account: int | None
+    user: int | None
+    share: float | None  # of the cluster's worth
+    caps: tuple[tuple[int, int], ...]  # a model and how many of its GPUs
+    borrow: bool
 
 
 class Case(NamedTuple):
@@ -39,6 +63,8 @@ class Case(NamedTuple):
     colocation: Floats  # [T, T]
     demands: Records  # DEMAND [K]; none = best fit
     whole: bool  # seconds
+    quotas: tuple[Quota, ...] = ()
+    ageing: float | None = None  # seconds
 
 
 class Mix(NamedTuple):
@@ -83,6 +109,8 @@ def random_case(seed: int) -> Case:
         colocation=_colocation(rng, mix),
         demands=_demands(rng, mix, pools),
         whole=whole,
+        quotas=_quotas(np.random.default_rng((seed, 1)), jobs, allowed, pools),
+        ageing=_ageing(np.random.default_rng((seed, 2)), seconds, whole),
     )
 
 
@@ -92,6 +120,8 @@ def as_workload(case: Case) -> Workload:
     return Workload(
         *(case.jobs, case.est, case.allowed, case.seconds),
         *(case.events, case.colocation, case.demands, readings),
+        *_rules(case),
+        np.array([] if case.ageing is None else [case.ageing]),
     )
 
 
@@ -106,6 +136,21 @@ def typical_demands(case: Case) -> Records:
         demands[name] = kinds[name]
     demands["weight"], demands["pools"] = count / len(case.jobs), 2 ** len(case.pools) - 1
     return demands
+
+
+def _rules(case: Case) -> tuple[Counts, Records, Counts]:
+    """Holders [J, 2], quotas [H] and caps [H, M]."""
+    holders = np.full((len(case.jobs), 2), -1)
+    quotas = np.zeros(len(case.quotas), QUOTA)
+    caps = np.full((len(quotas), case.est.shape[1]), -1)
+    total = float((case.pools["size"] * case.pools["worth"]).sum())
+    for h, quota in enumerate(case.quotas):
+        for column, noun in enumerate(("account", "user")):
+            holders[case.jobs[noun] == getattr(quota, noun), column] = h
+        quotas[h] = (np.inf if quota.share is None else quota.share * total, quota.borrow)
+        for model, most in quota.caps:
+            caps[h, model] = most
+    return holders, quotas, caps
 
 
 def _pools(rng: np.random.Generator, models: int, whole: bool) -> Records:
@@ -306,3 +351,43 @@ def _some_pools(rng: np.random.Generator, pools: int) -> set[int]:
     """Any set of pools but the empty one."""
     count = int(rng.integers(1, pools + 1))
     return {int(pool) for pool in rng.choice(pools, count, replace=False)}
+
+
+def _quotas(
+    rng: np.random.Generator, jobs: Records, allowed: Mask, pools: Records
+) -> tuple[Quota, ...]:
+    """Of some accounts and users, none in two cases of three; caps leave each job a pool."""
+    if rng.random() > 1 / 3:
+        return ()
+    holders = [(a, None) for a in range(2) if rng.random() < 0.7]
+    holders += [(None, u) for u in range(5) if rng.random() < 0.25]
+    quotas: list[Quota] = []
+    for account, user in holders:
+        share = float(rng.choice([0.05, 0.1, 0.25, 0.5])) if rng.random() < 0.8 else None
+        gpus = {int(m): pools["gpus"][pools["model"] == m].sum() for m in set(pools["model"])}
+        caps = [(m, int(rng.integers(0, most))) for m, most in gpus.items() if rng.random() < 0.3]
+        quota = Quota(account, user, share, tuple(caps), bool(rng.random() < 0.6))
+        if not _leave_a_pool([*quotas, quota], jobs, allowed, pools):
+            quota = quota._replace(caps=())
+        if quota.share is not None or quota.caps:
+            quotas.append(quota)
+    return tuple(quotas)
+
+
+def _leave_a_pool(quotas: list[Quota], jobs: Records, allowed: Mask, pools: Records) -> bool:
+    """Whether the caps leave each job a pool where it may run alone."""
+    left = allowed.copy()
+    for quota in quotas:
+        own = (jobs["account"] == quota.account) | (jobs["user"] == quota.user)
+        for model, most in quota.caps:
+            too_large = own & (jobs["gpus"] * jobs["share"] > most * WHOLE)
+            left[np.ix_(too_large, pools["model"] == model)] = False
+    return bool(left.any(axis=1).all())
+
+
+def _ageing(rng: np.random.Generator, seconds: Floats, whole: bool) -> float | None:
+    """None in three cases of four, else about as long as a job takes."""
+    if rng.random() > 1 / 4:
+        return None
+    limit = float(seconds.mean() * rng.choice([0.1, 0.5, 1, 2, 5]))
+    return float(np.ceil(limit)) if whole else limit

@@ -68,10 +68,10 @@ def start_quickest_pair(world: PlainWorld) -> list[Decision]:
 
 
 class Fcfs:
-    """The oldest job only, on the lowest-numbered feasible pool."""
+    """The oldest job that is eligible at all, on the lowest-numbered feasible pool."""
 
     def decide(self, world: PlainWorld) -> list[Decision]:
-        for job in world.waiting[:1]:
+        for job in [job for job in world.waiting if world.eligible(job)][:1]:
             for pool in feasible(world, job)[:1]:
                 return start(job, pool)
         return []
@@ -191,8 +191,8 @@ class EasyBackfill:
     def reserve(self, world: PlainWorld, head: int) -> Reservation | None:
         need = world.jobs[head].gpus
         at = {pool: self.earliest(world, pool, need) for pool in world.eligible(head)}
-        best = min(at, key=lambda pool: at[pool] + p(world, head, pool))
-        if at[best] == inf:
+        best = min(at, key=lambda pool: at[pool] + p(world, head, pool), default=None)
+        if best is None or at[best] == inf:
             return None
         return Reservation(best, at[best], self.free_by(world, best, at[best]) - need)
 
@@ -220,7 +220,7 @@ class MinMin:
             pairs = [Pair(job, pool) for job in unplanned for pool in world.eligible(job)]
             ready = [self.ready(world, free_at[pair.pool], pair) for pair in pairs]
             ends = [r + p(world, *pair) for r, pair in zip(ready, pairs, strict=True)]
-            c = min(ends)
+            c = min(ends, default=inf)
             if c == inf:
                 break
             job, pool = pairs[ends.index(c)]

@@ -34,13 +34,15 @@ class Scribe:
     """Makes random feasible decisions and writes them down.
 
     It cannot try a decision out. So it begins an answer with preemptions, which only make room, and
-    then changes each pool at most once: each decision that was feasible at first still is.
+    then changes each pool at most once: each decision that was feasible at first still is. With
+    quotas it starts one job an answer, as that job may use up what another is entitled to.
     """
 
     name, params, memory = "scribe", np.zeros(0), 0
 
-    def __init__(self, seed, whole):
+    def __init__(self, seed, whole, *, quotas=False):
         self.rng = np.random.default_rng(seed)
+        self.quotas = quotas
         self.whole = whole  # seconds: timers ring on quarters
         self.budget = int(self.rng.choice([0, 5, 40]))  # preemptions and migrations still to come
         self.trace = []
@@ -58,7 +60,7 @@ class Scribe:
             answer.append(self.migrate(ripe.pop(), view, touched))
             self.budget -= 1
         while len(running) == 0 or self.rng.random() < 0.5:
-            if not self.start(queue, eligible, view, touched, answer):
+            if not self.start(queue, eligible, view, touched, answer) or self.quotas:
                 break
         if self.rng.random() < 0.3:
             answer.append(self.wake(now, running))

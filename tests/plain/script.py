@@ -6,6 +6,7 @@ from math import ceil
 
 import numpy as np
 
+from tests.plain.rules import Moment
 from tests.plain.simulator import PlainWorld
 from tests.plain.things import Decision
 from tests.plain.timeline import NEAR
@@ -63,21 +64,23 @@ class Draft:
     def __init__(self, world: PlainWorld, rng: np.random.Generator) -> None:
         self.world, self.rng = world, rng
         self.waiting = list(world.waiting)
+        self.mask = {job: world.eligible(job) for job in world.waiting}
+        self.waits, self.on = dict(world.moment.since), dict(world.moment.on)
         self.held = {run.job: run.gpus for run in world.running}
         self.since = {run.job: run.start for run in world.running}
         self.answer: list[Decision] = []
 
     def start(self) -> None:
         """Start any job that waits, if one has room."""
-        pairs = [
-            (job, pool)
-            for job in self.waiting
-            for pool in self.world.eligible(job)
-            if self.world.fits(job, pool)
-        ]
+        pairs = [(job, pool) for job in self.waiting for pool in self._open(job)]
         if pairs:
             job, pool = pairs[self.rng.integers(len(pairs))]
             self._place("start", job, pool)
+
+    def _open(self, job: int) -> list[int]:
+        """The pools where the world would now let a waiting job start."""
+        world, pools = self.world, self.mask[job]
+        return [g for g in pools if world.fits(job, g) and not world.rules.breaks(job, g, self.on)]
 
     def disturb(self, migrate: bool) -> bool:
         """Preempt or migrate any job that may be; whether there was one."""
@@ -93,8 +96,13 @@ class Draft:
         world.cluster.give(world.jobs[job], self.held.pop(job))
         self.since.pop(job)
         self.waiting.append(job)
+        left = self.on.pop(job)
+        self.waits[job] = world.now
+        since = {other: self.waits[other] for other in self.waiting}
+        own = world.rules.mask(Moment(world.now, since, self.on))[job]
+        self.mask[job] = sorted({*own, left}) if migrate else own
         if migrate:
-            pools = [pool for pool in world.eligible(job) if world.fits(job, pool)]
+            pools = self._open(job)
             self._place("migrate", job, pools[self.rng.integers(len(pools))])
         else:
             self.answer.append(Decision("preempt", job))
@@ -114,6 +122,7 @@ class Draft:
         self.since[job] = self.world.now
         cluster.take(need, self.held[job])
         self.waiting.remove(job)
+        self.on[job] = pool
         self.answer.append(decision)
 
     def undo(self) -> list[Decision]:

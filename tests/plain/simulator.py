@@ -15,6 +15,7 @@ from typing import Protocol
 from adlro.model.state import EVENT_KINDS, FAILURE, FINISH, PREEMPTION, REPAIR, WHOLE
 from tests.plain.cases import Case
 from tests.plain.placement import Cluster
+from tests.plain.rules import Moment, Rules
 from tests.plain.things import Decision, Event, Gpu, Infeasible, Job, Pool, Span, Stalled, rows
 from tests.plain.timeline import NEAR, RESTORING, SAVING, WORKING, Timeline
 
@@ -46,6 +47,7 @@ class Carried:
     undone: float = 1.0  # true share of its work still to do
     left: float = 1.0  # the same by the estimate
     saved: bool = False
+    since: float = inf  # when it last began to wait
 
 
 @dataclass(slots=True)
@@ -87,10 +89,10 @@ class PlainWorld:
         self.events: list[Event] = rows(case.events, Event)
         self.est: list[list[float]] = case.est.tolist()
         self._seconds: list[list[float]] = case.seconds.tolist()
-        self._allowed = [[g for g, may in enumerate(row) if may] for row in case.allowed.tolist()]
         self._colocation: list[list[float]] = case.colocation.tolist()
         self.cluster = Cluster(case.pools, case.nodes, case.demands)
         self.reset()
+        self.rules = Rules(case, self.cluster)
 
     def reset(self) -> None:
         """Back to the empty cluster before the first arrival."""
@@ -102,6 +104,7 @@ class PlainWorld:
         self.happened = 0  # of the events
         self.timer = inf
         self.carried = [Carried() for _ in self.jobs]
+        self._mask: dict[int, list[int]] = {}  # eligible pools by waiting job
         self._cells: dict[tuple[int, int], float] = {}  # by type and model; 1 unless set
         self._rings = 0
         j = len(self.jobs)
@@ -140,8 +143,14 @@ class PlainWorld:
         return self.happened < len(self.events)
 
     def eligible(self, job: int) -> list[int]:
-        """The pools where the job may run at all."""
-        return self._allowed[job]
+        """The pools where a waiting job may start."""
+        return self._mask[job]
+
+    @property
+    def moment(self) -> Moment:
+        """What the rules of eligibility look at."""
+        since = {job: self.carried[job].since for job in self.waiting}
+        return Moment(self.now, since, {run.job: run.pool for run in self.running})
 
     def fits(self, job: int, pool: int) -> bool:
         """Whether the pool has room for the whole gang now (eligible or not)."""
@@ -165,8 +174,10 @@ class PlainWorld:
             raise Infeasible(f"job {job.id} is not waiting")
         if not 0 <= decision.pool < len(self.pools):
             raise Infeasible(f"job {job.id}: there is no pool {decision.pool}")
-        if decision.pool not in self._allowed[job.id]:
-            raise Infeasible(f"job {job.id} is not allowed on pool {decision.pool}")
+        if decision.pool not in self._mask[job.id]:
+            raise Infeasible(f"job {job.id} is not eligible on pool {decision.pool}")
+        if self.rules.breaks(job.id, decision.pool, self.moment.on):
+            raise Infeasible(f"job {job.id} exceeds a quota on pool {decision.pool}")
         gpus = self.cluster.place(job, decision)
         run = self._new_run(job, decision.pool, gpus)
         self.cluster.take(job, gpus)
@@ -236,6 +247,7 @@ class PlainWorld:
                 carried.undone, carried.left = line.kept / work, self._left(run, line.worked_kept)
                 carried.saved = True
         self.result.restarts[job.id] += 1
+        carried.since = self.now
         insort(self.waiting, job.id)
 
     def _left(self, run: Run, worked: float) -> float:
@@ -306,6 +318,7 @@ class PlainWorld:
         kinds = []
         while self.arrivals_left and self.jobs[self.arrived].arrival == self.now:
             self.waiting.append(self.arrived)
+            self.carried[self.arrived].since = self.now
             self.arrived += 1
             kinds.append("arrival")
         return kinds
@@ -347,6 +360,7 @@ class PlainWorld:
     def _ask(self, policy: Policy) -> None:
         """Call the policy until it changes nothing more."""
         for _ in range(MAX_CALLS):
+            self._mask = self.rules.mask(self.moment)
             answer = list(policy.decide(self))
             self.result.decisions += 1
             self.result.trace.append(answer)
@@ -370,12 +384,12 @@ class PlainWorld:
         if not 0 <= decision.job < len(self.jobs):
             raise Infeasible(f"there is no job {decision.job}")
         if decision.kind != "start":
-            self._preempt(decision.job)
+            self._preempt(decision.job, and_start=decision.kind == "migrate")
         if decision.kind != "preempt":
             self._start(decision)
         self.result.seen[decision.kind] += 1
 
-    def _preempt(self, job: int) -> None:
+    def _preempt(self, job: int, *, and_start: bool) -> None:
         if job not in self.runs:
             raise Infeasible(f"job {job} is not running")
         run = self.runs[job]
@@ -383,6 +397,7 @@ class PlainWorld:
             raise Infeasible(f"job {job} runs since {run.start}: too young to be preempted")
         self._interrupt(run, PREEMPTION)
         self.result.preemptions += 1
+        self._mask[job] = self.rules.mask(self.moment)[job] + [run.pool] * and_start
         self.result.seen[f"preemption in {run.line.phase}"] += 1
 
     def play(self, policy: Policy) -> PlainResult:

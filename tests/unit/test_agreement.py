@@ -135,7 +135,7 @@ def test_random_decisions_recorded_in_the_plain_simulator_replay_in_the_kernel(b
 def test_random_decisions_recorded_in_the_kernel_replay_in_the_plain_simulator(block):
     for seed in seeds(block):
         case = random_case(seed)
-        scribe = Scribe(seed, case.whole)
+        scribe = Scribe(seed, case.whole, quotas=bool(case.quotas))
         kernel = run_kernel(case, scribe, seed)
         assert_same(kernel, run_plain(PlainWorld(case), Replay(scribe.trace)), f"case {seed}")
 
@@ -163,6 +163,8 @@ def test_the_cases_mix_all_that_a_scenario_may_have():
             len(case.events) == 0 and (case.jobs["share"] == WHOLE).all() for case in cases
         ],
         "whole seconds": [case.whole for case in cases],
+        "quotas": [len(case.quotas) > 0 for case in cases],
+        "ageing": [case.ageing is not None for case in cases],
     }
     assert {name: sum(found) >= 40 for name, found in has.items()} == dict.fromkeys(has, True)
     assert max(case.pools["nodes"].max() for case in cases) > 16

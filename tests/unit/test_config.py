@@ -12,6 +12,7 @@ from adlro.errors import ConfigError
 from adlro.model.cluster import NodeGroup
 from adlro.model.happening import Failures, Throttling, Update, Wear
 from adlro.model.job import Colocation, JobType, Lognormal
+from adlro.model.quota import Quota
 from adlro.workloads.synthetic import prepare
 from tests.scenario_files import (
     GOOD,
@@ -34,6 +35,7 @@ SHIPPED = [
     "paper16",
     "paper16-single",
     "paper16-surge",
+    "quotas64",
     "rough64",
 ]
 DOCS = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
@@ -618,6 +620,17 @@ def test_the_rough_scenario_is_hetero64_and_has_some_of_everything():
     assert [name for name, group in groups.items() if group.leaves_h] == ["volta-old"]
 
 
+def test_the_scenario_with_quotas_is_hetero64_shared_by_three_accounts():
+    scenario = config.find_scenario("quotas64")
+    assert [(q.account, q.share) for q in scenario.quotas] == [
+        ("research", 0.5),
+        ("product", 0.3),
+        ("students", 0.2),
+    ]
+    assert scenario.types == config.find_scenario("hetero64").types
+    assert prepare(scenario).quotas.caps.max() == 4
+
+
 def test_the_example_of_the_documentation_can_be_run(tmp_path):
     [text] = re.findall(r"```toml\n(.*?)```", DOCS, re.DOTALL)
     scenario = config.load_scenario(write(tmp_path, text))
@@ -627,7 +640,7 @@ def test_the_example_of_the_documentation_can_be_run(tmp_path):
 
 @pytest.mark.parametrize(
     "record",
-    [config.Scenario, JobType, NodeGroup, Failures, Wear, Throttling, Update, Colocation],
+    [config.Scenario, JobType, NodeGroup, Failures, Wear, Throttling, Update, Colocation, Quota],
 )
 def test_the_documentation_names_every_key(record):
     assert [key for key in record.model_fields if f"`{key}`" not in DOCS] == []

@@ -7,18 +7,24 @@ from math import floor, inf, isfinite
 import numpy as np
 import pytest
 
+from adlro.config import adjusted, find_scenario
+from adlro.evaluate.compare import run_one
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, REPAIR, SPEED, WHOLE
+from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
-from tests.plain.cases import as_workload, random_case
+from adlro.workloads.synthetic import generate, prepare
+from tests import worlds
+from tests.plain.cases import Quota, as_workload, random_case
 from tests.plain.recorded import Scribe
+from tests.worlds import from_case
 
 EVERY_CASE = pytest.mark.parametrize("seed", range(2_000, 2_100))
 
 
 def play(case, seed):
     empty = Empty(case.pools, case.nodes, case.gpus)
-    policy = Scribe(seed, case.whole)
+    policy = Scribe(seed, case.whole, quotas=bool(case.quotas))
     return simulator.run(empty, as_workload(case), policy, seed, keep_spans=True)
 
 
@@ -171,3 +177,61 @@ def test_work_is_conserved_across_preemption_and_failure(seed):
             assert length == pytest.approx(case.jobs["limit"][j], rel=1e-9)
         else:
             assert todo == pytest.approx(0, abs=1e-8)
+
+
+LIMITED = pytest.mark.parametrize("seed", [s for s in range(2_000, 2_120) if random_case(s).quotas])
+POLICIES = ("scribe", "restless", "min-min", "tiresias", "random")
+
+
+def runs_under(case, quota, spans):
+    """Spans of the jobs that a quota is for; a run of no length holds nothing."""
+    jobs = case.jobs[spans["job"]]
+    own = (jobs["account"] == quota.account) | (jobs["user"] == quota.user)
+    return spans[own & (spans["end"] > spans["start"])]
+
+
+@LIMITED
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_quota_is_ever_exceeded(seed, policy):
+    case = random_case(seed)
+    world = from_case(case)
+    ready = Scribe(seed, case.whole, quotas=True) if policy == "scribe" else policy
+    spans = worlds.play(world, ready, seed).spans
+    total = float((case.pools["size"] * case.pools["worth"]).sum())
+    for quota in case.quotas:
+        own = runs_under(case, quota, spans)
+        pools = case.nodes["pool"][case.gpus["node"][own["gpu"]]]
+        models = case.pools["model"][pools]
+        for model, most in quota.caps:
+            taken = np.where(models == model, own["share"], 0)
+            assert_never_over(own, np.zeros(len(own), int), taken, np.array([most * WHOLE]))
+        if quota.borrow or quota.share is None:
+            continue
+        for now in np.unique(own["start"]):
+            held = (own["start"] <= now) & (now < own["end"])
+            use = float((own["share"] / WHOLE * case.pools["worth"][pools])[held].sum())
+            alone = len(np.unique(own["job"][held])) == 1
+            assert alone or use <= quota.share * total * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("seed", range(2_000, 2_020))
+@pytest.mark.parametrize("policy", ["fcfs", "min-min", "static-affinity", "tiresias"])
+def test_quotas_that_limit_nothing_and_endless_patience_change_nothing(seed, policy):
+    free = random_case(seed)._replace(quotas=(), ageing=None)
+    gpus = int(free.pools["size"].sum())
+    caps = tuple((m, gpus) for m in range(free.est.shape[1]))
+    loose = (Quota(0, None, 1.0, caps, True), Quota(None, 1, None, caps, True))
+    bound = free._replace(quotas=loose, ageing=1e9)
+    one, other = (worlds.play(from_case(case), policy, seed).outcome for case in (free, bound))
+    assert (one == other).all()
+
+
+@pytest.mark.parametrize(("policy", "limit_h"), [("pair-sjf", 2), ("max-min", 2)])
+def test_ageing_shortens_the_longest_wait(policy, limit_h):
+    waits = []
+    for ageing in (0, limit_h):
+        setting = prepare(adjusted(find_scenario("paper16"), load=0.95, ageing_h=ageing, jobs=200))
+        workload = generate(setting, 1)
+        outcome = run_one(setting, workload, registry.load(policy, setting), 1).outcome
+        waits.append(float((outcome["start"] - workload.jobs["arrival"]).max()))
+    assert waits[1] < 0.8 * waits[0]

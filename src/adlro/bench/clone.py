@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from adlro.bench.clock import Side, best
@@ -23,7 +25,7 @@ def mid_run(jobs: int) -> State:
     workload, policy = on.workloads[0], on.policy("min-min")
     state = fresh(on.empty, workload, policy.memory, 0)
     world, out = state.world[0], answers(state)
-    rest = (*workload, np.zeros(jobs, OUTCOME), np.zeros(0, SPAN))
+    rest: tuple[Any, ...] = (*workload, np.zeros(jobs, OUTCOME), np.zeros(0, SPAN))
     while kernel.advance(*state[:11], *rest):
         started = 1
         while started > 0:

@@ -187,6 +187,7 @@ def command(
     load: float | None,
     estimates: str | None,
     jobs: int | None,
+    ageing: float | None,
     policies: str,
     seeds: str,
     threads: int,
@@ -204,7 +205,7 @@ def command(
     numbers = _seeds(seeds)
     check_json_file(json_file)
     reporter = Reporter(report)
-    wanted = changed_scenario(scenario, load, estimates, jobs)
+    wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
         result, is_whole = _play(wanted, policies, numbers, threads, reporter)
     tables = shown(result, wanted, with_regression=regression)

@@ -34,6 +34,12 @@ def scenario_options(command: C) -> C:
             type=float,
             help="Arrivals as a fraction of what the cluster can carry.  [default: the scenario's]",
         ),
+        click.option(
+            "--ageing",
+            type=float,
+            metavar="HOURS",
+            help="Waiting longer than that claims a pool; 0 = never.  [default: the scenario's]",
+        ),
         click.argument("scenario", default="paper16"),
     ):
         command = option(command)
@@ -41,7 +47,11 @@ def scenario_options(command: C) -> C:
 
 
 def changed_scenario(
-    name: str, load: float | None, estimates: str | None, jobs: int | None
+    name: str,
+    load: float | None,
+    estimates: str | None,
+    jobs: int | None,
+    ageing: float | None,
 ) -> Scenario:
     """The scenario with the options applied.
 
@@ -50,7 +60,8 @@ def changed_scenario(
     """
     from adlro.config import adjusted, find_scenario
 
-    return adjusted(find_scenario(name), load=load, estimates=estimates, jobs=jobs)
+    changes = {"load": load, "estimates": estimates, "jobs": jobs, "ageing_h": ageing}
+    return adjusted(find_scenario(name), **changes)
 
 
 @contextlib.contextmanager

@@ -51,7 +51,12 @@ _SHOWN = {  # metric -> what people call it, digits, scale
     "gpu_imbalance": ("imbalance over GPUs (CV)", 3, 1),
     "model_imbalance": ("imbalance over models (CV)", 3, 1),
     "energy_kwh": ("energy, kWh", 1, 1),
+    "energy_per_job_kwh": ("energy of a job, kWh", 3, 1),
+    "energy_delay": ("energy x mean JCT, kWh h", 1, 1),
+    "cost": ("cost (price, or V100-h)", 1, 1),
+    "cost_per_job": ("cost of a job", 3, 1),
     "jain_users": ("fairness over users (Jain)", 3, 1),
+    "jain_accounts": ("fairness over accounts (Jain)", 3, 1),
     "finish_time_fairness": ("finish-time fairness, p95", 2, 1),
     "reward": ("paper's R per job", 0, 1),
     "hyperscore": ("HyperScore", 2, 1),
@@ -237,6 +242,7 @@ def command(
     load: float | None,
     estimates: str | None,
     jobs: int | None,
+    ageing: float | None,
     policy: str,
     seed: int,
     json_file: Path | None,
@@ -255,7 +261,7 @@ def command(
 
     files = _Files(json_file, gantt, telemetry, telemetry_every)
     _check_files(files)
-    wanted = changed_scenario(scenario, load, estimates, jobs)
+    wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
     if telemetry is not None:
         wanted = adjusted(wanted, telemetry=True)
     run = _simulate(wanted, policy, seed, files)

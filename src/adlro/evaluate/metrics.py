@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from adlro.config import Scenario
 from adlro.evaluate.downtime import up_seconds, window
 from adlro.evaluate.hyperscore import hyperscore, value
 from adlro.evaluate.load import offered_load, pool_seconds, width
@@ -44,7 +46,12 @@ class Metrics(NamedTuple):
     gpu_imbalance: float  # whole run: coefficient of variation of the busy share over GPUs
     model_imbalance: float  # the same over GPU models
     energy_kwh: float  # whole run: TDP while busy, IDLE_POWER_SHARE of it while idle
+    energy_per_job_kwh: float  # whole run
+    energy_delay: float  # kWh h: energy_kwh x mean JCT
+    cost: float  # whole run: busy GPU-hours by price, or by worth (reference GPU-hours)
+    cost_per_job: float  # whole run
     jain_users: float  # Jain's index of the users' mean of (fastest possible / actual JCT)
+    jain_accounts: float  # the same over accounts, weighted by their shares where quotas say so
     finish_time_fairness: float  # 95th percentile of JCT / time with an equal share of the cluster
     reward: float  # the paper's R a job: -(mean JCT + lambda * idle GPU time / jobs)
     hyperscore: float
@@ -64,10 +71,14 @@ def _variation(share: Floats) -> float:
     return float(share.std() / share.mean()) if share.mean() > 0 else 0.0
 
 
-def jain(x: Floats) -> float:
-    """Jain's fairness index: 1 = all alike, 1/n = one has everything."""
-    total = float((x**2).sum())
-    return float(x.sum() ** 2 / (len(x) * total)) if total > 0 else 1.0
+def jain(x: Floats, weight: Floats | None = None) -> float:
+    """Jain's fairness index: 1 = all alike, 1/n = one has everything.
+
+    With weights: as if each were so many of its kind.
+    """
+    weight = np.ones(len(x)) if weight is None else weight
+    total = float((weight * x**2).sum() * weight.sum())
+    return float((weight * x).sum() ** 2 / total) if total > 0 else 1.0
 
 
 class _Use(NamedTuple):
@@ -77,9 +88,11 @@ class _Use(NamedTuple):
     by_gpu: Floats  # of the GPUs that were ever up
     by_model: Floats  # of the models that were ever up
     energy_kwh: float
+    cost: float
 
 
-def _use(layout: Layout, workload: Workload, result: Result) -> _Use:
+def _use(setting: Setting, workload: Workload, result: Result) -> _Use:
+    layout = setting.layout
     within = window(workload, result)
     up_s = up_seconds(workload.events, layout.nodes, within)[layout.gpus["node"]]
     up, busy = up_s / within.length, result.gpus["busy"] / within.length
@@ -92,7 +105,24 @@ def _use(layout: Layout, workload: Workload, result: Result) -> _Use:
         busy[was_up] / up[was_up],
         np.bincount(model, busy)[with_any] / up_models[with_any],
         float((watts * (busy + IDLE_POWER_SHARE * (up - busy)) * within.length).sum()) / 3.6e6,
+        float((setting.prices[model] * result.gpus["busy"]).sum()) / 3600,
     )
+
+
+def _progress(holder: Records, speed: Floats) -> tuple[Records, Floats]:
+    """Those who have jobs, and the mean of their jobs' speed; holder and speed [J]."""
+    names, of = np.unique(holder, return_inverse=True)
+    return names, np.bincount(of, speed) / np.bincount(of)
+
+
+def _account_weights(scenario: Scenario) -> Floats:
+    """By share [A]: what quotas leave is split evenly among the accounts without one."""
+    shares = {q.account: q.share for q in scenario.quotas if q.account and q.share}
+    if not shares:
+        return np.ones(len(scenario.accounts))
+    others = len(scenario.accounts) - len(shares)
+    rest = max(0.0, 1 - math.fsum(shares.values())) / max(others, 1)
+    return np.array([shares.get(account, rest) for account in scenario.accounts])
 
 
 def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple[float, float]:
@@ -101,8 +131,7 @@ def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple
     A user's equal share is gpus / users; a gang larger than that would take turns with itself.
     A slice counts as its share of a GPU.
     """
-    users, of = np.unique(jobs["user"], return_inverse=True)
-    progress = np.bincount(of, best / jct) / np.bincount(of)
+    users, progress = _progress(jobs["user"], best / jct)
     alone = best * np.maximum(1.0, width(jobs) * len(users) / gpus)
     return jain(progress), float(np.percentile(jct / alone, 95))
 
@@ -116,11 +145,12 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
     run = outcome["finish"] - outcome["start"]
     best = fastest_possible(workload, layout)[counted]
     span = window(workload, result).length
-    use = _use(layout, workload, result)
+    use = _use(setting, workload, result)
     idle_s = float(result.world["idle_seconds"])
     up_s = float(result.gpus["busy"].sum()) + idle_s
     throughput = len(workload.jobs) / span
     jain_users, fairness = _user_fairness(jobs, best, jct, len(layout.gpus))
+    accounts, progress = _progress(jobs["account"], best / jct)
     v = value(float(best.mean() / jct.mean()), throughput / setting.capacity_per_s, use.share)
     p50, p95, p99 = (float(p) for p in np.percentile(jct, (50, 95, 99)))
     weight = jobs["priority"] / jobs["priority"].sum() if jobs["priority"].any() else 1 / len(jobs)
@@ -146,7 +176,12 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
         gpu_imbalance=_variation(use.by_gpu),
         model_imbalance=_variation(use.by_model),
         energy_kwh=use.energy_kwh,
+        energy_per_job_kwh=use.energy_kwh / len(workload.jobs),
+        energy_delay=use.energy_kwh * float(jct.mean()) / 3600,
+        cost=use.cost,
+        cost_per_job=use.cost / len(workload.jobs),
         jain_users=jain_users,
+        jain_accounts=jain(progress, _account_weights(scenario)[accounts]),
         finish_time_fairness=fairness,
         reward=-(float(jct.mean()) + scenario.idle_weight * idle_s / len(workload.jobs)),
         hyperscore=hyperscore(v),

@@ -1,9 +1,10 @@
 """The records every world fills and every policy reads: one flat array a noun.
 
 Dimensions: J jobs, T job types, M GPU models, P pools, N nodes, G GPUs, Q waiting jobs, R running
-jobs, E events, K kinds of demand.
+jobs, E events, K kinds of demand, H quotas.
 
 *Workload* (read-only): jobs [J], est [J, M], allowed [J, P].
+*Rules* (read-only, applied by the world): holders [J, 2], quotas [H], caps [H, M], ageing.
 *Truth* (simulator only, never handed to a policy): seconds [J, M], events [E], colocation [T, T],
 readings [T + 1, M] (the last row: idle).
 *State* (small; a clone copies only what is in use): world, queue, eligible, running, pools, nodes,
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 Records = NDArray[Any]  # a record array of one of the dtypes below
 Row = Any  # one record of it: compiled code reads its fields as attributes
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 WHOLE = 1000  # thousandths of a GPU
@@ -278,6 +280,15 @@ READING = np.dtype(
         ("bandwidth", "f8"),
         ("temperature", "f8"),
         ("power", "f8"),
+    ],
+    align=True,
+)
+
+# What one holder, an account or a user, is entitled to.
+QUOTA = np.dtype(
+    [
+        ("worth", "f8"),  # of the GPUs it is entitled to; infinite = not limited by a share
+        ("borrows", "i8"),  # 1 = may go beyond where nobody waits for what is theirs
     ],
     align=True,
 )

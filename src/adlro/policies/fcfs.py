@@ -1,4 +1,7 @@
-"""First come, first served: the oldest job starts on the first pool that fits, or all wait."""
+"""First come, first served: the oldest job starts on the first pool that fits, or all wait.
+
+Jobs that quotas or ageing keep from every pool are passed by.
+"""
 
 from adlro.compiled import njit
 from adlro.model.room import fits, start
@@ -7,10 +10,13 @@ from adlro.model.room import fits, start
 @njit
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
     """Strict head of line; pools in file order."""
-    if len(queue) == 0:
-        return 0
-    j = queue[0].job
-    for p in range(len(pools)):
-        if eligible[0, p] and fits(jobs[j], pools[p], nodes, gpus):
-            return start(out, j, p)
+    for q in range(len(queue)):
+        j, may_start = queue[q].job, False
+        for p in range(len(pools)):
+            if eligible[q, p]:
+                may_start = True
+                if fits(jobs[j], pools[p], nodes, gpus):
+                    return start(out, j, p)
+        if may_start:
+            return 0
     return 0

@@ -19,7 +19,8 @@ from adlro.model.state import DECISION_KINDS, Records
     STALLED,
     ENDLESS_WAKES,
     ENDLESS_ANSWERS,
-) = range(14)
+    OVER_QUOTA,
+) = range(15)
 
 
 def message(world: Records) -> str:
@@ -42,6 +43,7 @@ def message(world: Records) -> str:
         WAKE_IN_THE_PAST: f"asked to be woken at {value:g} s, which is not in the future",
         STALLED: f"left {value:.0f} jobs waiting (the oldest is {job}) with nothing running",
         ENDLESS_WAKES: f"asked for {value:.0f} timers in a row and finished nothing between them",
+        OVER_QUOTA: start + "which starts before it in the answer left no quota for",
         ENDLESS_ANSWERS: f"went on deciding after {value:,.0f} answers in one moment",
     }[fault]
     return f"{what} (at {now:g} s)"

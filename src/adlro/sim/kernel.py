@@ -20,6 +20,7 @@ from adlro.model.state import (
     START,
     WAKE,
     WHOLE,
+    Counts,
     Floats,
     Mask,
     Records,
@@ -27,6 +28,7 @@ from adlro.model.state import (
 )
 from adlro.sim import faults
 from adlro.sim.close_kernel import close, cut_short, find_run, pace_slices, read_chain
+from adlro.sim.eligible_kernel import has_rules, is_over, renew
 from adlro.sim.ends_kernel import put, sift
 from adlro.sim.event_kernel import happen
 from adlro.sim.queue_kernel import dequeue, enqueue, find, move
@@ -66,6 +68,10 @@ def advance(
     colocation: Floats,
     demands: Records,
     readings: Records,
+    holders: Counts,
+    quotas: Records,
+    caps: Counts,
+    ageing: Floats,
     outcome: Records,
     spans: Records,
 ) -> bool:
@@ -119,6 +125,11 @@ def advance(
         w.wake = np.inf
         w.wakes += 1
         w.events += 1
+    if has_rules(quotas, ageing):
+        renew(
+            w.head, w.waiting, w, queue, eligible, running, pools, jobs, est, allowed, holders,
+            quotas, caps, ageing,
+        )  # fmt: skip
     return w.finished < len(jobs)
 
 
@@ -271,6 +282,10 @@ def apply(
     colocation: Floats,
     demands: Records,
     readings: Records,
+    holders: Counts,
+    quotas: Records,
+    caps: Counts,
+    ageing: Floats,
     outcome: Records,
     spans: Records,
 ) -> int:
@@ -299,14 +314,25 @@ def apply(
             fault = _check_stop(decision.job, slot, w, running, jobs)
             if fault != faults.NONE:
                 return _stop(w, fault, decision, float(decision.kind))
+            held = wide(running[slot].pool)
             cut_short(
                 slot, wide(0), w, queue, eligible, undone, running, ends, wear, cells, pools, nodes,
                 gpus, jobs, est, allowed, seconds, colocation, readings, outcome, spans,
             )  # fmt: skip
             w.preemptions += 1
+            if has_rules(quotas, ageing):
+                q = find(decision.job, w, queue)
+                renew(
+                    q, wide(1), w, queue, eligible, running, pools, jobs, est, allowed, holders,
+                    quotas, caps, ageing,
+                )  # fmt: skip
+                eligible[q, held] |= decision.kind == MIGRATE
         if decision.kind != PREEMPT:
             q = find(decision.job, w, queue)
             fault = _check_start(decision, q, eligible, pools, nodes, gpus, jobs)
+            limited = fault == faults.NONE and len(quotas) > 0
+            if limited and is_over(decision, w, running, pools, jobs, holders, quotas, caps):
+                fault = faults.OVER_QUOTA
             if fault != faults.NONE:
                 named = decision.gpu if decision.gpu != -1 else decision.node
                 return _stop(w, fault, decision, float(named))
@@ -315,6 +341,11 @@ def apply(
                 gpus, jobs, est, seconds, colocation, demands, readings, outcome,
             )  # fmt: skip
         decision.node = decision.gpu = -1  # the next answer that names none means none
+    if done > 0 and has_rules(quotas, ageing):
+        renew(
+            w.head, w.waiting, w, queue, eligible, running, pools, jobs, est, allowed, holders,
+            quotas, caps, ageing,
+        )  # fmt: skip
     return done
 
 
@@ -343,6 +374,10 @@ def run(
     colocation: Floats,
     demands: Records,
     readings: Records,
+    holders: Counts,
+    quotas: Records,
+    caps: Counts,
+    ageing: Floats,
     outcome: Records,
     spans: Records,
 ) -> None:
@@ -350,7 +385,8 @@ def run(
     w = world[0]
     while advance(
         world, queue, eligible, undone, running, ends, wear, cells, pools, nodes, gpus, jobs, est,
-        allowed, seconds, events, colocation, demands, readings, outcome, spans,
+        allowed, seconds, events, colocation, demands, readings, holders, quotas, caps, ageing,
+        outcome, spans,
     ):  # fmt: skip
         done, last = 1, w.decisions + MOST_CALLS
         while done > 0:
@@ -373,7 +409,7 @@ def run(
             done = apply(
                 answered, out, world, queue, eligible, undone, running, ends, wear, cells, pools,
                 nodes, gpus, jobs, est, allowed, seconds, events, colocation, demands, readings,
-                outcome, spans,
+                holders, quotas, caps, ageing, outcome, spans,
             )  # fmt: skip
         if done < 0:
             break

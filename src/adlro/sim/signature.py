@@ -22,6 +22,7 @@ from adlro.sim import kernel
 _FLOATS = types.float64[::1]
 _TABLE = types.float64[:, ::1]
 _MASK = types.boolean[:, ::1]
+_COUNTS = types.int64[:, ::1]
 
 
 def _records(dtype: np.dtype[np.void]) -> types.Array:
@@ -66,6 +67,10 @@ _WORKLOAD = (
     _TABLE,  # colocation
     _records(state.DEMAND),
     types.Array(numba.from_dtype(state.READING), 2, "C"),
+    _COUNTS,  # holders
+    _records(state.QUOTA),
+    _COUNTS,  # caps
+    _FLOATS,  # ageing
 )
 _BOOKS = (_records(state.OUTCOME), _records(state.SPAN))
 _ANSWER = _records(state.DECISION)

@@ -117,7 +117,8 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
     """
     state, out, outcome, spans = books
     world, most = state.world, len(state.gpus) + len(state.running)
-    while kernel.advance(*state[:11], *workload, outcome, spans):
+    given: tuple[Any, ...] = workload  # mypy loses count of the members of two unpacked records
+    while kernel.advance(*state[:11], *given, outcome, spans):
         started, last = 1, int(world["decisions"][0]) + kernel.MOST_CALLS
         while started > 0:
             if world["decisions"][0] == last:
@@ -132,7 +133,7 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
                     f"decide must return how many decisions it wrote, not {answered!r}"
                 )
             spans = _with_room(spans, int(world["spans"][0]), (max(answered, 0) + 1) * most)
-            started = kernel.apply(answered, out, *state[:11], *workload, outcome, spans)
+            started = kernel.apply(answered, out, *state[:11], *given, outcome, spans)
         if started < 0:
             break
     return spans

@@ -20,6 +20,7 @@ from adlro.model.cluster import MB_PER_GB, Layout, lay_out
 from adlro.model.job import Choice, Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
 from adlro.workloads import arrivals, capacity, happenings, traits
+from adlro.workloads import quotas as rules
 from adlro.workloads.workload import Workload
 
 _ARRIVALS, _DEMANDS, _NOISE, _ESTIMATES, _HAPPENINGS = range(5)
@@ -43,6 +44,8 @@ class Setting(NamedTuple):
     colocation: Floats  # [T, T]
     demands: Records  # [K] DEMAND
     readings: Records  # [T + 1, M] READING, or [0, 0]
+    prices: Floats  # [M] of an hour of one GPU; without a price list: its worth
+    quotas: rules.Quotas
 
     @property
     def rate(self) -> float:
@@ -113,7 +116,9 @@ def _ready(text: str) -> Setting:
     gpus = capacity.gpus_up(scenario, layout)
     full = capacity.solve(grouped.weight, grouped.gpu_seconds, grouped.allowed, gpus)
     happenings.refuse_too_many(scenario, layout, scenario.load * full.jobs_per_s)
-    speeds = capacity.type_speeds(scenario, layout)
+    speeds, lists = capacity.type_speeds(scenario, layout), capacity.permitted(scenario, layout)
+    layout.pools["worth"] = rules.worth(scenario, layout, speeds)[layout.pools["model"]]
+    rules.refuse_homeless(scenario, layout, lists)
     tables = {
         key: _table([getattr(job_type, key) for job_type in scenario.types])
         for key in ("gpus", "cores", "memory_gb", "gpu_memory_gb", "gpu_share")
@@ -123,7 +128,7 @@ def _ready(text: str) -> Setting:
         layout,
         layout.pools,
         speeds,
-        capacity.permitted(scenario, layout),
+        lists,
         full.jobs_per_s,
         _type_shares(scenario, layout, grouped),
         full.prices,
@@ -132,6 +137,8 @@ def _ready(text: str) -> Setting:
         traits.colocation(scenario),
         traits.demands(scenario, layout),
         traits.readings(scenario, speeds, layout),
+        rules.prices(scenario, layout, speeds),
+        rules.quotas(scenario, layout),
     )
 
 
@@ -258,4 +265,8 @@ def generate(setting: Setting, seed: int) -> Workload:
         setting.colocation,
         setting.demands,
         setting.readings,
+        setting.quotas.holders(jobs),
+        setting.quotas.quotas,
+        setting.quotas.caps,
+        np.full(int(scenario.ageing_h > 0), scenario.ageing_h * 3600.0),
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from adlro.model.state import Floats, Mask, Records
+from adlro.model.state import Counts, Floats, Mask, Records
 
 
 class Workload(NamedTuple):
-    """J jobs of T types on a cluster of M models and P pools; read-only, shared by every run."""
+    """J jobs of T types on a cluster of M models and P pools, H quotas; shared, so read-only."""
 
     jobs: Records  # [J] JOB, sorted by arrival
     est: Floats  # [J, M] seconds that policies see
@@ -18,3 +18,7 @@ class Workload(NamedTuple):
     colocation: Floats  # [T, T] how much a type is slowed by another on the same GPU; 1 = not
     demands: Records  # [K] DEMAND that placement by fragmentation looks at; none = best fit
     readings: Records  # [T + 1, M] READING of each type, the last row idle; [0, 0] = no telemetry
+    holders: Counts  # [J, 2] quota of the job's account and that of its user, -1 = none
+    quotas: Records  # [H] QUOTA
+    caps: Counts  # [H, M] most GPUs of a model that a holder may use at once, -1 = any number
+    ageing: Floats  # [1] seconds of waiting after which a job claims a pool; [0] = no ageing

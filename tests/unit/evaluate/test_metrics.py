@@ -79,6 +79,41 @@ def test_fairness_reward_and_score_of_the_hand_worked_schedule(by_hand):
     assert metrics.hyperscore == pytest.approx(hyperscore(v))
 
 
+def test_cost_and_energy_of_a_job_in_the_hand_worked_schedule(by_hand):
+    metrics = by_hand[3]
+    # 210 s busy on V100s, which are worth 1; three jobs, mean JCT 120 s
+    assert metrics.cost == pytest.approx(210 / 3600)
+    assert metrics.cost_per_job == pytest.approx(70 / 3600)
+    energy = 300 * (210 + 0.15 * 110) / 3.6e6
+    assert metrics.energy_per_job_kwh == pytest.approx(energy / 3)
+    assert metrics.energy_delay == pytest.approx(energy * 120 / 3600)
+
+
+def test_with_prices_cost_is_money(by_hand):
+    _, workload, result, _ = by_hand
+    priced = prepare(Scenario.model_validate({**SCENARIO, "prices": {"V100": 2.48, "T4": 0.35}}))
+    assert measure(priced, workload, result).cost == pytest.approx(2.48 * 210 / 3600)
+
+
+@pytest.mark.parametrize(
+    ("shares", "weight"),
+    [({}, [1, 1]), ({"a": 0.5, "b": 0.2}, [0.5, 0.2]), ({"b": 0.2}, [0.4, 0.2])],
+)
+def test_accounts_weigh_as_much_as_they_are_entitled_to(by_hand, shares, weight):
+    # Account a: 100/100; account b: mean of 50/130 and 10/130 = 30/130. Account c has no jobs, and
+    # an account without a share an equal part of what the shares leave: (1 - 0.2) / 2.
+    _, workload, result, _ = by_hand
+    jobs = workload.jobs.copy()
+    jobs["account"] = [0, 1, 1]
+    quotas = [{"account": name, "share": share} for name, share in shares.items()]
+    text = {**SCENARIO, "accounts": ["a", "b", "c"], "quotas": quotas}
+    setting = prepare(Scenario.model_validate(text))
+    metrics = measure(setting, workload._replace(jobs=jobs), result)
+    x, w = np.array([1, 30 / 130]), np.array(weight)
+    expected = (w * x).sum() ** 2 / (w.sum() * (w * x**2).sum())
+    assert metrics.jain_accounts == pytest.approx(expected)
+
+
 def test_only_the_middle_jobs_count_when_the_scenario_says_so(by_hand):
     setting, workload, result, _ = by_hand
     text = {**SCENARIO, "measure": "middle 34 %"}

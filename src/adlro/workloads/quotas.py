@@ -1,0 +1,127 @@
+"""Quotas and prices made ready: what a GPU is worth, who is entitled to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.config import Scenario
+from adlro.errors import ConfigError
+from adlro.model import gpu
+from adlro.model.cluster import Layout
+from adlro.model.quota import Quota, by_model
+from adlro.model.state import QUOTA, WHOLE, Counts, Floats, Mask, Records
+from adlro.workloads import capacity
+
+
+class Quotas(NamedTuple):
+    """Who is under which quota: A accounts, U users, H quotas, M models."""
+
+    of_account: Counts  # [A] number of the quota, -1 = none
+    of_user: Counts  # [U]
+    quotas: Records  # [H] QUOTA
+    caps: Counts  # [H, M], -1 = any number
+
+    def holders(self, jobs: Records) -> Counts:
+        """The quota of each job's account and that of its user, [J, 2]."""
+        return np.stack((self.of_account[jobs["account"]], self.of_user[jobs["user"]]), axis=1)
+
+
+def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
+    """What an hour of a GPU of each model costs, [M].
+
+    Without a price list: its worth, the mean speed of the scenario's types there (V100 = 1).
+    """
+    if scenario.prices:
+        listed = by_model(scenario.prices)
+        return np.array([listed[model.name] for model in layout.models])
+    share = np.array([job_type.share for job_type in scenario.types])
+    mean: Floats = share @ speeds / share.sum()
+    return mean
+
+
+def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
+    """What a GPU of each model is worth, [M]: 1 = the reference GPU, or (no price) the first."""
+    costs = prices(scenario, layout, speeds)
+    if not scenario.prices:
+        return costs
+    listed = by_model(scenario.prices)
+    relative: Floats = costs / listed.get(gpu.REFERENCE, costs[0])
+    return relative
+
+
+def _each(scenario: Scenario) -> Iterator[Quota]:
+    """The scenario's quotas, with one for every user where it says so."""
+    for quota in scenario.quotas:
+        if quota.users is None:
+            yield quota
+            continue
+        for user in range(scenario.users):
+            yield quota.model_copy(update={"user": user, "users": None})
+
+
+def quotas(scenario: Scenario, layout: Layout) -> Quotas:
+    """The scenario's quotas as arrays; the pools of the layout must have their worth."""
+    every = list(_each(scenario))
+    total = float((layout.pools["size"] * layout.pools["worth"]).sum())
+    names = [model.name for model in layout.models]
+    made = Quotas(
+        np.full(len(scenario.accounts), -1),
+        np.full(scenario.users, -1),
+        np.zeros(len(every), QUOTA),
+        np.full((len(every), len(names)), -1),
+    )
+    for h, quota in enumerate(every):
+        if quota.account is not None:
+            made.of_account[scenario.accounts.index(quota.account)] = h
+        if quota.user is not None:
+            made.of_user[quota.user] = h
+        entitled = np.inf if quota.share is None else quota.share * total
+        made.quotas[h] = (entitled, quota.borrow)
+        for name, most in by_model(quota.caps).items():
+            made.caps[h, names.index(name)] = most
+    return made
+
+
+def _most(quota: Quota | None, layout: Layout) -> Floats:
+    """GPUs of each pool's model that the quota's caps leave a job alone, [P]."""
+    most = np.full(len(layout.pools), np.inf)
+    if quota is not None:
+        caps = by_model(quota.caps)
+        for p, pool in enumerate(layout.pools):
+            most[p] = caps.get(layout.models[pool["model"]].name, np.inf)
+    return most
+
+
+def _in_words(quota: Quota) -> str:
+    caps = by_model(quota.caps).items()
+    return f"{quota.holder} at most " + ", ".join(f"{most:g} {name}" for name, most in caps)
+
+
+def refuse_homeless(scenario: Scenario, layout: Layout, lists: Mask) -> None:
+    """Raise ConfigError for a job that can be drawn and that caps let run nowhere.
+
+    Args:
+        scenario: with its quotas.
+        layout: the empty cluster.
+        lists: [T, P] what each type's lists of models and partitions allow.
+    """
+    capped = [quota for quota in scenario.quotas if quota.caps]
+    accounts = [None, *(quota for quota in capped if quota.account is not None)]
+    users = [None, *(quota for quota in capped if quota.account is None)]
+    pairs = [(one, other) for one in accounts for other in users if one or other]
+    for t, job_type in enumerate(scenario.types):
+        _, job = capacity.drawable(job_type)
+        stays = np.broadcast_to(lists[t] & (layout.lasting > 0), (len(job), len(layout.pools)))
+        allowed = capacity.may_run(job, stays, layout)
+        size = (job["gpus"] * (job["share"] / WHOLE))[:, None]
+        for one, other in pairs:
+            most = np.minimum(_most(one, layout), _most(other, layout))
+            for lost in job[~(allowed & (size <= most)).any(axis=1)][:1]:
+                said = "; ".join(_in_words(quota) for quota in (one, other) if quota is not None)
+                raise ConfigError(
+                    f"scenario {scenario.name}: types.{job_type.name}: a job of {lost['gpus']} "
+                    f"GPUs could run nowhere under the caps of quotas ({said}); raise a cap"
+                )

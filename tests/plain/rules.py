@@ -1,0 +1,128 @@
+"""Who may start where, from docs/simulator.md: sets of pools, holder by holder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tests.plain.cases import Case, Quota
+from tests.plain.placement import Cluster
+
+
+class Moment(NamedTuple):
+    """All that the rules look at: who waits since when, who runs where, and the time."""
+
+    now: float
+    since: Mapping[int, float]  # by waiting job
+    on: Mapping[int, int]  # pool by running job
+
+
+class Rules:
+    """The quotas and the ageing of a case."""
+
+    def __init__(self, case: Case, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.quotas, self.ageing = case.quotas, case.ageing
+        self.est: list[list[float]] = case.est.tolist()
+        self.gang: list[int] = case.jobs["gpus"].tolist()
+        self.size: list[int] = (case.jobs["gpus"] * case.jobs["share"]).tolist()
+        self.allowed = [{g for g, may in enumerate(row) if may} for row in case.allowed.tolist()]
+        self.worth: list[float] = case.pools["worth"].tolist()
+        self.model: list[int] = case.pools["model"].tolist()
+        gpus = [sum(len(node.gpus) for node in pool.nodes) for pool in cluster.pools]
+        self.total = sum(n * worth for n, worth in zip(gpus, self.worth, strict=True))
+        names = zip(case.jobs["account"].tolist(), case.jobs["user"].tolist(), strict=True)
+        self.under = [
+            [q for q in case.quotas if q.account == account or q.user == user]
+            for account, user in names
+        ]
+
+    def mask(self, moment: Moment) -> dict[int, list[int]]:
+        """The pools of every waiting job, in rising order."""
+        waiting = sorted(moment.since)
+        hopeful = {job: self.entitled(job, moment.on) for job in waiting}
+        mask = {job: self.open(job, moment.on, hopeful) for job in waiting}
+        aged = [job for job in waiting if self.is_aged(moment.now - moment.since[job])]
+        for job in aged:
+            for later in waiting:
+                if later > job and self.in_the_way(job, moment.on) & set(self.under[later]):
+                    mask[later] = set()
+        for job in aged:
+            usable = sorted(mask[job] & self.large_enough(job))
+            if usable:
+                claim = min(usable, key=lambda pool: self.est[job][self.model[pool]])
+                mask[job] = {claim}
+                for later in waiting:
+                    if later > job:
+                        mask[later] = mask[later] - {claim}
+                break
+        return {job: sorted(pools) for job, pools in mask.items()}
+
+    def is_aged(self, waited: float) -> bool:
+        """Whether so many seconds of waiting are too many."""
+        return self.ageing is not None and waited > self.ageing
+
+    def in_the_way(self, job: int, on: Mapping[int, int]) -> set[Quota]:
+        """The quotas that leave a job no pool to be within; none if there is one."""
+        own = self.allowed[job]
+        left = {
+            q: own & self.within(q, job, on) & self.uncapped(q, job, on) for q in self.under[job]
+        }
+        if own.intersection(*left.values()):
+            return set()
+        return {quota for quota, pools in left.items() if pools != own}
+
+    def open(self, job: int, on: Mapping[int, int], hopeful: dict[int, set[int]]) -> set[int]:
+        """Where the quotas let a job start, given where each waiting job waits for its own."""
+        pools = set(self.allowed[job])
+        for quota in self.under[job]:
+            beyond = pools - self.within(quota, job, on)
+            pools &= self.uncapped(quota, job, on)
+            if not quota.borrow:
+                pools -= beyond
+            for other, theirs in hopeful.items():
+                if quota not in self.under[other]:
+                    pools -= beyond & theirs
+        return pools
+
+    def entitled(self, job: int, on: Mapping[int, int]) -> set[int]:
+        """Where a waiting job holds those back who borrow."""
+        if all(quota.share is None for quota in self.under[job]):
+            return set()
+        pools = self.allowed[job] & self.large_enough(job)
+        for quota in self.under[job]:
+            pools = pools & self.within(quota, job, on) & self.uncapped(quota, job, on)
+        return pools
+
+    def breaks(self, job: int, pool: int, on: Mapping[int, int]) -> bool:
+        """Whether a start now exceeds a cap or a share that may not borrow."""
+        return any(
+            pool not in self.uncapped(quota, job, on)
+            or (not quota.borrow and pool not in self.within(quota, job, on))
+            for quota in self.under[job]
+        )
+
+    def large_enough(self, job: int) -> set[int]:
+        """The pools with enough GPUs up."""
+        return {p.id for p in self.cluster.pools if len(p.up()) >= self.gang[job]}
+
+    def uncapped(self, quota: Quota, job: int, on: Mapping[int, int]) -> set[int]:
+        """The pools whose model has room under the holder's cap."""
+        left = {model: 1000 * most for model, most in quota.caps}
+        for other, pool in on.items():
+            if quota in self.under[other] and self.model[pool] in left:
+                left[self.model[pool]] -= self.size[other]
+        need = self.size[job]
+        return {p for p, model in enumerate(self.model) if left.get(model, need) >= need}
+
+    def within(self, quota: Quota, job: int, on: Mapping[int, int]) -> set[int]:
+        """The pools where the job keeps within the holder's share."""
+        own = [(other, pool) for other, pool in on.items() if quota in self.under[other]]
+        everywhere = set(range(len(self.worth)))
+        if quota.share is None or not own:
+            return everywhere
+        use = 0.0
+        for p, worth in enumerate(self.worth):
+            use += sum(self.size[other] for other, pool in own if pool == p) / 1000 * worth
+        most = quota.share * self.total * (1 + 1e-9)
+        return {p for p in everywhere if use + self.size[job] / 1000 * self.worth[p] <= most}
