@@ -1,0 +1,89 @@
+"""What the Gavel policies have in common: time shares from a linear program, kept by rounds.
+
+Shares X [A, P] are solved for (shares.py) in the first round after a job or a node has come or
+gone. In a round each pair (job, pool) with X > 0 has the priority
+
+    (owed + X * round) / (received + round)
+
+with owed the sum of X times the time since, and received the time that the job ran there: X over
+the share of the time that it would have had there with the round to come, so that nobody divides by
+0 and a small share need not come first (POLICIES 1.6). Both go on over a new solution, as Gavel's
+own deficits do, or small shares would never be served where jobs come and go often; but a job is
+owed at most ten rounds, and owes at most one. Pairs are taken by falling priority (of equals: the
+larger X, who runs there already, the older) while the GPUs last. Not a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adlro.model.state import Floats, Records
+from adlro.policies import rounds
+from adlro.policies.active import Active, Notes, View, memory_size, notes_of
+from adlro.policies.moves import take_in_order
+from adlro.policies.rounds import Plan
+
+ROUND_S = 360.0
+_MOST_OWED = 10.0  # rounds
+_MORE = 3  # columns of a row after shares, owed and received: for the policy's own use
+STAY, OLDER = 1e-3, 1e-4  # of a whole share: what decides between equals
+
+Solver = Callable[[View, Active, Floats], Floats]  # the last: the policy's own columns, [J, 3]
+
+
+def params(setting: Any) -> Floats:  # noqa: ANN401
+    """Seconds from round to round."""
+    return np.array([ROUND_S])
+
+
+def memory(setting: Any) -> int:  # noqa: ANN401
+    """Beside what rounds need, for each job: X, owed and received by pool, and three numbers."""
+    return memory_size(setting, 3 * len(setting.pools) + _MORE)
+
+
+def _account(view: View, notes: Notes, active: Active, length: float) -> None:
+    """Bring owed and received up to date with the time since the last round."""
+    if not notes.head[rounds.BEGUN]:
+        return
+    pools, last = len(view.pools), notes.head[rounds.LAST]
+    shares, owed, received = (notes.own[:, k * pools : (k + 1) * pools] for k in range(3))
+    ids, job, pool = active.ids, view.running["job"], view.running["pool"]
+    owed[ids] += shares[ids] * (view.now - np.maximum(last, view.jobs["arrival"][ids]))[:, None]
+    served = view.now - np.maximum(view.running["start"], last)
+    received[job, pool] += served
+    received[ids] = np.minimum(received[ids], owed[ids] + length)
+    owed[ids] = np.minimum(owed[ids], received[ids] + _MOST_OWED * length)
+
+
+def _by_priority(view: View, notes: Notes, active: Active, length: float) -> Plan:
+    """Targets from the shares: the pairs with the highest priority that fit."""
+    pools = len(view.pools)
+    shares, owed, received = (notes.own[active.ids, k * pools : (k + 1) * pools] for k in range(3))
+    shares = np.where(active.open(), shares, 0.0)
+    priority = (owed + shares * length) / (received + length)
+    a, p = np.nonzero(shares)
+    elsewhere = active.pool[a] != p
+    order = np.lexsort((a, elsewhere, -shares[a, p], -priority[a, p].round(9)))
+    target = np.full(len(active.ids), -1)
+    take_in_order(a[order], p[order], active.width, active.room.copy(), target)
+    rank = np.where(target >= 0, priority[np.arange(len(target)), target], -np.inf)
+    rotates = bool(((shares > 0) & (shares < 1)).any()) and len(active.ids) > 1
+    return Plan(target, np.lexsort((active.ids, -rank)), rotates)
+
+
+def decide(view: View, params: Floats, memory: Floats, out: Records, solve: Solver) -> int:
+    """The decide of all Gavel policies, given what solves for the shares."""
+    pools, length = len(view.pools), float(params[0])
+    notes = notes_of(memory, view, 3 * pools + _MORE)
+
+    def plan(view: View, notes: Notes, active: Active, changed: bool) -> Plan:
+        _account(view, notes, active, length)
+        if changed:
+            shares = solve(view, active, notes.own[:, 3 * pools :])
+            notes.own[active.ids, :pools] = shares
+        return _by_priority(view, notes, active, length)
+
+    return rounds.decide(view, notes, length, plan, out)

@@ -1,0 +1,93 @@
+"""Hetero-SRPT: the matching of jobs to GPUs with the most progress by time left; may preempt.
+
+At each moment the weight of job j on pool g is (v_jg / v_j*) / (R_j + 1 s), with R_j the seconds
+that j still needs on its fastest pool and v_jg / v_j* its speed on g as a share of the best; times
+1.05 where j runs already, and elsewhere times R_j / (R_j + c) if it has a checkpoint to restore, c
+its cost (POLICIES 1.8). Gangs and slices get their pools first, from a walk over all pairs by
+falling weight for each GPU taken; jobs of one whole GPU get the best matching to the GPUs that are
+then left. Whoever cannot be stopped keeps its GPUs. Moves, and what starts beyond the plan, as in
+moves.py; by itself it wakes only for a run that becomes old enough to be stopped while a job waits.
+"""
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from adlro.model.state import WHOLE
+from adlro.policies.active import fingerprint, look, memory_size, notes_of, plain_view, too_young
+from adlro.policies.moves import start_what_fits, stop_for, take_in_order, wake
+
+PREEMPTIVE = True
+_STAY, _SOON = range(2)  # params
+_MOMENT, _KNOWN = 1, slice(2, 5)  # memory: when the plan was made, and for which jobs and nodes
+
+
+def params(setting):
+    """Bonus for staying, and the seconds added to the time left."""
+    return np.array([1.05, 1.0])
+
+
+def memory(setting):
+    """See active.py."""
+    return memory_size(setting)
+
+
+def _weights(view, active, params):
+    """Worth [A, P] of each job on each pool; 0 where a plan may not put it."""
+    fastest = active.fastest()
+    left = np.where(np.isfinite(fastest), fastest, 0.0)
+    cost = np.where(active.begun, view.jobs["checkpoint"][active.ids], 0.0)
+    moved = left / (left + cost + 1e-300)
+    stays = active.pool[:, None] == np.arange(len(view.pools))
+    worth = active.relative() / (left + params[_SOON])[:, None]
+    worth *= np.where(stays, params[_STAY], moved[:, None])
+    return np.where(active.open(), worth, 0.0)
+
+
+def _match(worth, room):
+    """Pools [A] of the matching of single jobs to GPUs with the largest sum; -1 = none."""
+    places = np.minimum(np.floor(room + 1e-9).astype(np.int64), len(worth))
+    slots = np.repeat(np.arange(len(room)), np.maximum(places, 0))
+    target = np.full(len(worth), -1)
+    rows, columns = linear_sum_assignment(worth[:, slots], maximize=True)
+    useful = worth[rows, slots[columns]] > 0
+    target[rows[useful]] = slots[columns[useful]]
+    return target
+
+
+def _targets(view, active, worth):
+    single = active.width == 1
+    single &= view.jobs["share"][active.ids] == WHOLE
+    target, room = np.full(len(worth), -1), active.room.copy()
+    if not single.all():
+        a, p = np.nonzero(worth)
+        order = np.argsort(-worth[a, p] / active.width[a], kind="stable")
+        take_in_order(a[order], p[order], active.width, room, target)
+        used = ~single & (target >= 0)
+        room = active.room - np.bincount(target[used], active.width[used], len(room))
+    target[single] = _match(worth[single], room)
+    return target
+
+
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """Once a moment, make the plan and stop whom it stops; then start what it starts."""
+    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    notes, known = notes_of(memory, view), fingerprint(view)
+    if notes.head[_MOMENT] != now or tuple(notes.head[_KNOWN]) != known:
+        notes.head[_MOMENT], notes.head[_KNOWN] = now, known
+        active = look(view, notes)
+        worth = _weights(view, active, params)
+        target = _targets(view, active, worth)
+        at = np.take_along_axis(worth, np.maximum(target, 0)[:, None], 1)[:, 0] / active.width
+        order = np.lexsort((active.ids, active.fastest(), -np.where(target >= 0, at, 0.0)))
+        count = stop_for(view, notes, active, target, order, out)
+        if count > 0:
+            return count
+    shortest = np.where(view.eligible, view.est[view.queue["job"]][:, view.pools["model"]], np.inf)
+    worth = -shortest.min(axis=1, initial=np.inf) * view.queue["left"]
+    count = start_what_fits(view, notes, worth, out)
+    if count > 0 or len(view.queue) == 0:
+        return count
+    theirs = view.jobs[view.running["job"]]
+    young = too_young(now, view.running, theirs) & (theirs["checkpoint"] >= 0)
+    ripe = (view.running["start"] + theirs["least_run"])[young]
+    return wake(ripe.min(initial=np.inf), out)

@@ -1,0 +1,189 @@
+"""From a target pool for each job to decisions: whom to stop, and who starts where. Not a policy.
+
+Jobs are taken in the policy's order. One whose target has no room stops the runs there that the
+plan does not want there, the last of the order first, those only that it takes; if that makes no
+room, nobody is stopped for it. Whoever cannot checkpoint, or is too young, is left alone. Then, as
+the world stands, those of the plan start, and after them whoever waits and fits, each on the pool
+where it needs least: no GPU is idle while a waiting job fits it. The plan places by best fit; where
+the world places otherwise, what then does not fit starts where it can.
+
+Stops and starts are two answers, and an answer has at most one start for each pool: each of them
+is feasible whatever the world does with the others. Dimensions as in active.py; Q waiting jobs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adlro.compiled import njit, njit_allocating
+from adlro.model.place import place, release
+from adlro.model.room import fits
+from adlro.model.state import DECISION, DEMAND, PREEMPT, START, WAKE, Floats, Records
+from adlro.policies.active import Active, Indices, Notes, View
+
+
+@njit_allocating
+def take_in_order(chosen, pools, width, room, target):
+    """Give each job of the list its pool of the list, while the room [P] lasts; fills target [A].
+
+    Args:
+        chosen: [K] jobs, the first choice of all first; a job may stand there several times.
+        pools: [K] what it would take.
+        width: [A] GPUs that a job takes.
+        room: [P] GPUs; what is left of it afterwards.
+        target: [A] -1 = none yet.
+    """
+    for k in range(len(chosen)):
+        a, p = chosen[k], pools[k]
+        if target[a] < 0 and width[a] <= room[p] + 1e-9:
+            target[a] = p
+            room[p] -= width[a]
+
+
+@njit
+def _holds_without(a, p, stopped, count, spared, run, jobs, running, pools, nodes, gpus):
+    """True when job a fits pool p (of copies) once all `stopped` but the spared one have left."""
+    for i in range(count):
+        if i != spared and stopped[i] >= 0:
+            release(running[run[stopped[i]]], jobs, pools, nodes, gpus)
+    return fits(jobs[a], pools[p], nodes, gpus)
+
+
+@njit_allocating
+def _whom_to_stop(a, p, order, target, held, pinned, run, jobs, running, pools, nodes, gpus):
+    """Jobs that must leave pool p so that job a fits; none if that is not enough."""
+    stopped, count, enough = np.empty(len(order), np.int64), 0, False
+    left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
+    for b in order[::-1]:
+        if held[b] == p and target[b] != p and not pinned[b]:
+            release(running[run[b]], jobs, left, machines, cards)
+            stopped[count] = b
+            count += 1
+            if fits(jobs[a], left[p], machines, cards):
+                enough = True
+                break
+    if not enough:
+        return stopped[:0]
+    for i in range(count - 1):  # one whose leaving turns out not to be needed stays
+        left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
+        if _holds_without(a, p, stopped, count, i, run, jobs, running, left, machines, cards):
+            stopped[i] = -1
+    kept = stopped[:count]
+    return kept[kept >= 0]
+
+
+@njit_allocating
+def plan_moves(order, target, pinned, run, held, jobs, running, pools, nodes, gpus, stop, step):
+    """Fill stop [A] with 1 for those to be stopped, and step [A] with the turns of those to start.
+
+    Args:
+        order: [A] jobs by their place in `active`, the most important first.
+        target: [A] pools, -1 = none.
+        pinned: [A] must not be stopped.
+        run: [A] place in running, -1 = waits.
+        held: [A] the pool where it runs; changed.
+        jobs: [A] their records.
+        running: [R], with `job` a place in `jobs`.
+        pools: copies of the cluster's records, as are nodes and gpus: they are changed.
+        nodes: see pools.
+        gpus: see pools.
+        stop: see above.
+        step: see above.
+    """
+    decision, demands, turn = np.zeros(1, DECISION)[0], np.zeros(0, DEMAND), 0
+    for a in order:
+        p = target[a]
+        if p < 0 or held[a] == p or pinned[a]:
+            continue
+        if not fits(jobs[a], pools[p], nodes, gpus):
+            others = _whom_to_stop(
+                a, p, order, target, held, pinned, run, jobs, running, pools, nodes, gpus
+            )
+            if len(others) == 0:
+                continue
+            for b in others:
+                release(running[run[b]], jobs, pools, nodes, gpus)
+                stop[b], held[b] = 1, -1
+        if held[a] >= 0:
+            release(running[run[a]], jobs, pools, nodes, gpus)
+            stop[a], held[a] = 1, -1
+        decision.job, decision.pool, decision.node, decision.gpu = a, p, -1, -1
+        place(decision, jobs, demands, pools, nodes, gpus)
+        turn += 1
+        step[a] = turn
+
+
+@njit_allocating
+def choose_starts(order, goal, seconds, jobs, pools, nodes, gpus, start):
+    """Fill start [Q] with a pool for each job that starts now, -1 for the others.
+
+    Args:
+        order: [Q] waiting jobs by their place in the queue, the first to start first.
+        goal: [Q] the pool to try first, -1 = none.
+        seconds: [Q, P] that the job needs; infinite where it may not run.
+        jobs: [Q] their records.
+        pools: the cluster's records, as are nodes and gpus.
+        nodes: see pools.
+        gpus: see pools.
+        start: see above; all -1 before.
+    """
+    touched = np.zeros(len(pools), np.bool_)
+    for q in order:
+        p, best = goal[q], np.inf
+        if p < 0 or seconds[q, p] == np.inf or not fits(jobs[q], pools[p], nodes, gpus):
+            p = -1
+            for other in range(len(pools)):
+                if seconds[q, other] < best and fits(jobs[q], pools[other], nodes, gpus):
+                    best, p = seconds[q, other], other
+        if p >= 0:
+            if touched[p]:  # what is left there shows in the next call
+                return
+            touched[p] = True
+            start[q] = p
+
+
+def stop_for(
+    view: View, notes: Notes, active: Active, target: Indices, order: Indices, out: Records
+) -> int:
+    """Write the stops that lead to the targets, and note who starts where; how many stops."""
+    notes.step[active.ids] = 0.0
+    running = np.array(view.running)
+    running["job"] = np.searchsorted(active.ids, running["job"])
+    stop, step = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
+    cluster = (np.array(view.pools), np.array(view.nodes), np.array(view.gpus))
+    jobs, held = view.jobs[active.ids], active.pool.copy()
+    plan_moves(
+        order, target, active.pinned, active.run, held, jobs, running, *cluster, stop, step
+    )  # fmt: skip
+    notes.step[active.ids], notes.goal[active.ids] = step, target
+    stopped = active.ids[stop > 0]
+    out["kind"][: len(stopped)], out["job"][: len(stopped)] = PREEMPT, stopped
+    return len(stopped)
+
+
+def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> int:
+    """Write starts: those of the plan in its order, then who fits, by falling `worth` [Q]."""
+    ids = view.queue["job"]
+    if len(ids) == 0 or not (view.pools["free"] + view.pools["sliced"]).any():
+        return 0
+    step, jobs = notes.step[ids], view.jobs[ids]
+    order = np.lexsort((ids, -worth, np.where(step > 0, step, np.inf)))
+    goal = np.where(step > 0, notes.goal[ids], -1).astype(np.int64)
+    need = view.est[ids][:, view.pools["model"]] * view.queue["left"][:, None]
+    seconds = np.where(view.eligible, need, np.inf)
+    start = np.full(len(ids), -1)
+    cluster = (np.array(view.pools), np.array(view.nodes), np.array(view.gpus))
+    choose_starts(order, goal, seconds, jobs, *cluster, start)
+    started = order[start[order] >= 0]
+    rows = out[: len(started)]
+    rows["kind"], rows["job"], rows["pool"] = START, ids[started], start[started]
+    rows["node"] = rows["gpu"] = -1
+    return len(started)
+
+
+def wake(at: float, out: Records) -> int:
+    """Write a wake at this time; none if it is infinite. How many decisions."""
+    if at == np.inf:
+        return 0
+    out["kind"][0], out["at"][0] = WAKE, at
+    return 1

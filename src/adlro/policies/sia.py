@@ -1,0 +1,93 @@
+"""Sia for rigid jobs: the integer program of normalised goodput with restart costs; 60 s rounds.
+
+A job of n_j GPUs has on pool g the goodput G = n_j v_jg / (its slowest v), times r = (T - R S) /
+(T + S) on another pool than that where it runs, T being its age, R its restarts, S the cost of one
+(Jayaram Subramanya et al., SOSP 2023; POLICIES 1.7); where r <= 0 it does not move. Each job is
+given at most one pool: the smallest sum of G^-0.5 over those that get one plus 1.1 for each other.
+Between equals a job stays where it runs (worth a thousandth), then the older goes first (a ten-
+thousandth from the oldest to the youngest). Those who wait have r = 1; a slice counts as one GPU in
+G and as its share of the room. Solved when a job or a node has come or gone and a round is due
+(rounds.py); moves as in moves.py. A program that is not solved to its end in 30 s is an error, even
+if it has found something: what it has found by then depends on the machine.
+"""
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from adlro.errors import PolicyError
+from adlro.policies import gavel, rounds
+from adlro.policies.active import memory_size, notes_of, plain_view
+from adlro.policies.rounds import Plan
+
+PREEMPTIVE = True
+_ROUND, _POWER, _IDLE = range(3)  # params
+TIME_LIMIT_S = 30.0
+
+
+def params(setting):
+    """Seconds from round to round, the power p and the price lambda of a job without GPUs."""
+    return np.array([60.0, -0.5, 1.1])
+
+
+def memory(setting):
+    """See active.py."""
+    return memory_size(setting)
+
+
+def _goodput(view, active):
+    """G [A, P] with the restart factor; 0 where the job may not be put."""
+    slowest = np.where(np.isfinite(active.seconds), active.seconds, 0.0).max(axis=1)
+    jobs = view.jobs[active.ids]
+    goodput = jobs["gpus"][:, None] * slowest[:, None] / active.seconds
+    age, cost = view.now - jobs["arrival"], np.maximum(jobs["checkpoint"], 0.0)
+    runs = active.pool >= 0
+    moved = np.where(runs, (age - active.restarts * cost) / np.maximum(age + cost, 1e-9), 1.0)
+    stays = active.pool[:, None] == np.arange(len(view.pools))
+    goodput = goodput * np.where(stays, 1.0, np.maximum(moved, 0.0)[:, None])
+    return np.where(active.open(), goodput, 0.0)
+
+
+def _assign(profit, active, where):
+    """Pools [A] with the largest sum of profit > 0 [A, P] that the rooms allow; -1 = none.
+
+    Raises:
+        PolicyError: the program was not solved to its end.
+    """
+    target = np.full(len(profit), -1)
+    a, p = np.nonzero(profit > 0)
+    if len(a) == 0:
+        return target
+    jobs, count = len(profit), len(a)
+    rows = (np.concatenate([a, jobs + p]), np.tile(np.arange(count), 2))
+    values = np.concatenate([np.ones(count), active.width[a]])
+    matrix = csr_array((values, rows), shape=(jobs + len(active.room), count))
+    most = np.concatenate([np.ones(jobs), np.maximum(active.room, 0.0)])
+    found = milp(
+        -profit[a, p], integrality=np.ones(count, np.int64), bounds=Bounds(0, 1),
+        constraints=LinearConstraint(matrix, -np.inf, most), options={"time_limit": TIME_LIMIT_S},
+    )  # fmt: skip
+    if found.status != 0:
+        said = " ".join(str(found.message).split())
+        raise PolicyError(f"policy {where}: its integer program was not solved: {said}")
+    chosen = found.x > 0.5
+    target[a[chosen]] = p[chosen]
+    return target
+
+
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """In a round, what the program says; between rounds, what fits."""
+    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+
+    def plan(view, notes, active, changed):
+        goodput, count = _goodput(view, active), len(active.ids)
+        price = np.where(goodput > 0, goodput, np.inf) ** params[_POWER]
+        stays = active.pool[:, None] == np.arange(len(view.pools))
+        age = 1.0 - np.arange(count)[:, None] / count
+        profit = params[_IDLE] - price + gavel.STAY * stays + gavel.OLDER * age
+        profit = np.where(goodput > 0, profit, 0.0)
+        target = _assign(profit, active, f"sia at {view.now:.0f} s")
+        each = np.where(target >= 0, profit[np.arange(count), target] / active.width, 0.0)
+        return Plan(target, np.lexsort((active.ids, -each)), False)
+
+    return rounds.decide(view, notes_of(memory, view), float(params[_ROUND]), plan, out)
