@@ -155,7 +155,7 @@ def build(
         affinity=affinity,
         type_shares=np.array(shares),
         typical_demands=lambda: workload.demands,
-        prices=np.ones(len(pools)) if prices is None else np.array(prices, np.float64),
+        lp_prices=np.ones(len(pools)) if prices is None else np.array(prices, np.float64),
     )
     return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
@@ -193,7 +193,7 @@ def from_case(case: Case) -> World:
             affinity=case.affinity,
             type_shares=shares,
             typical_demands=lambda: typical_demands(case),
-            prices=case.pools["worth"],
+            lp_prices=case.pools["worth"],
         ),
     )
 

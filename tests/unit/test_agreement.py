@@ -57,7 +57,7 @@ def as_setting(case):
         type_shares=shares,
         layout=layout,
         typical_demands=lambda: typical_demands(case),
-        prices=case.pools["worth"],
+        lp_prices=case.pools["worth"],
     )
 
 

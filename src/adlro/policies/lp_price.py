@@ -19,7 +19,7 @@ _LEAST = 0.1  # of the dearest price: a pool that the LP does not fill is not fo
 
 def params(setting):
     """How dear a pool may be at most, in times the cheapest, then the price of each, [1 + P]."""
-    return np.array([_KAPPA, *np.maximum(setting.prices, _LEAST)])
+    return np.array([_KAPPA, *np.maximum(setting.lp_prices, _LEAST)])
 
 
 @njit

@@ -38,7 +38,7 @@ class Setting(NamedTuple):
     lists: Mask  # [T, P] what each type's lists of models and partitions allow
     capacity_per_s: float  # jobs a second at load 1
     type_shares: Floats  # [T, P] how the capacity LP spreads each type over the pools
-    prices: Floats  # [P] what the capacity LP would give for a GPU of each pool, the dearest = 1
+    lp_prices: Floats  # [P] what the capacity LP would give for a GPU of each pool, the dearest = 1
     affinity: tuple[int, ...]  # [T] model of each type, for static-affinity
     tables: dict[str, tuple[Floats, Floats]]  # demand -> values and cumulated odds, [T, K] each
     colocation: Floats  # [T, T]
