@@ -1,0 +1,92 @@
+"""The paper's comparison made honest: its 16 GPUs, three loads, every policy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import Result, main, plus_minus  # noqa: E402
+from versus import compared, percent  # noqa: E402
+
+from adlro.config import adjusted, find_scenario  # noqa: E402
+from adlro.evaluate.comparison import BASELINE, Comparison, Row  # noqa: E402
+from adlro.policies import registry  # noqa: E402
+
+LOADS = (0.6, 0.8, 0.95)
+SEEDS, QUICK_SEEDS = range(100), range(3)
+HEAD = (
+    "policy", *(f"mean JCT s at {load:g}" for load in LOADS),
+    *(f"vs {BASELINE} at {load:g}" for load in LOADS), f"p99 s at {LOADS[-1]:g}",
+    f"gap closed at {LOADS[-1]:g}",
+)  # fmt: skip
+
+
+def _versus(row: Row) -> str:
+    if row.name == BASELINE:
+        return "-"
+    found = row.jct_versus(BASELINE)
+    return percent(found.mean, found.ci95)
+
+
+def _line(rows: list[Row]) -> list[str]:
+    """One policy at all loads."""
+    gap = rows[-1].gap_closed
+    closed = "" if gap is None else f"{gap.mean:.0f} %"
+    kind = " (preemptive)" if rows[0].is_preemptive else ""
+    jct = [row.metrics["mean_jct_s"] for row in rows]
+    return [
+        rows[0].name + kind,
+        *(plus_minus(found.mean, found.ci95, 0) for found in jct),
+        *(_versus(row) for row in rows),
+        f"{rows[-1].metrics['p99_jct_s'].mean:,.0f}",
+        closed if -100 < (gap.mean if gap else 0) else "",
+    ]
+
+
+def _reference(found: list[Comparison]) -> list[str]:
+    """The line of the hindsight reference."""
+    jct = [result.hindsight for result in found]
+    base = [next(row for row in result.policies if row.name == BASELINE) for result in found]
+    return [
+        "*hindsight (no policy)*",
+        *(plus_minus(h.mean, h.ci95, 0) if h else "" for h in jct),
+        *(
+            percent(100 * (h.mean / row.jct - 1), None) if h else ""
+            for h, row in zip(jct, base, strict=True)
+        ),
+        "",
+        "100 %",
+    ]
+
+
+def make(quick: bool) -> Result:
+    """The table: those that never preempt, the reference, those that do."""
+    seeds = QUICK_SEEDS if quick else SEEDS
+    scenario = find_scenario("paper16")
+    found = [
+        compared(adjusted(scenario, load=load), registry.names(), seeds, with_hindsight=True)
+        for load in LOADS
+    ]
+    by_name = [{row.name: row for row in result.policies} for result in found]
+    lines, figures = [], {}
+    for rows in found[-1].tables():
+        lines += [_line([rows_[row.name] for rows_ in by_name]) for row in rows]
+        if not rows[0].is_preemptive:
+            lines.append(_reference(found))
+        for row in rows:
+            figures[row.name] = {
+                f"mean_jct_s at {load:g}": rows_[row.name].jct
+                for load, rows_ in zip(LOADS, by_name, strict=True)
+            }
+    figures["hindsight"] = {
+        f"mean_jct_s at {load:g}": result.hindsight.mean
+        for load, result in zip(LOADS, found, strict=True)
+        if result.hindsight
+    }
+    return Result(HEAD, lines, figures, [result.model_dump() for result in found])
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__ or "", Path(__file__).parent, make))
