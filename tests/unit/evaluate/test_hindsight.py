@@ -29,6 +29,15 @@ def test_it_does_not_wait_for_a_job_that_comes_too_late():
     assert starts(build(ONE, [job(0, 10), job(8, 1)])) == [0, 10]
 
 
+def test_what_min_min_starts_in_the_same_moment_counts():
+    # Job 0 takes 2 s on the V100 and 3 on the T4, job 1 10 and 18. Min-Min: job 0 on the V100, and
+    # job 1 behind it until 12, 14 s in all. With job 0 on the T4 job 1 starts at once: 3 + 10 s.
+    world = build([nodes("V100"), nodes("T4")], [job(0, 2, 3), job(0, 10, 18)])
+    result = hindsight(world.setting, world.workload, 0).outcome
+    assert result["pool"].tolist() == [1, 0]
+    assert result["start"].tolist() == [0, 0]
+
+
 def test_it_sees_only_so_many_jobs_ahead():
     world = build(ONE, [job(0, 10), job(1, 1)])
     assert starts(world, horizon=0) == [0, 10]
