@@ -58,6 +58,7 @@ class Active(NamedTuple):
     restarts: Indices
     pinned: Mask  # it runs, and cannot be stopped: no checkpoints, or too young
     width: Floats  # GPUs that it takes; a slice as its share
+    served: Floats  # GPU-seconds that it has had
     seconds: Floats  # [A, P] that it still needs there; infinite where it may not run
     room: Floats  # [P] GPUs up that are not held by the pinned
 
@@ -78,6 +79,19 @@ class Active(NamedTuple):
         fitting = self.width[:, None] <= self.room + 1e-9
         mask: Mask = np.isfinite(self.seconds) & fitting & ~self.pinned[:, None]
         return mask
+
+    def tie_break(self) -> Floats:
+        """What to add to a gain [A, P] of about 1 so that equals take turns.
+
+        A thousandth from the most to the least served, and a tenth of that for staying: a job that
+        has had less takes the place of its equal, but not one that has had just as much.
+        """
+        count, pools = self.seconds.shape
+        rank = np.empty(count)
+        rank[np.lexsort((self.ids, self.served))] = np.arange(count)
+        stays = self.pool[:, None] == np.arange(pools)
+        bonus: Floats = 1e-3 * (1.0 - rank[:, None] / count) + 1e-4 * stays
+        return bonus
 
 
 def memory_size(setting: Any, columns: int = 0) -> int:  # noqa: ANN401  a Setting, or as much of it
@@ -140,6 +154,7 @@ def look(view: View, notes: Notes) -> Active:
     left = lefts(view.now, theirs, est, running, np.array(view.pools))
     held, jobs = theirs["gpus"] * (theirs["share"] / WHOLE), view.jobs[ids]
     taken = np.bincount(running["pool"][pinned], held[pinned], len(view.pools))
+    had = running["served"] + (view.now - running["start"]) * held
     none, models = np.full(waits, -1), view.pools["model"]
     may = (notes.eligible[ids] > 0) & (jobs["gpus"][:, None] <= view.pools["gpus"])
     left = np.concatenate([left, queue["left"]])[order]
@@ -153,6 +168,7 @@ def look(view: View, notes: Notes) -> Active:
         restarts=np.concatenate([running["restarts"], queue["restarts"]])[order],
         pinned=np.concatenate([pinned, np.zeros(waits, np.bool_)])[order],
         width=jobs["gpus"] * (jobs["share"] / WHOLE),
+        served=np.concatenate([had, queue["served"]])[order],
         seconds=np.where(may, seconds, np.inf),
         room=view.pools["gpus"] - taken,
     )

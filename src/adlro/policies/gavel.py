@@ -29,7 +29,6 @@ from adlro.policies.rounds import Plan
 ROUND_S = 360.0
 _MOST_OWED = 10.0  # rounds
 _MORE = 3  # columns of a row after shares, owed and received: for the policy's own use
-STAY, OLDER = 1e-3, 1e-4  # of a whole share: what decides between equals
 
 Solver = Callable[[View, Active, Floats], Floats]  # the last: the policy's own columns, [J, 3]
 
@@ -74,7 +73,7 @@ def _by_priority(view: View, notes: Notes, active: Active, length: float) -> Pla
     return Plan(target, np.lexsort((active.ids, -rank)), rotates)
 
 
-def decide(view: View, params: Floats, memory: Floats, out: Records, solve: Solver) -> int:
+def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solver) -> int:
     """The decide of all Gavel policies, given what solves for the shares."""
     pools, length = len(view.pools), float(params[0])
     notes = notes_of(memory, view, 3 * pools + _MORE)
@@ -86,4 +85,4 @@ def decide(view: View, params: Floats, memory: Floats, out: Records, solve: Solv
             notes.own[active.ids, :pools] = shares
         return _by_priority(view, notes, active, length)
 
-    return rounds.decide(view, notes, length, plan, out)
+    return rounds.answer(view, notes, length, plan, out)

@@ -26,4 +26,4 @@ def _solve(view, active, own):
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
     """In a round, the pairs by priority; between rounds, what fits."""
     view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
-    return gavel.decide(view, params, memory, out, _solve)
+    return gavel.answer(view, params, memory, out, _solve)

@@ -71,7 +71,7 @@ def _next(view: View, notes: Notes, length: float) -> float:
     return float(at)
 
 
-def decide(view: View, notes: Notes, length: float, plan: Planner, out: Records) -> int:
+def answer(view: View, notes: Notes, length: float, plan: Planner, out: Records) -> int:
     """Hold a round if one takes place now; start what fits; else wake for the next round.
 
     Args:

@@ -34,8 +34,7 @@ def _solve(gain: Floats, rows: Any, bounds: Floats, where: str) -> Floats:  # no
     if found.status != 0:
         said = " ".join(str(found.message).split())
         raise PolicyError(f"policy {where}: its linear program was not solved: {said}")
-    x: Floats = found.x
-    return x
+    return np.asarray(found.x, np.float64)
 
 
 def _limits(a: Indices, p: Indices, active: Active) -> tuple[Floats, Indices, Floats]:

@@ -4,8 +4,7 @@ A job of n_j GPUs has on pool g the goodput G = n_j v_jg / (its slowest v), time
 (T + S) on another pool than that where it runs, T being its age, R its restarts, S the cost of one
 (Jayaram Subramanya et al., SOSP 2023; POLICIES 1.7); where r <= 0 it does not move. Each job is
 given at most one pool: the smallest sum of G^-0.5 over those that get one plus 1.1 for each other.
-Between equals a job stays where it runs (worth a thousandth), then the older goes first (a ten-
-thousandth from the oldest to the youngest). Those who wait have r = 1; a slice counts as one GPU in
+Between equals who has been served least goes first (active.py). Those who wait have r = 1; a slice counts as one GPU in
 G and as its share of the room. Solved when a job or a node has come or gone and a round is due
 (rounds.py); moves as in moves.py. A program that is not solved to its end in 30 s is an error, even
 if it has found something: what it has found by then depends on the machine.
@@ -16,7 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from adlro.errors import PolicyError
-from adlro.policies import gavel, rounds
+from adlro.policies import rounds
 from adlro.policies.active import memory_size, notes_of, plain_view
 from adlro.policies.rounds import Plan
 
@@ -82,12 +81,10 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     def plan(view, notes, active, changed):
         goodput, count = _goodput(view, active), len(active.ids)
         price = np.where(goodput > 0, goodput, np.inf) ** params[_POWER]
-        stays = active.pool[:, None] == np.arange(len(view.pools))
-        age = 1.0 - np.arange(count)[:, None] / count
-        profit = params[_IDLE] - price + gavel.STAY * stays + gavel.OLDER * age
+        profit = params[_IDLE] - price + active.tie_break()
         profit = np.where(goodput > 0, profit, 0.0)
         target = _assign(profit, active, f"sia at {view.now:.0f} s")
         each = np.where(target >= 0, profit[np.arange(count), target] / active.width, 0.0)
         return Plan(target, np.lexsort((active.ids, -each)), False)
 
-    return rounds.decide(view, notes_of(memory, view), float(params[_ROUND]), plan, out)
+    return rounds.answer(view, notes_of(memory, view), float(params[_ROUND]), plan, out)
