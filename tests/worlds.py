@@ -141,7 +141,11 @@ def build(
         np.zeros((0, 0), READING) if readings is None else np.array(readings, READING),
     )
     setting = SimpleNamespace(
-        layout=layout, pools=layout.pools, affinity=affinity, type_shares=np.array(shares)
+        scenario=SimpleNamespace(jobs=len(jobs)),
+        layout=layout,
+        pools=layout.pools,
+        affinity=affinity,
+        type_shares=np.array(shares),
     )
     return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
@@ -155,6 +159,7 @@ def from_case(case: Case) -> World:
         Empty(case.pools, case.nodes, case.gpus),
         as_workload(case),
         SimpleNamespace(
+            scenario=SimpleNamespace(jobs=len(case.jobs)),
             layout=SimpleNamespace(gpus=case.gpus),
             pools=case.pools,
             affinity=case.affinity,
