@@ -3,10 +3,10 @@
 Jobs are taken in the policy's order. One whose target has no room stops the runs there that the
 plan does not want there, and if that is not enough (plans count GPUs, not cores or memory) those
 that come after it in the order; in both the last first, and those only that it takes. If all of
-them make no room, nobody is stopped for it. Whoever cannot checkpoint, or is too young, is left alone. Then, as
-the world stands, those of the plan start, and after them whoever waits and fits, each on the pool
-where it needs least: no GPU is idle while a waiting job fits it. The plan places by best fit; where
-the world places otherwise, what then does not fit starts where it can.
+them make no room, nobody is stopped for it. Whoever cannot checkpoint, or is too young, is left
+alone. Then, as the world stands, those of the plan start, and after them whoever waits and fits,
+each on the pool where it needs least: no GPU is idle while a waiting job fits it. The plan places
+by best fit; where the world places otherwise, what then does not fit starts where it can.
 
 Stops and starts are two answers, and an answer has at most one start for each pool: each of them
 is feasible whatever the world does with the others. Dimensions as in active.py; Q waiting jobs.

@@ -79,8 +79,8 @@ def test_only_those_are_stopped_whose_leaving_it_takes():
 
 
 def test_nobody_is_stopped_in_vain():
-    # The gang is worth most and there are GPUs enough, but it needs all four cores, and job 1, which
-    # cannot be stopped, holds two until 8,000. Then it pays to stop job 0.
+    # The gang is worth most and there are GPUs enough, but it needs all four cores, and job 1 holds
+    # two until 8,000 and cannot be stopped. Then it pays to stop job 0.
     jobs = [
         job(0, 9000, checkpoint=0, cores=1),
         job(0, 8000, cores=2),
