@@ -150,6 +150,7 @@ def build(
         np.zeros(0) if ageing is None else np.array([ageing], np.float64),
     )
     setting = SimpleNamespace(
+        scenario=SimpleNamespace(jobs=len(jobs)),
         layout=layout,
         pools=layout.pools,
         affinity=affinity,
@@ -189,6 +190,7 @@ def from_case(case: Case) -> World:
         as_workload(case),
         SimpleNamespace(
             layout=SimpleNamespace(gpus=case.gpus, nodes=case.nodes),
+            scenario=SimpleNamespace(jobs=len(case.jobs)),
             pools=case.pools,
             affinity=case.affinity,
             type_shares=shares,

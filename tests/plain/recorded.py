@@ -30,6 +30,21 @@ class Played:
         return write(next(self.answers), view[-1])
 
 
+class Recorder:
+    """Another policy in Python, whose answers are written down."""
+
+    def __init__(self, policy):
+        self.name, self.params, self.memory = policy.name, policy.params, policy.memory
+        self.asked = policy.decide
+        self.trace = []
+
+    def decide(self, *view):
+        count = self.asked(*view)
+        rows = view[-1][:count].tolist()
+        self.trace.append([Decision(DECISION_KINDS[kind], *rest) for kind, *rest in rows])
+        return count
+
+
 class Scribe:
     """Makes random feasible decisions and writes them down.
 

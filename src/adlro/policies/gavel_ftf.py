@@ -7,7 +7,7 @@ a whole one over all pools); its isolated time is w_j over its speed with that, 
 done before the same with the |J| of that time. (Lost work that is done again counts again.)
 The search goes down: with z the worst ratio so far, the speeds that keep everybody at z are w_j /
 (z isolated - age); the largest s with s times these speeds is a linear program, and its shares
-have a worst ratio below z unless s = 1. It ends when s is below 1.001. Rounds of 360 s, and what is
+have a worst ratio below z unless s = 1. It ends when s is below 1.01. Rounds of 360 s, and what is
 left open settled by the sum of speeds: see gavel.py and shares.py; moves as in moves.py.
 """
 
@@ -22,7 +22,7 @@ params, memory = gavel.params, gavel.memory
 _PAST, _LEFT, _SPEED = range(
     3
 )  # a job's own: isolated seconds so far; work left, speed at the last
-_GAIN = 1.001
+_GAIN = 1.01
 
 
 def _equal_speeds(view, active):

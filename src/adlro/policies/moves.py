@@ -1,11 +1,12 @@
 """From a target pool for each job to decisions: whom to stop, and who starts where. Not a policy.
 
 Jobs are taken in the policy's order. One whose target has no room stops the runs there that the
-plan does not want there, the last of the order first, those only that it takes; if that makes no
-room, nobody is stopped for it. Whoever cannot checkpoint, or is too young, is left alone. Then, as
-the world stands, those of the plan start, and after them whoever waits and fits, each on the pool
-where it needs least: no GPU is idle while a waiting job fits it. The plan places by best fit; where
-the world places otherwise, what then does not fit starts where it can.
+plan does not want there, and if that is not enough (plans count GPUs, not cores or memory) those
+that come after it in the order; in both the last first, and those only that it takes. If all of
+them make no room, nobody is stopped for it. Whoever cannot checkpoint, or is too young, is left
+alone. Then, as the world stands, those of the plan start, and after them whoever waits and fits,
+each on the pool where it needs least: no GPU is idle while a waiting job fits it. The plan places
+by best fit; where the world places otherwise, what then does not fit starts where it can.
 
 Stops and starts are two answers, and an answer has at most one start for each pool: each of them
 is feasible whatever the world does with the others. Dimensions as in active.py; Q waiting jobs.
@@ -50,18 +51,21 @@ def _holds_without(a, p, stopped, count, spared, run, jobs, running, pools, node
 
 
 @njit_allocating
-def _whom_to_stop(a, p, order, target, held, pinned, run, jobs, running, pools, nodes, gpus):
-    """Jobs that must leave pool p so that job a fits; none if that is not enough."""
+def _whom_to_stop(k, order, target, held, pinned, run, jobs, running, pools, nodes, gpus):
+    """Jobs that must leave the target of job order[k] so that it fits; none if that is in vain."""
+    a, p = order[k], target[order[k]]
     stopped, count, enough = np.empty(len(order), np.int64), 0, False
     left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
-    for b in order[::-1]:
-        if held[b] == p and target[b] != p and not pinned[b]:
+    for i in range(2 * len(order)):
+        wanted, place_in_order = i >= len(order), len(order) - 1 - i % len(order)
+        b = order[place_in_order]
+        if enough or (wanted and place_in_order <= k):
+            break
+        if held[b] == p and (target[b] == p) == wanted and not pinned[b]:
             release(running[run[b]], jobs, left, machines, cards)
             stopped[count] = b
             count += 1
-            if fits(jobs[a], left[p], machines, cards):
-                enough = True
-                break
+            enough = fits(jobs[a], left[p], machines, cards)
     if not enough:
         return stopped[:0]
     for i in range(count - 1):  # one whose leaving turns out not to be needed stays
@@ -91,13 +95,13 @@ def plan_moves(order, target, pinned, run, held, jobs, running, pools, nodes, gp
         step: see above.
     """
     decision, demands, turn = np.zeros(1, DECISION)[0], np.zeros(0, DEMAND), 0
-    for a in order:
-        p = target[a]
+    for k in range(len(order)):
+        a, p = order[k], target[order[k]]
         if p < 0 or held[a] == p or pinned[a]:
             continue
         if not fits(jobs[a], pools[p], nodes, gpus):
             others = _whom_to_stop(
-                a, p, order, target, held, pinned, run, jobs, running, pools, nodes, gpus
+                k, order, target, held, pinned, run, jobs, running, pools, nodes, gpus
             )
             if len(others) == 0:
                 continue

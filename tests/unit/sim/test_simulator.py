@@ -310,7 +310,8 @@ def test_one_thread_and_two_give_exactly_the_same():
         result = simulator.run(empty, workloads[seed], policy, seed, keep_spans=True)
         return [array.tolist() for array in result]  # all but the padding between fields
 
-    tasks = list(product(range(6), policies))
+    slow = [policy for policy in policies if not simulator.is_compiled(policy.decide)]
+    tasks = [task for task in product(range(6), policies) if task[0] == 0 or task[1] not in slow]
     alone = [fingerprint(task) for task in tasks]
     with ThreadPoolExecutor(2) as threads:
         together = list(threads.map(fingerprint, tasks))
