@@ -84,7 +84,7 @@ def _columns(rows: Sequence[Row], scenario: Scenario) -> dict[str, Cell]:
         columns[f"vs {best}, %"] = partial(_versus_cell, best=best)
         if any(row.jct_versus(best).p_holm is not None for row in rows[1:]):
             columns["p"] = partial(_p_cell, best=best)
-    keys = _PREEMPTIVE if rows[0].is_preemptive else _QUIET
+    keys: Sequence[str] = _PREEMPTIVE if rows[0].is_preemptive else _QUIET
     if is_rough(scenario):
         keys = _ROUGH
     columns |= {_SHOWN[key][0]: partial(_mean, key=key) for key in keys}
@@ -173,7 +173,7 @@ def _table(rows: Sequence[Row], columns: dict[str, Cell]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     table.add_column("policy", overflow="fold")
     for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
@@ -191,7 +191,7 @@ def _regression(found: Regressions) -> list[RenderableType]:
     pooled = found.pooled
     if pooled.problem is not None:
         return [f"Regression of mean JCT: {pooled.problem}"]
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     table.add_column("term")
     for heading in ("seconds a unit", "95 % interval", "standardised"):
         table.add_column(heading, justify="right")

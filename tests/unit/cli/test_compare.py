@@ -171,7 +171,7 @@ def test_the_gap_to_hindsight_has_a_column_where_it_is_known():
     assert "closed %" not in printed(result)
 
 
-LONG = {"static-affinity-lp": 80 * STEADY, "drain-argmin": STEADY, "weighted-min-min": 9 * STEADY}
+LONG = {"static-affinity-lp": 15 * STEADY, "drain-argmin": STEADY, "weighted-min-min": 9 * STEADY}
 
 
 @pytest.mark.parametrize("scenario", ["paper16", "rough64"])
