@@ -161,7 +161,7 @@ def test_a_users_python_file_meets_its_seeds_one_after_the_other(setting, tmp_pa
 
 
 def _waiting_for(event, name="ours", file=None):
-    """A pair-sjf in plain Python, ours unless it has a file, which starts only when the event is set."""
+    """A pair-sjf in plain Python, ours unless it has a file, that waits for the event."""
 
     def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
         assert event.wait(20)
