@@ -19,11 +19,18 @@ Cell = Callable[["Row"], str]
 _WIDTH = 104  # of lines of text
 _SETTLE_CAP = 100_000  # seeds: more are not counted out
 
-_ROUGH = {  # shown only where the scenario is rough: metric -> heading, digits, scale
+_SHOWN = {  # metric -> heading, digits, scale
+    "p99_jct_s": ("p99\nJCT s", 0, 1),
+    "throughput_jobs_per_h": ("jobs/h", 1, 1),
+    "gpu_utilisation": ("GPU\nuse %", 1, 100),
+    "hyperscore": ("Hyper-\nScore", 2, 1),
     "restarts": ("re-\nstarts", 2, 1),
     "lost_gpu_s": ("lost\nGPU-h", 1, 1 / 3600),
     "fragmentation": ("left\nover %", 1, 100),
 }
+_QUIET = ("p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "hyperscore")
+_PREEMPTIVE = ("p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "restarts")
+_ROUGH = ("p99_jct_s", "gpu_utilisation", "restarts", "lost_gpu_s", "fragmentation")
 
 
 def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
@@ -61,34 +68,30 @@ def is_rough(scenario: Scenario) -> bool:
     return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
 
 
+def _mean(row: Row, key: str) -> str:
+    _, digits, scale = _SHOWN[key]
+    return f"{row.metrics[key].mean * scale:,.{digits}f}"
+
+
 def _columns(rows: Sequence[Row], scenario: Scenario) -> dict[str, Cell]:
-    """Heading -> how to make the cell of a policy's line.
+    """Heading -> how to make the cell of a policy's line; the first row is the best.
 
-    The first row is the best. In a rough scenario there are restarts and slices to tell of.
+    Narrow enough for 110 columns: the gap to hindsight, where it is known, takes the last place.
     """
-
-    def mean(key: str, digits: int, scale: float = 1.0) -> Cell:
-        return lambda row: f"{row.metrics[key].mean * scale:,.{digits}f}"
-
-    columns: dict[str, Cell] = {"mean JCT s": lambda row: _cell(row.metrics["mean_jct_s"])}
     best = rows[0].name
+    columns: dict[str, Cell] = {"mean JCT s": lambda row: _cell(row.metrics["mean_jct_s"])}
     if len(rows) > 1:
         columns[f"vs {best}, %"] = partial(_versus_cell, best=best)
         if any(row.jct_versus(best).p_holm is not None for row in rows[1:]):
             columns["p"] = partial(_p_cell, best=best)
-    columns |= {
-        "p99\nJCT s": mean("p99_jct_s", 0),
-        "jobs/h": mean("throughput_jobs_per_h", 1),
-        "GPU\nuse %": mean("gpu_utilisation", 1, 100),
-    }
+    keys: Sequence[str] = _PREEMPTIVE if rows[0].is_preemptive else _QUIET
+    if is_rough(scenario):
+        keys = _ROUGH
+    columns |= {_SHOWN[key][0]: partial(_mean, key=key) for key in keys}
     if any(row.gap_closed is not None for row in rows):
+        columns.popitem()
         columns["gap\nclosed %"] = lambda row: _cell(row.gap_closed) if row.gap_closed else "-"
-    if is_rough(scenario) or rows[0].is_preemptive:
-        shown = _ROUGH if is_rough(scenario) else {"restarts": _ROUGH["restarts"]}
-        return columns | {
-            heading: mean(key, digits, scale) for key, (heading, digits, scale) in shown.items()
-        }
-    return columns | {"Hyper-\nScore": mean("hyperscore", 2)}
+    return columns
 
 
 def _checkpoints(scenario: Scenario) -> str:
@@ -170,7 +173,7 @@ def _table(rows: Sequence[Row], columns: dict[str, Cell]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     table.add_column("policy", overflow="fold")
     for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
@@ -188,7 +191,7 @@ def _regression(found: Regressions) -> list[RenderableType]:
     pooled = found.pooled
     if pooled.problem is not None:
         return [f"Regression of mean JCT: {pooled.problem}"]
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     table.add_column("term")
     for heading in ("seconds a unit", "95 % interval", "standardised"):
         table.add_column(heading, justify="right")

@@ -56,7 +56,7 @@ class Row(BaseModel):
     metrics: dict[str, Estimate]
     per_seed: dict[str, list[float]]  # of PER_SEED, in the order of seeds
     versus: dict[str, dict[str, Difference | Estimate]]  # rival -> METRIC_pct: ours is larger by
-    gap_closed: Estimate | None  # percent of the gap from min-min to hindsight
+    gap_closed: Estimate | None = None  # percent of the gap from min-min to hindsight
     decision_us: float  # CPU time of a call of decide, the simulator's own work included
     decisions: int  # calls of decide, over all seeds
     real_decisions: int  # those with at least one feasible pair
@@ -100,9 +100,9 @@ class Comparison(BaseModel):
     measure: str
     jobs: int
     policies: list[Row]
-    hindsight: Estimate | None  # mean JCT in seconds of the plan that knew all jobs
+    hindsight: Estimate | None = None  # mean JCT in seconds of the plan that knew all jobs
     regression: Regressions
-    notes: list[str]  # what a reader of the figures must know
+    notes: list[str] = []  # what a reader of the figures must know
 
     def tables(self) -> list[list[Row]]:
         """Rows of those that never preempt, then of those that do, each best first; none empty."""

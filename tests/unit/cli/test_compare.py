@@ -169,3 +169,19 @@ def test_the_gap_to_hindsight_has_a_column_where_it_is_known():
     with_gap = printed(result.model_copy(update={"policies": [closed]}))
     assert "closed %" in with_gap
     assert "closed %" not in printed(result)
+
+
+LONG = {"static-affinity-lp": 15 * STEADY, "drain-argmin": STEADY, "weighted-min-min": 9 * STEADY}
+
+
+@pytest.mark.parametrize("scenario", ["paper16", "rough64"])
+@pytest.mark.parametrize("preemptive", [(), tuple(LONG)])
+def test_tables_of_long_names_fit_into_110_columns(scenario, preemptive):
+    figures = {name: jct * 10 * noisy(i, 1) for i, (name, jct) in enumerate(LONG.items())}
+    result = compared(figures, preemptive=preemptive)
+    console = Console(file=io.StringIO(), width=200)
+    console.print(shown(result, find_scenario(scenario), with_regression=True), highlight=False)
+    text = console.file.getvalue()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 110
+    assert ("starts" in text) == (scenario == "rough64" or preemptive != ())
+    assert ("jobs/h" in text) == (scenario == "paper16")

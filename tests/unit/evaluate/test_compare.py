@@ -8,6 +8,7 @@ from adlro.errors import PolicyError
 from adlro.evaluate import compare as module
 from adlro.evaluate.compare import Comparison, Stopped, Until, compare, run_one
 from adlro.evaluate.stats import estimate, gap_closed
+from adlro.model.room import smallest_feasible, start
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import generate, prepare
@@ -151,23 +152,21 @@ def _own(folder, setting, text=COUNTING, name="mine"):
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_users_python_file_meets_its_seeds_one_after_the_other(setting, tmp_path, threads):
-    policies = [registry.load("fcfs", setting), _own(tmp_path, setting)]
+    policies = [_own(tmp_path, setting), registry.load("fcfs", setting)]
     result = compare(setting, policies, range(8), threads=threads)
-    assert policies[1].decide.__globals__["calls"] == list(range(8))
-    assert [row.name for row in result.policies] == ["fcfs", "mine"]
+    assert policies[0].decide.__globals__["calls"] == list(range(8))
+    assert [row.name for row in result.policies] == ["mine", "fcfs"]
     shipped = compare(setting, [registry.load("pair-sjf", setting)], range(8))
-    assert result.policies[1].per_seed == shipped.policies[0].per_seed
+    assert result.policies[0].per_seed == shipped.policies[0].per_seed
 
 
 def _waiting_for(event, name="ours", file=None):
-    """Our own fcfs in plain Python, which starts only when the event is set."""
+    """A pair-sjf in plain Python, ours unless it has a file, that waits for the event."""
 
     def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
         assert event.wait(20)
         q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
         return start(out, queue[q].job, p) if q >= 0 else 0
-
-    from adlro.model.room import smallest_feasible, start
 
     return Policy(name, decide, np.zeros(0), 0, file, 1, False)
 
@@ -300,23 +299,20 @@ def test_auto_of_a_policy_alone_looks_at_its_mean(setting):
     assert width[0].half == pytest.approx(100 * figure.half_width / figure.mean)
 
 
-class _CtrlC:
-    """A watch that lets the main thread be interrupted once some seeds are complete."""
+def press_ctrl_c(monkeypatch, after):
+    """As if Ctrl-C were pressed when so many seeds are complete."""
+    real = module._Crew.play
 
-    def __init__(self, monkeypatch, after):
-        self.after = after
-        real = module._Crew.play
+    def play(crew, seeds, done):
+        real(crew, seeds[:after], done)
+        raise KeyboardInterrupt
 
-        def play(crew, seeds, done):
-            real(crew, seeds[: self.after], done)
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(module._Crew, "play", play)
+    monkeypatch.setattr(module._Crew, "play", play)
 
 
 def test_ctrl_c_gives_the_comparison_of_the_seeds_that_are_complete(setting, monkeypatch):
     whole = compare(setting, _pair(setting), range(3, 6))
-    _CtrlC(monkeypatch, after=3)
+    press_ctrl_c(monkeypatch, after=3)
     with pytest.raises(Stopped) as caught:
         compare(setting, _pair(setting), range(3, 100))
     result = caught.value.result
@@ -326,7 +322,7 @@ def test_ctrl_c_gives_the_comparison_of_the_seeds_that_are_complete(setting, mon
 
 
 def test_ctrl_c_with_less_than_two_seeds_is_an_interrupt_like_any(setting, monkeypatch):
-    _CtrlC(monkeypatch, after=1)
+    press_ctrl_c(monkeypatch, after=1)
     with pytest.raises(KeyboardInterrupt) as caught:
         compare(setting, _pair(setting), range(100))
     assert not isinstance(caught.value, Stopped)

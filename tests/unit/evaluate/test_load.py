@@ -34,6 +34,26 @@ def test_a_load_of_jobs_that_are_all_there_is_no_number():
     assert np.isnan(by_hand([0, 0, 0], [100, 50, 20], 1))
 
 
+def test_work_is_counted_where_the_capacity_lp_puts_it():
+    # two types, each ten times faster on a model of its own: a GPU of each does a job in 100 s.
+    # 100 + 100 + 50 GPU-seconds there in 250 s; two GPUs do 500
+    nodes = [{**NODE, "gpus": 1}, {**NODE, "name": "b", "gpu": "P100", "gpus": 1}]
+    speeds = {"t": {"V100": 1, "P100": 0.1}, "u": {"V100": 0.1, "P100": 1}}
+    types = [{**TYPE, "name": name, "speed": speed} for name, speed in speeds.items()]
+    text = {**SCENARIO, "cluster": {"nodes": nodes}, "types": types}
+    setting = prepare(Scenario.model_validate(text))
+    drawn = generate(setting, 0)
+    jobs = drawn.jobs.copy()
+    jobs["arrival"], jobs["type"] = [50, 100, 250], [0, 1, 0]
+    seconds = np.array([[100.0, 1000.0], [1000.0, 100.0], [50.0, 500.0]])
+    workload = drawn._replace(jobs=jobs, seconds=seconds)
+    assert offered_load(setting, workload) == pytest.approx(250 / 500)
+    # a job that may not run there is counted where it may: 1,000 s in place of 100
+    allowed = np.array([[False, True], [True, True], [True, True]])
+    moved = offered_load(setting, workload._replace(allowed=allowed))
+    assert moved == pytest.approx(1150 / 500)
+
+
 @pytest.mark.parametrize("name", ["paper16", "hetero64", "rough64", "gavel16"])
 @pytest.mark.parametrize("load", [0.5, 0.9])
 def test_on_average_it_is_the_load_of_the_scenario(name, load):

@@ -116,7 +116,8 @@ def test_all_runs_and_each_policy_have_their_own():
     figures = {name: x[:, i].reshape(2, 7) for i, name in enumerate(EXPLAINING)}
     figures["mean_jct_s"] = np.add(y.reshape(2, 7), [[0], [100]])
     found = regressions(figures, ["a", "b"], range(30, 37))
-    assert found.pooled.n == 14
+    seeds = [30, 31, 32, 33, 34, 35, 36] * 2
+    assert found.pooled == regress(figures["mean_jct_s"].ravel(), x, np.array(seeds))
     assert found.pooled.intervals == "clustered by seed"
     constants = [found.by_policy[name].coefficients[0].value for name in ("a", "b")]
     assert constants == pytest.approx([10, 110])
