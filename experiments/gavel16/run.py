@@ -7,15 +7,15 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-import numpy as np  # noqa: E402
-from common import Result, main, plus_minus  # noqa: E402
-from versus import compared, percent  # noqa: E402
+import numpy as np
+from common import Result, main, plus_minus
+from versus import compared, percent
 
-from adlro.config import adjusted, find_scenario  # noqa: E402
-from adlro.evaluate.comparison import Row  # noqa: E402
-from adlro.evaluate.metrics import fastest_possible  # noqa: E402
-from adlro.policies import registry  # noqa: E402
-from adlro.workloads.synthetic import generate, prepare  # noqa: E402
+from adlro.config import adjusted, find_scenario
+from adlro.evaluate.comparison import Row
+from adlro.evaluate.metrics import fastest_possible
+from adlro.policies import registry
+from adlro.workloads.synthetic import generate, prepare
 
 LOADS = (0.7, 0.9)
 SEEDS, QUICK_SEEDS = range(20), range(2)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import Result, main, plus_minus  # noqa: E402
-from versus import compared, percent  # noqa: E402
+from common import Result, main, plus_minus
+from versus import compared, percent
 
-from adlro.config import adjusted, find_scenario  # noqa: E402
-from adlro.evaluate.comparison import BASELINE, Comparison, Row  # noqa: E402
-from adlro.policies import registry  # noqa: E402
+from adlro.config import adjusted, find_scenario
+from adlro.evaluate.comparison import BASELINE, Comparison, Row
+from adlro.policies import registry
 
 LOADS = (0.6, 0.8, 0.95)
 SEEDS, QUICK_SEEDS = range(100), range(3)
@@ -41,7 +41,7 @@ def _line(rows: list[Row]) -> list[str]:
         *(plus_minus(found.mean, found.ci95, 0) for found in jct),
         *(_versus(row) for row in rows),
         f"{rows[-1].metrics['p99_jct_s'].mean:,.0f}",
-        closed if -100 < (gap.mean if gap else 0) else "",
+        closed if (gap.mean if gap else 0) > -100 else "",
     ]
 
 

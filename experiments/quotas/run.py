@@ -8,14 +8,14 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-import numpy as np  # noqa: E402
-from common import Result, main, plus_minus  # noqa: E402
-from versus import compared  # noqa: E402
+import numpy as np
+from common import Result, main, plus_minus
+from versus import compared
 
-from adlro.config import Scenario, adjusted, find_scenario  # noqa: E402
-from adlro.policies.registry import Policy  # noqa: E402
-from adlro.sim.simulator import Result as Played  # noqa: E402
-from adlro.workloads.workload import Workload  # noqa: E402
+from adlro.config import Scenario, adjusted, find_scenario
+from adlro.policies.registry import Policy
+from adlro.sim.simulator import Result as Played
+from adlro.workloads.workload import Workload
 
 SEEDS, QUICK_SEEDS = range(50), range(3)
 POLICIES = ("easy-backfill", "multifactor", "min-min", "drain-argmin", "tiresias")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import NamedTuple
 
 from tests.plain import policies
 from tests.plain.cases import Case
@@ -16,6 +17,17 @@ CLEARLY = 1e-6
 Choice = Pair | None  # None = wait
 
 
+class Planned(NamedTuple):
+    """What every cost counts with."""
+
+    now: float
+    jobs: list[int]  # in queue order
+    p: dict[Pair, float]  # on every pool that can take the job
+    gpus: dict[int, int]  # that each job takes
+    beside: set[Pair]  # slices that fit a pool now
+    free_at: list[list[float]]  # by pool, sorted
+
+
 class DrainArgmin:
     """Of Min-Min's choice, waiting and the shortest pairs the one that drains the queue soonest."""
 
@@ -23,10 +35,10 @@ class DrainArgmin:
         if not policies.feasible_pairs(world):
             return []
         choices = self.choices(world)
-        jobs = self.planned(world, choices)
+        plan = self.plan(world, choices)
         best, least = choices[0], inf
         for choice in choices:
-            cost = self.cost(world, choice, jobs)
+            cost = self.cost(world, choice, plan)
             if cost < least - CLEARLY:
                 best, least = choice, cost
         return policies.start(*best) if best else []
@@ -39,25 +51,36 @@ class DrainArgmin:
         unique = list(dict.fromkeys([first, None, *pairs[:MOST_PAIRS]]))
         return [choice for choice in unique if choice or world.runs]
 
-    def planned(self, world: PlainWorld, choices: list[Choice]) -> list[int]:
-        """The jobs that every cost counts, in queue order."""
-        able = [job for job in world.waiting if policies.large_enough(world, job)]
-        able.sort(key=lambda job: min(self.ps(world, job)))
-        return sorted({*able[:MOST_SHORTEST], *(choice.job for choice in choices if choice)})
+    def plan(self, world: PlainWorld, choices: list[Choice]) -> Planned:
+        p = {
+            Pair(job, pool): policies.p(world, job, pool)
+            for job in world.waiting
+            for pool in policies.large_enough(world, job)
+        }
+        least: dict[int, float] = {}
+        for pair, seconds in p.items():
+            least[pair.job] = min(seconds, least.get(pair.job, inf))
+        short = sorted(least, key=lambda job: least[job])[:MOST_SHORTEST]
+        jobs = sorted({*short, *(choice.job for choice in choices if choice)})
+        return Planned(
+            world.now,
+            jobs,
+            {pair: seconds for pair, seconds in p.items() if pair.job in jobs},
+            {job: world.jobs[job].gpus for job in jobs},
+            {pair for pair in p if not world.jobs[pair.job].whole and world.fits(*pair)},
+            [sorted(world.free_at(gpu) for gpu in g.up()) for g in world.pools],
+        )
 
-    def ps(self, world: PlainWorld, job: int) -> list[float]:
-        return [policies.p(world, job, pool) for pool in policies.large_enough(world, job)]
-
-    def cost(self, world: PlainWorld, choice: Choice, jobs: list[int]) -> float:
-        free_at = [sorted(world.free_at(gpu) for gpu in g.up()) for g in world.pools]
+    def cost(self, world: PlainWorld, choice: Choice, plan: Planned) -> float:
         if choice is None:
             finish = min(world.expected_end(run) for run in world.running)
-            free_at = [[max(time, finish) for time in times] for times in free_at]
-            return self.rest(world, finish, free_at, jobs)
-        own = policies.p(world, *choice) * self.span(world, choice)
-        self.hold(world, world.now, free_at, choice, world.now + own)
-        others = [job for job in jobs if job != choice.job]
-        return own + self.rest(world, world.now, free_at, others)
+            free_at = [[max(time, finish) for time in times] for times in plan.free_at]
+            return self.rest(plan, finish, free_at, plan.jobs)
+        own = plan.p[choice] * self.span(world, choice)
+        free_at = [list(times) for times in plan.free_at]
+        self.hold(plan, world.now, free_at, choice, world.now + own)
+        others = [job for job in plan.jobs if job != choice.job]
+        return own + self.rest(plan, world.now, free_at, others)
 
     def span(self, world: PlainWorld, pair: Pair) -> float:
         """The penalty if no node of the pool could hold the whole gang."""
@@ -66,34 +89,26 @@ class DrainArgmin:
         return 1 if room >= job.gpus else 1 + job.communication * pool.span_cost
 
     def hold(
-        self, world: PlainWorld, at: float, free_at: list[list[float]], pair: Pair, until: float
+        self, plan: Planned, at: float, free_at: list[list[float]], pair: Pair, until: float
     ) -> None:
         """A job holds its GPUs; a slice that fits now holds one that is free, if there is one."""
-        times, job = free_at[pair.pool], world.jobs[pair.job]
-        if job.whole or not world.fits(*pair) or times[0] <= at:
-            free_at[pair.pool] = sorted([until] * job.gpus + times[job.gpus :])
+        times, gpus = free_at[pair.pool], plan.gpus[pair.job]
+        if pair not in plan.beside or times[0] <= at:
+            free_at[pair.pool] = sorted([until] * gpus + times[gpus:])
 
-    def ready(self, world: PlainWorld, at: float, times: list[float], pair: Pair) -> float:
-        if not world.jobs[pair.job].whole and world.fits(*pair):
-            return at
-        return times[world.jobs[pair.job].gpus - 1]
-
-    def rest(
-        self, world: PlainWorld, at: float, free_at: list[list[float]], jobs: list[int]
-    ) -> float:
+    def rest(self, plan: Planned, at: float, free_at: list[list[float]], jobs: list[int]) -> float:
         """Seconds from now until each job is completed in Min-Min's plan, added up."""
-        total, unplanned = 0.0, list(jobs)
-        while unplanned:
-            ends = {
-                Pair(job, pool): self.ready(world, at, free_at[pool], Pair(job, pool))
-                + policies.p(world, job, pool)
-                for job in unplanned
-                for pool in policies.large_enough(world, job)
-            }
-            pair = min(ends, key=lambda pair: ends[pair])
-            self.hold(world, at, free_at, pair, ends[pair])
-            total += ends[pair] - world.now
-            unplanned.remove(pair.job)
+
+        def end(pair: Pair) -> float:
+            ready = at if pair in plan.beside else free_at[pair.pool][plan.gpus[pair.job] - 1]
+            return ready + plan.p[pair]
+
+        total, pairs = 0.0, [pair for pair in plan.p if pair.job in jobs]
+        while pairs:
+            pair = min(pairs, key=end)
+            total += end(pair) - plan.now
+            self.hold(plan, at, free_at, pair, end(pair))
+            pairs = [other for other in pairs if other.job != pair.job]
         return total
 
 

@@ -260,11 +260,11 @@ def open_drain(  # noqa: PLR0913  the view of a policy
 
 @njit
 def place_in(drain: Drain, q: int) -> int:
-    """Which of the planned jobs stands at a queue place."""
-    k = 0
-    while drain.places[k] != q:
-        k += 1
-    return k
+    """Which of the planned jobs stands at a queue place; -1 = it is not planned."""
+    for k in range(len(drain.places)):
+        if drain.places[k] == q:
+            return k
+    return -1
 
 
 @njit

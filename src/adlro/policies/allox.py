@@ -38,8 +38,11 @@ def memory(setting):
     return _STARTS + 2 * len(setting.layout.gpus)
 
 
-def busy_for(now, jobs, running, pools):
-    """Pool [M] and seconds until free [M] of every GPU that is up, by pool, the soonest first."""
+def busy_for(now, most, jobs, running, pools):
+    """Pool [M] and seconds until free [M] of the GPUs that are up, by pool, the soonest first.
+
+    Of each pool only the first `most`: with so many asked for, no other is ever the better one.
+    """
     age = now - running["start"]
     late = running["expected"] <= now
     rest = np.where(late, np.maximum(0.1 * age, 1.0), running["expected"] - now)
@@ -57,7 +60,9 @@ def busy_for(now, jobs, running, pools):
     )
     seconds = np.concatenate([np.zeros(pools["free"].sum()), np.repeat(rest, gangs), last])
     order = np.lexsort((seconds, home))
-    return home[order], seconds[order]
+    home, seconds = home[order], seconds[order]
+    kept = np.arange(len(home)) - np.searchsorted(home, home) < most
+    return home[kept], seconds[kept]
 
 
 def assign(seconds, gangs, busy):
@@ -122,9 +127,9 @@ def _starts(seconds, gangs, sliced, home, busy):
 
 def _plan(now, jobs, est, queue, eligible, running, pools, share):
     """(job, pool) of all that starts now."""
-    home, busy = busy_for(now, jobs, running, pools)
     ids = queue["job"]
     gangs, sliced = jobs["gpus"][ids], jobs["share"][ids] < WHOLE
+    home, busy = busy_for(now, gangs.sum(), jobs, running, pools)
     if len(home) == 0 or (busy.min() > 0.0 and not sliced.any()):
         return []
     rank = np.arange(len(home)) - np.searchsorted(home, home)

@@ -38,6 +38,12 @@ def test_what_min_min_starts_in_the_same_moment_counts():
     assert result["start"].tolist() == [0, 0]
 
 
+def test_of_equal_costs_min_mins_choice_is_taken():
+    # Min-Min takes the first of two pools that are alike to the job.
+    world = build([nodes("V100"), nodes("T4")], [job(0, 3, 3)])
+    assert hindsight(world.setting, world.workload, 0).outcome["pool"].tolist() == [0]
+
+
 def test_it_sees_only_so_many_jobs_ahead():
     world = build(ONE, [job(0, 10), job(1, 1)])
     assert starts(world, horizon=0) == [0, 10]

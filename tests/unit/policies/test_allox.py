@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adlro.model.state import RUNNING
 from adlro.policies import allox, registry
 from tests.worlds import build, fails, is_repaired, job, nodes, play
 
@@ -88,6 +89,31 @@ def test_a_good_gpu_gets_as_many_jobs_as_are_best_for_all():
     # The second and third GPU are so slow that all nine run on the first; 9 > ceil(9 / 3) + 3.
     seconds = np.array([[1.0, 1000.0, 1000.0]] * 9)
     assert allox.assign(seconds, np.ones(9, np.int64), np.zeros(3))[0].tolist() == [0] * 9
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(LENGTHS.filter(np.isfinite), min_size=1, max_size=4), st.data())
+def test_of_gpus_that_are_alike_the_first_to_be_free_are_enough(lengths, data):
+    # As many as there are jobs, of seven; the sum of all completions stays the same.
+    busy = np.sort(data.draw(st.lists(st.integers(0, 9), min_size=7, max_size=7))).astype(float)
+    ones = np.ones(len(lengths), np.int64)
+
+    def cost(gpus):
+        seconds = np.repeat(np.array(lengths)[:, None], gpus, axis=1)
+        machine, place = allox.assign(seconds, ones, busy[:gpus])
+        return (busy[machine] + place * lengths).sum()
+
+    assert cost(len(lengths)) == cost(7)
+
+
+def test_of_each_pool_as_many_gpus_are_kept_as_are_asked_for():
+    # Pool 0 has three GPUs, two of them free and one that job 0 holds for 4 more seconds.
+    world = build([nodes("V100", 3), nodes("T4")], [job(0, 5, 9)])
+    pools, runs = world.empty.pools.copy(), np.zeros(1, RUNNING)
+    pools["free"], runs["expected"] = [2, 1], 5
+    view = (world.workload.jobs, runs, pools)
+    assert [a.tolist() for a in allox.busy_for(1, 9, *view)] == [[0, 0, 0, 1], [0, 0, 4, 0]]
+    assert [a.tolist() for a in allox.busy_for(1, 2, *view)] == [[0, 0, 1], [0, 0, 0]]
 
 
 def test_an_overdue_job_is_expected_to_end_a_second_or_a_tenth_of_its_age_later():

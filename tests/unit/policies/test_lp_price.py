@@ -44,10 +44,12 @@ def test_a_pool_is_never_for_nothing():
 
 
 def test_a_pool_with_too_few_gpus_up_sets_no_price():
-    # The T4 (20 x 0.5 = 10 against 50) is down until 200: the V100 is the cheapest that is up.
-    events = [fails(0, 1), is_repaired(200, 1)]
-    found = outcome([job(1, 50, 20)], events=events)
-    assert (found["pool"][0], found["start"][0]) == (0, 1)
+    # The T4 (20 x 0.5 = 10 against 50) is down until 200: the V100 is the cheapest that is up. Job
+    # 0 holds another V100, so that job 1 does not start because nothing else runs.
+    events = [fails(0, 2), is_repaired(200, 2)]
+    jobs = [job(0, 99, 99, allowed=[0]), job(1, 50, 20)]
+    found = outcome(jobs, [nodes("V100", count=2), nodes("T4")], events=events)
+    assert (found["pool"][1], found["start"][1]) == (0, 1)
 
 
 def test_with_nothing_running_a_dear_pool_is_better_than_none():

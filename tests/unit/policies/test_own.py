@@ -220,13 +220,13 @@ def test_a_file_that_is_not_python_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("minmin", "did you mean 'min-min'?"),
-        ("min_min", "did you mean 'min-min'?"),
+        ("minmin", "did you mean 'min-min'"),
+        ("min_min", "did you mean 'min-min'"),
         ("FCFS", "did you mean 'fcfs'?"),
         ("static", "did you mean 'static-affinity'"),
         ("registry", f"known: {', '.join(registry.names())}"),  # a file of the folder, no policy
         ("", f"known: {', '.join(registry.names())}"),
-        ("min.min", "did you mean 'min-min'?"),
+        ("min.min", "did you mean 'min-min'"),
         ("fcfs.x", "did you mean 'fcfs'?"),
     ],
 )
