@@ -26,7 +26,7 @@ REFERENCE = {  # POLICIES.md section 3, hours at load 0.9 with 10 other seeds; t
 }  # fmt: skip
 BOUND_THERE = 14.9
 HEAD = (
-    "policy", "JCT h at 0.7", "JCT h at 0.9", "× bound at 0.9", "× bound, reference",
+    "policy", "JCT h at 0.7", "JCT h at 0.9", "times the bound at 0.9", "reference",
     "vs fcfs at 0.9", "p99 h at 0.9", "restarts a job",
 )  # fmt: skip
 
