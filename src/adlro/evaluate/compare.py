@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -29,6 +31,7 @@ Watch = Callable[[Policy, int, Workload, simulator.Result], object]  # policy, s
 Hindsight = Callable[[Setting, Workload, int], float]  # mean JCT of one seed, all known beforehand
 
 FIRST_BATCH = 20  # seeds before a width is looked at: chance makes those of few too narrow
+_AHEAD = 1_000  # seeds that most policies may be ahead of the slowest
 _GROWTH = 1.5  # of the number of seeds from look to look
 _FAR = 0.1  # a difference known to this share of itself is known well enough
 
@@ -147,6 +150,14 @@ def _runs_alone(policy: Policy) -> bool:
     return policy.file is not None and not simulator.is_compiled(policy.decide)
 
 
+class _Begun(NamedTuple):
+    """A seed that is being played."""
+
+    shared: Future[list[Run]]
+    alone: Future[list[Run]]
+    hindsight: Future[float | None]
+
+
 class _Crew:
     """Threads that play seeds: many for most policies, one for all that run alone.
 
@@ -161,21 +172,24 @@ class _Crew:
         self._many = ThreadPoolExecutor(threads)
         self._one = ThreadPoolExecutor(1) if self._alone and threads > 1 else self._many
 
+    def _begin(self, seed: int) -> _Begun:
+        task = self._task
+        return _Begun(
+            self._many.submit(task.play, self._shared, seed),
+            self._one.submit(task.play, self._alone, seed),
+            self._many.submit(task.look_back, seed),
+        )
+
     def play(self, seeds: range, done: list[SeedRuns]) -> None:
         """Play seeds and add them to `done`, in their order, as they are complete."""
-        task = self._task
-        waiting: list[tuple[Future[list[Run]], Future[list[Run]], Future[float | None]]] = [
-            (
-                self._many.submit(task.play, self._shared, seed),
-                self._one.submit(task.play, self._alone, seed),
-                self._many.submit(task.look_back, seed),
-            )
-            for seed in seeds
-        ]
         order = np.argsort([*self._shared, *self._alone])
-        for shared, alone, hindsight in waiting:
+        rest = iter(seeds)
+        begun = deque(self._begin(seed) for seed in islice(rest, _AHEAD))
+        while begun:
+            shared, alone, hindsight = begun.popleft()
             runs = [*shared.result(), *alone.result()]
             done.append(SeedRuns([runs[i] for i in order], hindsight.result()))
+            begun.extend(self._begin(seed) for seed in islice(rest, 1))
 
     def dismiss(self) -> None:
         """End without waiting for what is still under way."""
@@ -218,6 +232,16 @@ def _play_until(crew: _Crew, policies: Sequence[Policy], until: Until, done: lis
     )
 
 
+def _play(
+    crew: _Crew, policies: Sequence[Policy], seeds: range | Until, done: list[SeedRuns]
+) -> list[str]:
+    """Play all that is wanted; returns notes on it."""
+    if isinstance(seeds, Until):
+        return [_play_until(crew, policies, seeds, done)]
+    crew.play(seeds, done)
+    return []
+
+
 def _refuse_twins(policies: Sequence[Policy]) -> None:
     names = [policy.name for policy in policies]
     for policy in policies:
@@ -252,23 +276,16 @@ def compare(
     crew = _Crew(_Task(setting, policies, watch, hindsight), threads)
     wanted = range(seeds.most) if isinstance(seeds, Until) else seeds
     done: list[SeedRuns] = []
-    notes: list[str] = []
     try:
-        if isinstance(seeds, Until):
-            notes.append(_play_until(crew, policies, seeds, done))
-        else:
-            crew.play(seeds, done)
+        notes = in_background(lambda: _play(crew, policies, seeds, done))
     except KeyboardInterrupt as exc:
-        crew.dismiss()
-        if len(done) < 2:
+        complete = done.copy()
+        if len(complete) < 2:
             raise
         of = "" if isinstance(seeds, Until) else f" of {len(wanted):,}"
-        notes.append(f"Stopped by Ctrl-C: these are the first {len(done):,}{of} seeds.")
-        raise Stopped(_noted(summarise(setting, policies, wanted, done), notes)) from exc
+        notes = [f"Stopped by Ctrl-C: these are the first {len(complete):,}{of} seeds."]
+        crew.dismiss()
+        raise Stopped(summarise(setting, policies, wanted, complete, notes)) from exc
     finally:
         crew.dismiss()
-    return _noted(summarise(setting, policies, wanted, done), notes)
-
-
-def _noted(result: Comparison, notes: list[str]) -> Comparison:
-    return result.model_copy(update={"notes": [*notes, *result.notes]})
+    return summarise(setting, policies, wanted, done, notes)

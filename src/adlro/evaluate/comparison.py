@@ -232,14 +232,18 @@ def _gaps(field: _Field, hindsight: Floats | None) -> tuple[list[Estimate | None
 
 
 def summarise(
-    setting: Setting, policies: Sequence[Policy], seeds: range, done: Sequence[SeedRuns]
+    setting: Setting,
+    policies: Sequence[Policy],
+    seeds: range,
+    done: Sequence[SeedRuns],
+    notes: Sequence[str] = (),
 ) -> Comparison:
     """The comparison of policies over the first seeds of `seeds`: those that are done, in order."""
     seeds = seeds[: len(done)]
     field, scenario = _field(policies, done), setting.scenario
     plans = [seed.hindsight for seed in done if seed.hindsight is not None]
     hindsight = np.array(plans) if plans else None
-    gaps, notes = _gaps(field, hindsight)
+    gaps, no_gap = _gaps(field, hindsight)
     versus = _versus(field)
     rows = []
     for p, name in enumerate(field.names):
@@ -270,5 +274,5 @@ def summarise(
         policies=rows,
         hindsight=None if hindsight is None else estimate(hindsight),
         regression=regressions(explained, field.names, seeds),
-        notes=[*_undeclared(policies, field), *notes],
+        notes=[*notes, *_undeclared(policies, field), *no_gap],
     )
