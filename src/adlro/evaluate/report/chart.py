@@ -5,7 +5,6 @@ Colours of text, grid and background are left to the page, which is light or dar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 from typing import NamedTuple
 
@@ -97,13 +96,12 @@ def legend_px(entries: int, least: int) -> int:
     return max(least, entries * _LEGEND_PX + 90)
 
 
-def line(name: str, look: Look, more: Mapping[str, object] | None = None) -> dict[str, object]:
-    """What a line of a policy looks like; those in grey lie below."""
+def line(name: str, look: Look) -> dict[str, object]:
+    """What a line of a policy looks like."""
     return {
         "name": escape(name),
         "mode": "lines",
         "line": {"color": look.colour, "width": look.width},
         "opacity": 1.0 if look.is_main else 0.55,
         "legendgroup": name,
-        **(more or {}),
     }

@@ -72,12 +72,13 @@ def _settle_in(figure: go.Figure, end: float) -> None:
     lines = math.ceil(len({trace.name for trace in figure.data}) / _LEGEND_COLUMNS)
     below = 70 + 20 * lines
     rows_px = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+    height = rows_px + _TITLE_PX + below
     figure.update_layout(
         template=NO_THEME,
-        height=rows_px + _TITLE_PX + below,
+        height=height,
         margin={"t": _TITLE_PX, "b": below},
-        title={"y": 0.995, "font": {"size": 15}},
-        legend={"yref": "container", "y": 0.005, "font": {"size": 11}},
+        title={"y": 1 - 12 / height, "font": {"size": 15}},
+        legend={"yref": "container", "y": 5 / height, "font": {"size": 11}},
     )
     figure.layout.annotations = ()  # what they say, the lines tell the mouse
     figure.update_xaxes(range=[0, end])
@@ -141,5 +142,5 @@ def queue(result: Comparison, seed: Seed) -> Chart:
             hovertemplate=f"{escape(name)}: %{{y:.1f}} waiting at %{{x:.2f}} h<extra></extra>",
         )
     figure.update_xaxes(title="hours since the first arrival", rangemode="tozero")
-    figure.update_yaxes(title="jobs waiting", rangemode="tozero")
+    figure.update_yaxes(title="jobs waiting", rangemode="tozero", tickformat=",~f")
     return Chart(figure, f"Jobs that wait, seed {seed.number}, every policy with the same jobs.")

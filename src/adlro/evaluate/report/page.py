@@ -35,8 +35,6 @@ _REGRESSION = (
     "arrived and how many jobs waited. It describes what goes along with a long JCT in these runs; "
     "it does not say what causes it: a long queue and a long JCT are nearly the same thing."
 )
-
-
 _PREEMPTION = (
     "Preempting is not free: a job that is stopped saves and restores a checkpoint at the cost "
     "that its type has in the scenario (checkpoint_s), the same for every policy; one that cannot "
