@@ -54,7 +54,7 @@ def test_a_start_with_a_wake_is_asked_again_in_the_same_moment():
         (start(7), "no job 7"),
         (start(1), "job 1 is not waiting"),
         (start(0, 5), "no pool 5"),
-        (start(0, 1), "not allowed on pool 1"),
+        (start(0, 1), "not eligible on pool 1"),
         (start(0, 2), "no room on pool 2"),
         (start(0, 0, node=9), "no node 9"),
         (start(0, 0, node=1), "node 1 is not in pool 0"),

@@ -218,8 +218,8 @@ def test_no_quota_is_ever_exceeded(seed, policy):
 @pytest.mark.parametrize("policy", ["fcfs", "min-min", "static-affinity", "tiresias"])
 def test_quotas_that_limit_nothing_and_endless_patience_change_nothing(seed, policy):
     free = random_case(seed)._replace(quotas=(), ageing=None)
-    gpus = int(free.pools["size"].sum())
-    caps = tuple((m, gpus) for m in range(free.est.shape[1]))
+    plenty = 2 * int(free.pools["size"].sum())  # all that runs and any one job
+    caps = tuple((m, plenty) for m in range(free.est.shape[1]))
     loose = (Quota(0, None, 1.0, caps, True), Quota(None, 1, None, caps, True))
     bound = free._replace(quotas=loose, ageing=1e9)
     one, other = (worlds.play(from_case(case), policy, seed).outcome for case in (free, bound))

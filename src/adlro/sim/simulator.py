@@ -109,6 +109,11 @@ def is_real(state: State, workload: Workload) -> bool:
     return any_feasible(workload.jobs, queue, mask, state.pools, state.nodes, state.gpus)
 
 
+def _all_of(state: State, workload: Workload, outcome: Records, spans: Records) -> tuple[Any, ...]:
+    """What the kernel's functions take."""
+    return (*state[:11], *workload, outcome, spans)
+
+
 def _play(decide: Callable[..., int], params: Floats, workload: Workload, books: _Books) -> Records:
     """The kernel's `run` for a decide in plain Python: same advance, same apply.
 
@@ -117,8 +122,7 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
     """
     state, out, outcome, spans = books
     world, most = state.world, len(state.gpus) + len(state.running)
-    given: tuple[Any, ...] = workload  # mypy loses count of the members of two unpacked records
-    while kernel.advance(*state[:11], *given, outcome, spans):
+    while kernel.advance(*_all_of(state, workload, outcome, spans)):
         started, last = 1, int(world["decisions"][0]) + kernel.MOST_CALLS
         while started > 0:
             if world["decisions"][0] == last:
@@ -133,7 +137,7 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
                     f"decide must return how many decisions it wrote, not {answered!r}"
                 )
             spans = _with_room(spans, int(world["spans"][0]), (max(answered, 0) + 1) * most)
-            started = kernel.apply(answered, out, *state[:11], *given, outcome, spans)
+            started = kernel.apply(answered, out, *_all_of(state, workload, outcome, spans))
         if started < 0:
             break
     return spans
