@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from adlro.errors import PolicyError
 from adlro.policies import rounds
 from adlro.policies.active import memory_size, notes_of, plain_view
+from adlro.policies.quiet import hushed
 from adlro.policies.rounds import Plan
 
 PREEMPTIVE = True
@@ -62,10 +63,12 @@ def _assign(profit, active, where):
     values = np.concatenate([np.ones(count), active.width[a]])
     matrix = csr_array((values, rows), shape=(jobs + len(active.room), count))
     most = np.concatenate([np.ones(jobs), np.maximum(active.room, 0.0)])
-    found = milp(
-        -profit[a, p], integrality=np.ones(count, np.int64), bounds=Bounds(0, 1),
-        constraints=LinearConstraint(matrix, -np.inf, most), options={"time_limit": TIME_LIMIT_S},
-    )  # fmt: skip
+    with hushed():
+        found = milp(
+            -profit[a, p], integrality=np.ones(count, np.int64), bounds=Bounds(0, 1),
+            constraints=LinearConstraint(matrix, -np.inf, most),
+            options={"time_limit": TIME_LIMIT_S},
+        )  # fmt: skip
     if found.status != 0:
         said = " ".join(str(found.message).split())
         raise PolicyError(f"policy {where}: its integer program was not solved: {said}")
