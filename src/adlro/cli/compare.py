@@ -104,11 +104,19 @@ def _progress(*, is_open: bool) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _compare(
-    setting: Setting, policies: list[Policy], seeds: range | Until, threads: int, collect: Watch
-) -> Comparison:
-    from adlro.evaluate.compare import Until, compare
+class _Way(NamedTuple):
+    """How a comparison is made, whatever is compared."""
 
+    seeds: range | Until
+    threads: int
+    with_hindsight: bool
+
+
+def _compare(setting: Setting, policies: list[Policy], way: _Way, collect: Watch) -> Comparison:
+    from adlro.evaluate.compare import Until, compare
+    from adlro.evaluate.hindsight import mean_jct
+
+    seeds = way.seeds
     is_open = isinstance(seeds, Until)
     with _progress(is_open=is_open) as progress:
         most = seeds.most if isinstance(seeds, Until) else len(seeds)
@@ -124,11 +132,14 @@ def _compare(
 
         if isinstance(seeds, Until):
             seeds = seeds._replace(tell=tell)
-        return compare(setting, policies, seeds, threads=threads, watch=watch)
+        reference = mean_jct if way.with_hindsight else None
+        return compare(
+            setting, policies, seeds, threads=way.threads, watch=watch, hindsight=reference
+        )
 
 
 def _play(
-    scenario: Scenario, policies: str, seeds: range | Until, threads: int, reporter: Reporter
+    scenario: Scenario, policies: str, way: _Way, reporter: Reporter
 ) -> tuple[Comparison, bool]:
     """The comparison, and whether it is all that was asked for (Ctrl-C may have cut it short)."""
     from adlro.evaluate.compare import Stopped
@@ -143,7 +154,7 @@ def _play(
         warm_up(chosen.policies)
     is_whole, collect = True, reporter.watch(setting, chosen.policies)
     try:
-        result = _compare(setting, chosen.policies, seeds, threads, collect)
+        result = _compare(setting, chosen.policies, way, collect)
     except Stopped as stopped:
         result, is_whole = stopped.result, False
     command = shlex.join(["adlro", *sys.argv[1:]])
@@ -165,6 +176,12 @@ def _play(
     show_default=True,
     help="N, or a range A:B (B not included), or auto:1%: until differences are known to ± 1 "
     "percentage point (or a tenth of themselves), 2,000 seeds at most; auto:1%:500 = 500 at most.",
+)
+@click.option(
+    "--hindsight",
+    is_flag=True,
+    help="Also play the reference that knows what is to come, and tell what share of the gap "
+    "between min-min and it each policy closes.",
 )
 @click.option(
     "--threads",
@@ -191,6 +208,7 @@ def command(
     policies: str,
     seeds: str,
     threads: int,
+    hindsight: bool,
     regression: bool,
     json_file: Path | None,
     report: Path | None,
@@ -202,12 +220,12 @@ def command(
     """
     from adlro.cli.comparison_table import shown
 
-    numbers = _seeds(seeds)
+    way = _Way(_seeds(seeds), threads, hindsight)
     check_json_file(json_file)
     reporter = Reporter(report)
     wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
-        result, is_whole = _play(wanted, policies, numbers, threads, reporter)
+        result, is_whole = _play(wanted, policies, way, reporter)
     tables = shown(result, wanted, with_regression=regression)
     hand_out(tables, result.model_dump_json(indent=2), json_file)
     if is_whole:

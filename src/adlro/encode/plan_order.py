@@ -82,9 +82,11 @@ def hold(job: Row, best: Best, pools: Records, counts: Floats, times: Floats) ->
 def _worth(rule: int, now: float, job: Row, best: Best) -> float:
     """What the rule makes of a job: the largest goes next."""
     if rule == BY_LOSS:
-        return np.rint((best.second - best.end) * 1e6)
+        lost: float = np.rint((best.second - best.end) * 1e6)
+        return lost
     if rule == BY_WEIGHT:
-        return (now - best.end) / np.sqrt(max(job.priority, _LEAST_PRIORITY))
+        late: float = (now - best.end) / np.sqrt(max(job.priority, _LEAST_PRIORITY))
+        return late
     return best.end
 
 

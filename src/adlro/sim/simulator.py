@@ -109,7 +109,7 @@ def is_real(state: State, workload: Workload) -> bool:
     return any_feasible(workload.jobs, queue, mask, state.pools, state.nodes, state.gpus)
 
 
-def _all_of(state: State, workload: Workload, outcome: Records, spans: Records) -> tuple[Any, ...]:
+def all_of(state: State, workload: Workload, outcome: Records, spans: Records) -> tuple[Any, ...]:
     """What the kernel's functions take."""
     return (*state[:11], *workload, outcome, spans)
 
@@ -122,7 +122,7 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
     """
     state, out, outcome, spans = books
     world, most = state.world, len(state.gpus) + len(state.running)
-    while kernel.advance(*_all_of(state, workload, outcome, spans)):
+    while kernel.advance(*all_of(state, workload, outcome, spans)):
         started, last = 1, int(world["decisions"][0]) + kernel.MOST_CALLS
         while started > 0:
             if world["decisions"][0] == last:
@@ -137,7 +137,7 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
                     f"decide must return how many decisions it wrote, not {answered!r}"
                 )
             spans = _with_room(spans, int(world["spans"][0]), (max(answered, 0) + 1) * most)
-            started = kernel.apply(answered, out, *_all_of(state, workload, outcome, spans))
+            started = kernel.apply(answered, out, *all_of(state, workload, outcome, spans))
         if started < 0:
             break
     return spans
