@@ -56,7 +56,7 @@ class Active(NamedTuple):
     left: Floats  # share of its work still to do, by the estimate
     begun: Mask  # its next run begins with restoring a checkpoint
     restarts: Indices
-    pinned: Mask  # it runs, and cannot be stopped: no checkpoints, or too young
+    pinned: Mask  # it runs, and cannot be stopped: no checkpoints, too young, or just restored
     width: Floats  # GPUs that it takes; a slice as its share
     served: Floats  # GPU-seconds that it has had
     seconds: Floats  # [A, P] that it still needs there; infinite where it may not run
@@ -151,6 +151,8 @@ def look(view: View, notes: Notes) -> Active:
     ids, runs, waits = ids[order], len(running), len(queue)
     theirs, est = view.jobs[running["job"]], view.est[running["job"]]
     pinned = (theirs["checkpoint"] < 0) | too_young(view.now, running, theirs)
+    # Who has not worked as long as it restored goes on, or short rounds would only ever restore.
+    pinned |= (running["saved"] > 0) & (view.now - running["start"] < 2 * theirs["checkpoint"])
     left = lefts(view.now, theirs, est, running, np.array(view.pools))
     held, jobs = theirs["gpus"] * (theirs["share"] / WHOLE), view.jobs[ids]
     taken = np.bincount(running["pool"][pinned], held[pinned], len(view.pools))
