@@ -157,7 +157,8 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         at = _STARTS + 2 * int(memory[_NEXT])
         j, p = int(memory[at]), int(memory[at + 1])
         memory[_NEXT] += 1
-        if j in queue["job"] and fits(jobs[j], pools[p], nodes, gpus):
+        rows = np.flatnonzero(queue["job"] == j)  # none: a slice that started already
+        if eligible[rows, p].any() and fits(jobs[j], pools[p], nodes, gpus):
             memory[_WAITING] -= 1
             memory[_RUNNING] += 1
             if memory[_NEXT] == most:

@@ -8,8 +8,8 @@ alone. Then, as the world stands, those of the plan start, and after them whoeve
 each on the pool where it needs least: no GPU is idle while a waiting job fits it. The plan places
 by best fit; where the world places otherwise, what then does not fit starts where it can.
 
-Stops and starts are two answers, and an answer has at most one start for each pool: each of them
-is feasible whatever the world does with the others. Dimensions as in active.py; Q waiting jobs.
+Stops are one answer and each start is one: a start may close a pool to others (quotas), and the
+next call shows it. Dimensions as in active.py; Q waiting jobs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from adlro.compiled import njit, njit_allocating
 from adlro.model.place import place, release
-from adlro.model.room import fits
-from adlro.model.state import DECISION, DEMAND, PREEMPT, START, WAKE, Floats, Records
+from adlro.model.room import fits, start
+from adlro.model.state import DECISION, DEMAND, PREEMPT, WAKE, Floats, Records
 from adlro.policies.active import Active, Indices, Notes, View
 
 
@@ -118,8 +118,8 @@ def plan_moves(order, target, pinned, run, held, jobs, running, pools, nodes, gp
 
 
 @njit_allocating
-def choose_starts(order, goal, seconds, jobs, pools, nodes, gpus, start):
-    """Fill start [Q] with a pool for each job that starts now, -1 for the others.
+def first_start(order, goal, seconds, jobs, pools, nodes, gpus):
+    """Place in the queue and pool of the first job of the order that can start, or (-1, -1).
 
     Args:
         order: [Q] waiting jobs by their place in the queue, the first to start first.
@@ -129,9 +129,7 @@ def choose_starts(order, goal, seconds, jobs, pools, nodes, gpus, start):
         pools: the cluster's records, as are nodes and gpus.
         nodes: see pools.
         gpus: see pools.
-        start: see above; all -1 before.
     """
-    touched = np.zeros(len(pools), np.bool_)
     for q in order:
         p, best = goal[q], np.inf
         if p < 0 or seconds[q, p] == np.inf or not fits(jobs[q], pools[p], nodes, gpus):
@@ -140,10 +138,8 @@ def choose_starts(order, goal, seconds, jobs, pools, nodes, gpus, start):
                 if seconds[q, other] < best and fits(jobs[q], pools[other], nodes, gpus):
                     best, p = seconds[q, other], other
         if p >= 0:
-            if touched[p]:  # what is left there shows in the next call
-                return
-            touched[p] = True
-            start[q] = p
+            return q, p
+    return -1, -1
 
 
 def stop_for(
@@ -166,7 +162,7 @@ def stop_for(
 
 
 def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> int:
-    """Write starts: those of the plan in its order, then who fits, by falling `worth` [Q]."""
+    """Write a start: of the plan in its order, then of who fits, by falling `worth` [Q]."""
     ids = view.queue["job"]
     if len(ids) == 0 or not (view.pools["free"] + view.pools["sliced"]).any():
         return 0
@@ -175,14 +171,9 @@ def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> in
     goal = np.where(step > 0, notes.goal[ids], -1).astype(np.int64)
     need = view.est[ids][:, view.pools["model"]] * view.queue["left"][:, None]
     seconds = np.where(view.eligible, need, np.inf)
-    start = np.full(len(ids), -1)
     cluster = (np.array(view.pools), np.array(view.nodes), np.array(view.gpus))
-    choose_starts(order, goal, seconds, jobs, *cluster, start)
-    started = order[start[order] >= 0]
-    rows = out[: len(started)]
-    rows["kind"], rows["job"], rows["pool"] = START, ids[started], start[started]
-    rows["node"] = rows["gpu"] = -1
-    return len(started)
+    q, p = first_start(order, goal, seconds, jobs, *cluster)
+    return start(out, ids[q], p) if q >= 0 else 0
 
 
 def wake(at: float, out: Records) -> int:

@@ -69,7 +69,7 @@ def test_of_equals_the_older_job_and_then_the_lower_pool_goes_first():
 
 def test_the_prices_are_those_of_the_capacity_lp():
     # paper16: the Volta pool is the one that every type wants most.
-    prices = prepare(find_scenario("paper16")).prices
+    prices = prepare(find_scenario("paper16")).lp_prices
     assert prices[0] == 1
     assert (prices[1:] < 0.9).all()
     assert (prices[1:] > 0.7).all()

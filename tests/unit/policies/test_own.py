@@ -17,7 +17,9 @@ CALL = f"def decide({', '.join(own.ARGUMENTS)}):"
 NJIT = "from numba import njit\n\n@njit\n"  # decide stands in line 4, its first statement in 5
 PYTHON_FCFS = f"""\
 {CALL}
-    for q in queue[:1]:
+    allowed = [i for i in range(len(queue)) if eligible[i].any()]
+    for i in allowed[:1]:
+        q = queue[i]
         for p in range(len(pools)):
             rows = nodes[pools[p].first_node : pools[p].first_node + pools[p].nodes]
             job = jobs[q.job]
@@ -26,7 +28,7 @@ PYTHON_FCFS = f"""\
                 room = room.clip(max=rows.free_cores // job.cores)
             if job.memory > 0:
                 room = room.clip(max=rows.free_memory // job.memory)
-            if eligible[0, p] and room.sum() >= job.gpus:
+            if eligible[i, p] and room.sum() >= job.gpus:
                 out[0] = (0, q.job, p, -1, -1, 0.0)
                 return 1
     return 0
@@ -34,11 +36,14 @@ PYTHON_FCFS = f"""\
 NJIT_FCFS = f"""\
 from adlro.model.room import fits, start
 {NJIT}{CALL}
-    if len(queue) == 0:
+    q = 0
+    while q < len(queue) and not eligible[q].any():
+        q += 1
+    if q == len(queue):
         return 0
-    j = queue[0].job
+    j = queue[q].job
     for p in range(len(pools)):
-        if eligible[0, p] and fits(jobs[j], pools[p], nodes, gpus):
+        if eligible[q, p] and fits(jobs[j], pools[p], nodes, gpus):
             return start(out, j, p)
     return 0
 """
