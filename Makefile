@@ -1,16 +1,13 @@
-# make demo: the paper's table from nothing. make test: what CI runs. Both set up all they need.
+# make demo: the paper's comparison from nothing, with a report to open in a browser. make test: what CI runs. Both set up all they need.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test install check format warm bench slow clean
+.PHONY: demo test install check format warm bench slow experiments clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
-	@$(BIN)/adlro compare paper16 --policies fcfs,static-affinity,easy-backfill,min-min --seeds 50 --json out/paper16.json
-	@$(BIN)/adlro simulate paper16 --policy min-min --gantt out/paper16-min-min.html > out/paper16-min-min.txt
-	@$(BIN)/adlro simulate paper16 --policy fcfs --gantt out/paper16-fcfs.html > out/paper16-fcfs.txt
-	@echo "two schedules of one seed, to open in a browser: out/paper16-min-min.html out/paper16-fcfs.html"
+	@$(BIN)/adlro compare paper16 --policies fcfs,static-affinity,easy-backfill,pair-sjf,min-min,drain-argmin,tiresias --seeds 50 --json out/paper16.json --report out
 
 test: check warm
 	$(BIN)/pytest -n 2 -m "not slow"
@@ -18,14 +15,14 @@ test: check warm
 install: $(VENV)/.developer
 
 check: $(VENV)/.developer
-	$(BIN)/ruff format --check src tests examples
-	$(BIN)/ruff check src tests examples
+	$(BIN)/ruff format --check src tests examples experiments
+	$(BIN)/ruff check src tests examples experiments
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(VENV)/.developer
-	$(BIN)/ruff format src tests examples
-	$(BIN)/ruff check --fix src tests examples
+	$(BIN)/ruff format src tests examples experiments
+	$(BIN)/ruff check --fix src tests examples experiments
 
 warm: $(VENV)/.developer
 	$(BIN)/adlro compare paper16 --policies all --seeds 1 >/dev/null
@@ -36,6 +33,10 @@ bench: $(VENV)/.developer
 
 slow: $(VENV)/.developer
 	$(BIN)/pytest -n 2 -m slow
+
+# Every published table anew, with its check (an hour or so); the openb one needs ../shared.
+experiments: $(VENV)/.developer
+	for name in openb_placement quotas paper_table1 gavel16; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
 clean:
 	rm -rf $(VENV) out

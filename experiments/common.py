@@ -2,6 +2,8 @@
 
 An experiment is a folder with run.py, expected.json and a README.md. Its run.py gives `main` a
 function that makes a Result; `python experiments/NAME/run.py [--quick] [--check] [--json FILE]`.
+With --readme the table goes into the folder's README.md, and its brief form into the project's,
+each between the lines `<!-- NAME -->` and `<!-- end of NAME -->`.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ class Result(NamedTuple):
     table: Sequence[Sequence[str]]
     figures: dict[str, dict[str, float]]  # row -> column -> figure: what is checked
     details: Any = None  # whatever else the JSON file should hold
+    brief: Sequence[str] = ()  # first cells of the lines for the project's README; none = all
 
 
 def shared() -> Path:
@@ -68,6 +71,32 @@ def markdown(head: Sequence[str], table: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     rows = [head, ["---"] * len(head), *table]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def _put(table: str, name: str, path: Path) -> None:
+    """Replace what stands between an experiment's marks in a Markdown file.
+
+    Raises:
+        ConfigError: the marks are not there.
+    """
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise ConfigError(f"{path}: has no lines {begin.strip()!r} and {end!r}")
+    path.write_text(f"{before}{begin}{table}{end}{after}", encoding="utf-8")
+
+
+def show(result: Result, folder: Path) -> None:
+    """Put a table into the README of its folder, and its brief form into that of the project.
+
+    Raises:
+        ConfigError: one of them has no place for it.
+    """
+    brief = [row for row in result.table if not result.brief or row[0] in result.brief]
+    _put(markdown(result.head, result.table), folder.name, folder / "README.md")
+    _put(markdown(result.head, brief), folder.name, ROOT / "README.md")
 
 
 def plus_minus(mean: float, ci95: tuple[float, float] | None, digits: int = 2) -> str:
@@ -120,6 +149,7 @@ def _options(about: str, arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer seeds: to see that it runs")
     parser.add_argument("--check", action="store_true", help="compare with expected.json")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--readme", action="store_true", help="put the table into the READMEs")
     return parser.parse_args(arguments)
 
 
@@ -144,6 +174,8 @@ def main(
         sys.stdout.write(markdown(result.head, result.table))
         if options.json:
             _write(options.json, result)
+        if options.readme:
+            show(result, folder)
     except AdlroError as exc:
         sys.stderr.write(f"error: {exc}\n")
         return 2

@@ -15,7 +15,7 @@ from adlro.evaluate.comparison import BASELINE, Comparison, Row
 from adlro.policies import registry
 
 LOADS = (0.6, 0.8, 0.95)
-SEEDS, QUICK_SEEDS = range(100), range(3)
+SEEDS, QUICK_SEEDS = range(50), range(3)
 HEAD = (
     "policy", *(f"mean JCT s at {load:g}" for load in LOADS),
     *(f"vs {BASELINE} at {load:g}" for load in LOADS), f"p99 s at {LOADS[-1]:g}",

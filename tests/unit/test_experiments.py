@@ -102,6 +102,30 @@ def test_an_expected_json_that_is_wrong_is_refused_in_one_line(tmp_path, text, s
     assert str(caught.value).startswith(f"{path}: ")
 
 
+def test_the_table_goes_between_the_marks_of_both_readmes_and_nothing_else_changes(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(common, "ROOT", tmp_path)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for path in (folder / "README.md", tmp_path / "README.md"):
+        path.write_text("before\n<!-- mine -->\nold\n<!-- end of mine -->\nafter\n")
+    common.show(Result(("row", "x"), [("a", "1"), ("b", "2")], {}, brief=("b",)), folder)
+    head, end = (
+        "before\n<!-- mine -->\n| row | x |\n| --- | --- |\n",
+        "<!-- end of mine -->\nafter\n",
+    )
+    assert (folder / "README.md").read_text() == f"{head}| a | 1 |\n| b | 2 |\n{end}"
+    assert (tmp_path / "README.md").read_text() == f"{head}| b | 2 |\n{end}"
+
+
+def test_a_readme_without_the_marks_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(common, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text("<!-- end of mine -->\n<!-- mine -->\n")
+    with pytest.raises(ConfigError, match=r"README\.md: has no lines '<!-- "):
+        common.show(Result(("row",), [("a",)], {}), tmp_path)
+
+
 def test_a_mean_is_shown_with_half_of_its_interval():
     assert common.plus_minus(95.557, (95.43, 95.69)) == "95.56 ± 0.13"
     assert common.plus_minus(95.557, None, 1) == "95.6"
