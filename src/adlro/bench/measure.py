@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import NamedTuple
 
 from adlro import __version__
-from adlro.bench import clone, million, plain, rival, size, speed, startup
+from adlro.bench import clone, deciding, million, plain, rival, size, speed, startup
 from adlro.bench.figure import Figure
 from adlro.bench.ground import ground
 from adlro.model.record import Record
@@ -63,8 +63,11 @@ def in_process(effort: Effort) -> Iterator[Step]:
     """The steps that need no other process."""
     on = ground(effort.seeds)
     repeats = effort.repeats
-    for name in speed.compiled_names(on):
+    for name in speed.POLICIES:
         yield Step(f"{name}: speed", partial(speed.policy_speed, on, name, repeats))
+    yield Step("drain-argmin: a decision", partial(deciding.in_kernel, on, repeats))
+    for name in deciding.SOLVERS:
+        yield Step(f"{name}: a decision", partial(deciding.with_solver, name))
     for name in plain.POLICIES:
         other = rival.heapq_rival(name)
         yield Step(f"{name}: beside heapq", partial(rival.beside, on, other, repeats))

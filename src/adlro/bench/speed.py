@@ -8,17 +8,11 @@ from time import perf_counter
 from adlro.bench.clock import Side, best
 from adlro.bench.figure import Bar, Figure, figure, ratio
 from adlro.bench.ground import CALLS, Ground, episodes, generated_runs
-from adlro.policies import registry
 from adlro.sim import simulator
 
 EVENTS = "events/CPU-s"
+POLICIES = ("fcfs", "pair-sjf", "easy-backfill", "min-min", "drain-argmin", "tiresias")
 _BARS = {"fcfs": Bar(">=", 3e6), "min-min": Bar(">=", 2e6)}
-
-
-def compiled_names(on: Ground) -> list[str]:
-    """The policies whose decide runs inside the kernel."""
-    policies = [registry.load(name, on.setting) for name in registry.names()]
-    return [policy.name for policy in policies if simulator.is_compiled(policy.decide)]
 
 
 def policy_speed(on: Ground, name: str, repeats: int) -> list[Figure]:

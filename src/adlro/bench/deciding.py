@@ -1,0 +1,74 @@
+"""What one decision costs: drain-argmin inside the kernel, and policies that call a solver."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+import numpy as np
+
+from adlro.bench.clock import best
+from adlro.bench.figure import Bar, Figure, figure
+from adlro.bench.ground import Ground, episodes, ground_of
+from adlro.config import adjusted, find_scenario
+from adlro.policies.registry import Policy
+from adlro.sim import simulator
+
+CALLS = 40  # that are timed
+SOLVERS = {  # policy -> jobs waiting at least, at most; milliseconds that a call may take
+    "allox": (150, 250, 20.0),
+    "hetero-srpt": (150, 250, 5.0),
+    "gavel-max-sum": (900, 1_100, 300.0),
+}
+_COMPILED, _COMPILED_BAR = "drain-argmin", Bar("<", 6)
+
+
+class _EnoughError(Exception):
+    """As many calls as were wanted have been timed."""
+
+
+class _Timed:
+    """A decide that, while so many jobs wait, also takes the time of a call with empty memory."""
+
+    def __init__(self, policy: Policy, fewest: int, most: int) -> None:
+        self._policy, self._range = policy, range(fewest, most + 1)
+        self.seconds: list[float] = []
+
+    def decide(self, *view: Any) -> int:  # noqa: ANN401  the one signature
+        *seen, memory, out = view
+        if len(seen[3]) in self._range:
+            before = time.thread_time()
+            self._policy.decide(*seen, np.zeros_like(memory), out)
+            self.seconds.append(time.thread_time() - before)
+            if len(self.seconds) > CALLS:
+                raise _EnoughError
+        return self._policy.decide(*view)
+
+
+def in_kernel(on: Ground, repeats: int) -> list[Figure]:
+    """CPU time of drain-argmin's runs for each of its real decisions."""
+    policy = on.policy(_COMPILED)
+    worlds = [simulator.run(on.empty, w, policy, i).world for i, w in enumerate(on.workloads)]
+    real = sum(int(world["real_decisions"]) for world in worlds)
+    [seconds] = best([episodes(on, policy)], repeats)
+    return [figure(f"{_COMPILED}: a real decision", 1e6 * seconds / real, "us", _COMPILED_BAR)]
+
+
+def with_solver(name: str) -> list[Figure]:
+    """CPU milliseconds of a call with nothing planned before, on hetero64 while many jobs wait.
+
+    The first call is left out: it compiles what the policy has compiled.
+    """
+    fewest, most, limit = SOLVERS[name]
+    on = ground_of(adjusted(find_scenario("hetero64"), jobs=3 * most, load=100.0))
+    policy = on.policy(name)
+    timed = _Timed(policy, fewest, most)
+    with contextlib.suppress(_EnoughError):
+        simulator.run(on.empty, on.workloads[0], policy._replace(decide=timed.decide))
+    mean, p95 = 1e3 * np.mean(timed.seconds[1:]), 1e3 * np.percentile(timed.seconds[1:], 95)
+    what = f"{name}, 64 GPUs, {fewest:,} to {most:,} waiting"
+    return [
+        figure(f"{what}: a call", float(mean), "ms", Bar("<", limit)),
+        figure(f"{what}: 95 % of calls are below", float(p95), "ms"),
+    ]
