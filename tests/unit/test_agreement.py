@@ -19,8 +19,8 @@ from tests.plain.script import Replay
 from tests.plain.simulator import PlainWorld
 from tests.plain.simulator import run as run_plain
 
-CASES = 1000
-BLOCK = 50  # cases in one test, so that two processes share them evenly
+CASES = 400
+BLOCK = 20  # cases in one test, so that two processes share them evenly
 BLOCKS = pytest.mark.parametrize("block", range(CASES // BLOCK))
 RARE = (
     "4 kinds at once",
