@@ -76,8 +76,10 @@ def test_the_figures_are_written_with_the_version_that_made_them(tmp_path):
 def test_what_the_user_can_put_right_is_one_line_and_status_2(tmp_path, capsys):
     assert run(tmp_path, 1.0, "--json", str(tmp_path / "no" / "out.json")) == 2
     assert run(tmp_path, 1.0, "--check", figures=()) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].endswith("out.json: cannot be written: No such file or directory")
+    shown = capsys.readouterr()
+    lines = shown.err.splitlines()
+    assert "out.json: there is no folder" in lines[0]
+    assert shown.out == ""  # a figure that could not be written is not worked out first
     assert "expected.json: figures: " in lines[1]
     assert len(lines) == 2
 
@@ -85,7 +87,7 @@ def test_what_the_user_can_put_right_is_one_line_and_status_2(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "No such file or directory"),
+        (None, "No such file or directory; run without --check"),
         ("nonsense", "Invalid JSON"),
         ('{"figures": [], "command": "c", "made_with": "m"}', "figures: "),
         (json.dumps({"figures": [{**FIGURE, "tolerance": -1}]}), "figures.0.tolerance: "),
@@ -105,6 +107,7 @@ def test_an_expected_json_that_is_wrong_is_refused_in_one_line(tmp_path, text, s
 def test_a_mean_is_shown_with_half_of_its_interval():
     assert common.plus_minus(95.557, (95.43, 95.69)) == "95.56 ± 0.13"
     assert common.plus_minus(95.557, None, 1) == "95.6"
+    assert common.plus_minus(11857.0, (8472.0, 15242.0), 0) == "11,857 ± 3,385"
 
 
 def test_the_shared_data_is_beside_the_repository_unless_the_environment_says_where(
