@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Cell = Callable[["Row"], str]
 _WIDTH = 104  # of lines of text
+_SHORT = 20  # letters: names up to here stay whole on narrow terminals
 _SETTLE_CAP = 100_000  # seeds: more are not counted out
 
 _SHOWN = {  # metric -> heading, digits, scale
@@ -181,7 +182,8 @@ def _table(rows: Sequence[Row], columns: dict[str, Cell]) -> Table:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("policy", overflow="fold")
+    is_short = max(len(row.name) for row in rows) <= _SHORT
+    table.add_column("policy", overflow="fold", no_wrap=is_short)
     for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
     for row in rows:

@@ -197,6 +197,12 @@ def test_the_gap_to_hindsight_has_a_column_where_it_is_known():
 LONG = {"static-affinity-lp": 15 * STEADY, "drain-argmin": STEADY, "weighted-min-min": 9 * STEADY}
 
 
+def test_names_stay_whole_on_a_narrow_terminal():
+    console = Console(file=io.StringIO(), width=80)
+    console.print(shown(compared(LONG), SCENARIO, with_regression=False))
+    assert all(f"  {name} " in console.file.getvalue() for name in LONG)
+
+
 @pytest.mark.parametrize("scenario", ["paper16", "rough64"])
 @pytest.mark.parametrize("preemptive", [(), tuple(LONG)])
 def test_tables_of_long_names_fit_into_110_columns(scenario, preemptive):
