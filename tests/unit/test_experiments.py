@@ -12,6 +12,7 @@ import pytest
 from adlro.errors import ConfigError
 from experiments import common
 from experiments.common import Expected, Figure, Result
+from experiments.versus import percent
 
 ROOT = Path(__file__).parents[2]
 FIGURE = {"row": "a", "column": "x", "value": 10.0, "tolerance": 0.5}
@@ -108,6 +109,12 @@ def test_a_mean_is_shown_with_half_of_its_interval():
     assert common.plus_minus(95.557, (95.43, 95.69)) == "95.56 ± 0.13"
     assert common.plus_minus(95.557, None, 1) == "95.6"
     assert common.plus_minus(11857.0, (8472.0, 15242.0), 0) == "11,857 ± 3,385"
+
+
+def test_a_lopsided_interval_is_shown_as_it_is():
+    assert percent(76.3, (38.9, 259.1)) == "+76.3 % (+38.9 to +259.1)"
+    assert percent(1327.0, (998.0, 1842.0)) == "+1,327 % (+998 to +1,842)"
+    assert percent(-4.0, None) == "-4.0 %"
 
 
 def test_the_shared_data_is_beside_the_repository_unless_the_environment_says_where(
