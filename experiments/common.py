@@ -19,7 +19,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adlro import __version__
-from adlro.errors import AdlroError, ConfigError, OutputError
+from adlro.errors import AdlroError, ConfigError
+from adlro.evaluate.output import check_writable, write_text
 
 ROOT = Path(__file__).parents[1]
 
@@ -85,7 +86,7 @@ def _put(table: str, name: str, path: Path) -> None:
     _, found, after = rest.partition(end)
     if not found:
         raise ConfigError(f"{path}: has no lines {begin.strip()!r} and {end!r}")
-    path.write_text(f"{before}{begin}{table}{end}{after}", encoding="utf-8")
+    write_text(path, f"{before}{begin}{table}{end}{after}")
 
 
 def show(result: Result, folder: Path) -> None:
@@ -101,8 +102,8 @@ def show(result: Result, folder: Path) -> None:
 
 def plus_minus(mean: float, ci95: tuple[float, float] | None, digits: int = 2) -> str:
     """A mean and half of its interval, if it has one."""
-    half = "" if ci95 is None else f" ± {(ci95[1] - ci95[0]) / 2:.{digits}f}"
-    return f"{mean:.{digits}f}{half}"
+    half = "" if ci95 is None else f" ± {(ci95[1] - ci95[0]) / 2:,.{digits}f}"
+    return f"{mean:,.{digits}f}{half}"
 
 
 def load_expected(path: Path) -> Expected:
@@ -114,7 +115,7 @@ def load_expected(path: Path) -> Expected:
     try:
         return Expected.model_validate_json(path.read_bytes())
     except OSError as exc:
-        raise ConfigError(f"{path}: {exc.strerror}") from exc
+        raise ConfigError(f"{path}: {exc.strerror}; run without --check") from exc
     except ValidationError as exc:
         first = exc.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -134,14 +135,6 @@ def misses(figures: dict[str, dict[str, float]], expected: Expected) -> list[str
                 f"{where}: {found:g} is not within {wanted.tolerance:g} of {wanted.value:g}"
             )
     return lines
-
-
-def _write(path: Path, result: Result) -> None:
-    found = {"version": __version__, "figures": result.figures, "details": result.details}
-    try:
-        path.write_text(json.dumps(found, indent=2) + "\n")
-    except OSError as exc:
-        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def _options(about: str, arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -169,11 +162,13 @@ def main(
     """
     options = _options(about, arguments)
     try:
+        check_writable(options.json)
         expected = load_expected(folder / "expected.json") if options.check else None
         result = make(options.quick)
         sys.stdout.write(markdown(result.head, result.table))
         if options.json:
-            _write(options.json, result)
+            found = {"version": __version__, "figures": result.figures, "details": result.details}
+            write_text(options.json, json.dumps(found, indent=2) + "\n")
         if options.readme:
             show(result, folder)
     except AdlroError as exc:

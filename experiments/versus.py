@@ -30,7 +30,10 @@ def compared(
 
 
 def percent(mean: float, ci95: tuple[float, float] | None) -> str:
-    """A difference in percent with half of its interval, short where it is large."""
+    """A difference in percent with its interval, which may be lopsided; short where it is large."""
     digits = 1 if abs(mean) < 100 else 0
-    half = "" if ci95 is None else f" ± {(ci95[1] - ci95[0]) / 2:,.{digits}f}"
-    return f"{mean:+,.{digits}f}{half} %"
+    text = f"{mean:+,.{digits}f} %"
+    if ci95 is None:
+        return text
+    low, high = (f"{bound:+,.{digits}f}" for bound in ci95)
+    return f"{text} ({low} to {high})"

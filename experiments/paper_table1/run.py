@@ -33,7 +33,6 @@ def _versus(row: Row) -> str:
 def _line(rows: list[Row]) -> list[str]:
     """One policy at all loads."""
     gap = rows[-1].gap_closed
-    closed = "" if gap is None else f"{gap.mean:.0f} %"
     kind = " (preemptive)" if rows[0].is_preemptive else ""
     jct = [row.metrics["mean_jct_s"] for row in rows]
     return [
@@ -41,7 +40,7 @@ def _line(rows: list[Row]) -> list[str]:
         *(plus_minus(found.mean, found.ci95, 0) for found in jct),
         *(_versus(row) for row in rows),
         f"{rows[-1].metrics['p99_jct_s'].mean:,.0f}",
-        closed if (gap.mean if gap else 0) > -100 else "",
+        "" if gap is None else f"{gap.mean:,.0f} %",
     ]
 
 

@@ -197,8 +197,7 @@ class Scenario(Record):
             if quota.account is not None:
                 _refuse_unknown(f"quotas.{i}.account", "account", quota.account, self.accounts)
             for name in quota.caps:
-                model = gpu.find(name).name
-                _refuse_unknown(f"quotas.{i}.caps", "model here", model, models)
+                _refuse_unknown(f"quotas.{i}.caps", "model here", gpu.find(name).name, models)
         refuse_quotas(self.quotas, self.users)
         refuse_prices(self.prices, models)
         return self
@@ -253,7 +252,7 @@ def _place(loc: tuple[int | str, ...]) -> list[str]:
             loc = ("changes", i, *rest)
         case ("types", int(i), "size", _, *rest):
             loc = ("types", i, "size", *rest)
-    return [str(part) for part in loc]
+    return [str(part) for part in loc if part != "[key]"]
 
 
 def _in_words(error: ErrorDetails) -> str:
@@ -262,8 +261,10 @@ def _in_words(error: ErrorDetails) -> str:
     match error["type"]:
         case "model_type" if context["class_name"] == "Choice":
             return "should be a number or { values = [...], p = [...] }"
-        case "model_type" | "model_attributes_type":
+        case "model_type" | "model_attributes_type" | "dict_type":
             return "should be a table"
+        case "tuple_type":
+            return "should be a list ([[ ]] makes one of tables)"
         case "too_long":
             return f"should have at most {context['max_length']} entries"
         case "union_tag_not_found":

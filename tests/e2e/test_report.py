@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 ADLRO = (sys.executable, "-m", "adlro", "compare")
 SMALL = ("--jobs", "30", "--policies", "fcfs,min-min", "--seeds", "3")
 
@@ -33,6 +35,22 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_the_run(tmp_path):
     result = compare("--seeds", "1000000", "--report", "file", cwd=tmp_path)
     assert result.returncode == 2
     assert result.stderr == "adlro: file: is a file; name a folder\n"
+
+
+@pytest.mark.parametrize("json_file", ["out", "out/report.html"])
+def test_two_files_in_one_place_are_refused_before_the_run(tmp_path, json_file):
+    if json_file != "out":
+        (tmp_path / "out").mkdir()
+    result = compare("--seeds", "100000", "--json", json_file, "--report", "out", cwd=tmp_path)
+    assert result.returncode == 2
+    assert f"--json: {json_file} is the place of --report too" in result.stderr
+
+
+def test_a_page_is_not_printed(tmp_path):
+    result = compare("--seeds", "100000", "--report", "-", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "--report: it cannot be printed; name a folder" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_writing_again_replaces_the_page(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from adlro.errors import ConfigError
 from experiments import common
 from experiments.common import Expected, Figure, Result
+from experiments.versus import percent
 
 ROOT = Path(__file__).parents[2]
 FIGURE = {"row": "a", "column": "x", "value": 10.0, "tolerance": 0.5}
@@ -76,8 +77,10 @@ def test_the_figures_are_written_with_the_version_that_made_them(tmp_path):
 def test_what_the_user_can_put_right_is_one_line_and_status_2(tmp_path, capsys):
     assert run(tmp_path, 1.0, "--json", str(tmp_path / "no" / "out.json")) == 2
     assert run(tmp_path, 1.0, "--check", figures=()) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].endswith("out.json: cannot be written: No such file or directory")
+    shown = capsys.readouterr()
+    lines = shown.err.splitlines()
+    assert "out.json: there is no folder" in lines[0]
+    assert shown.out == ""  # a figure that could not be written is not worked out first
     assert "expected.json: figures: " in lines[1]
     assert len(lines) == 2
 
@@ -85,7 +88,7 @@ def test_what_the_user_can_put_right_is_one_line_and_status_2(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "No such file or directory"),
+        (None, "No such file or directory; run without --check"),
         ("nonsense", "Invalid JSON"),
         ('{"figures": [], "command": "c", "made_with": "m"}', "figures: "),
         (json.dumps({"figures": [{**FIGURE, "tolerance": -1}]}), "figures.0.tolerance: "),
@@ -129,6 +132,13 @@ def test_a_readme_without_the_marks_is_named(tmp_path, monkeypatch):
 def test_a_mean_is_shown_with_half_of_its_interval():
     assert common.plus_minus(95.557, (95.43, 95.69)) == "95.56 ± 0.13"
     assert common.plus_minus(95.557, None, 1) == "95.6"
+    assert common.plus_minus(11857.0, (8472.0, 15242.0), 0) == "11,857 ± 3,385"
+
+
+def test_a_lopsided_interval_is_shown_as_it_is():
+    assert percent(76.3, (38.9, 259.1)) == "+76.3 % (+38.9 to +259.1)"
+    assert percent(1327.0, (998.0, 1842.0)) == "+1,327 % (+998 to +1,842)"
+    assert percent(-4.0, None) == "-4.0 %"
 
 
 def test_the_shared_data_is_beside_the_repository_unless_the_environment_says_where(

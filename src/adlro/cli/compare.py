@@ -34,10 +34,14 @@ if TYPE_CHECKING:
     from adlro.workloads.workload import Workload
 
 
+_MOST_SEEDS = 1_000_000
+_LAST_SEED = 2**63 - 1  # as for `adlro simulate --seed`
+
+
 def _wrong_seeds(text: str) -> click.BadParameter:
     return click.BadParameter(
         f"{text!r} is not a number of seeds above 0, nor a range such as 100:200, nor auto:1% or "
-        "auto:1%:500 (± 1 point, at most 500 seeds)",
+        f"auto:1%:500 (± 1 point, at most 500 seeds); {_MOST_SEEDS:,} seeds at most",
         param_hint="--seeds",
     )
 
@@ -48,15 +52,17 @@ def _seeds(text: str) -> range | Until:
         from adlro.evaluate.compare import Until
 
         found = re.fullmatch(r"auto:(\d+(?:\.\d+)?)%(?::(\d+))?", text)
-        if not found or float(found[1]) <= 0 or found[2] in ("0", "1"):
+        until = Until(float(found[1])) if found else Until(0.0)
+        if found and found[2]:
+            until = until._replace(most=int(found[2]))
+        if until.points <= 0 or not 2 <= until.most <= _MOST_SEEDS:
             raise _wrong_seeds(text)
-        until = Until(float(found[1]))
-        return until._replace(most=int(found[2])) if found[2] else until
+        return until
     found = re.fullmatch(r"(?:(\d+):)?(\d+)", text)
-    seeds = range(int(found[1] or 0), int(found[2])) if found else range(0)
-    if not seeds:
+    first, end = (int(found[1] or 0), int(found[2])) if found else (0, 0)
+    if not 0 < end - first <= _MOST_SEEDS or end - 1 > _LAST_SEED:
         raise _wrong_seeds(text)
-    return seeds
+    return range(first, end)
 
 
 class _Chosen(NamedTuple):
@@ -102,6 +108,18 @@ def _progress(*, is_open: bool) -> Progress:
     last = TextColumn("{task.fields[width]}") if is_open else TimeRemainingColumn()
     columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), last)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _check_places(json_file: Path | None, report: Path | None) -> None:
+    """Refuse a page to be printed, and a JSON file where the page or its folder shall be."""
+    from adlro.evaluate.report.folder import FILE as PAGE
+
+    if report == PRINTED:
+        raise click.BadParameter("it cannot be printed; name a folder", param_hint="--report")
+    if json_file is None or report is None:
+        return
+    if json_file.resolve() in (report.resolve(), (report / PAGE).resolve()):
+        raise click.BadParameter(f"{json_file} is the place of --report too", param_hint="--json")
 
 
 class _Way(NamedTuple):
@@ -222,6 +240,7 @@ def command(
 
     way = _Way(_seeds(seeds), threads, hindsight)
     check_json_file(json_file)
+    _check_places(json_file, report)
     reporter = Reporter(report)
     wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON

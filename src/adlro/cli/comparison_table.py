@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Cell = Callable[["Row"], str]
 _WIDTH = 104  # of lines of text
+_SHORT = 20  # letters: names up to here stay whole on narrow terminals
 _SETTLE_CAP = 100_000  # seeds: more are not counted out
 
 _SHOWN = {  # metric -> heading, digits, scale
@@ -130,9 +131,9 @@ def _intervals(seeds: int, rows: Sequence[Row]) -> str:
 
     if seeds == 1:
         return "One seed: no intervals."
-    text = "± and (a to b): 95 % intervals over seeds"
     if len(rows) == 1:
-        return text + "."
+        return "±: 95 % intervals over seeds."
+    text = "± and (a to b): 95 % intervals over seeds"
     is_drawn = FEWEST_SEEDS <= seeds <= MOST_SEEDS
     how = "bootstrap-t" if is_drawn else "Student's t"
     text += f"; differences are paired seed by seed ({how})."
@@ -150,6 +151,13 @@ def _caption(result: Comparison, rows: Sequence[Row], scenario: Scenario) -> str
     lines = [
         f"{_intervals(result.seeds, rows)} JCT = finish - arrival, all jobs run to the end.",
     ]
+    if result.hindsight is not None:
+        has_gap = any(row.gap_closed is not None for row in rows)
+        lines.append(
+            f"Hindsight, which knows what is to come: mean JCT {_cell(result.hindsight)} s, a "
+            "reference and no bound."
+            + (" Gap closed: 0 % = min-min, 100 % = hindsight." if has_gap else "")
+        )
     if rows[0].is_preemptive:
         lines.append(_checkpoints(scenario))
     if len(rows) > 1:
@@ -174,7 +182,8 @@ def _table(rows: Sequence[Row], columns: dict[str, Cell]) -> Table:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("policy", overflow="fold")
+    is_short = max(len(row.name) for row in rows) <= _SHORT
+    table.add_column("policy", overflow="fold", no_wrap=is_short)
     for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
     for row in rows:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Callable[..., Any])
 
+_SLOW_S = 2.0  # what is compiled already is there sooner, on a busy machine too
 FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a better message
 
 
@@ -68,7 +69,7 @@ def changed_scenario(
 def say_if_slow() -> Iterator[None]:
     """A line while the compiler works, so that nobody thinks it hangs."""
     text = "compiling, once for this version (some 20 s) …"
-    timer = threading.Timer(0.7, lambda: click.echo(text, err=True))
+    timer = threading.Timer(_SLOW_S, lambda: click.echo(text, err=True))
     timer.start()
     try:
         yield

@@ -224,11 +224,14 @@ def _play_until(crew: _Crew, policies: Sequence[Policy], until: Until, done: lis
             break
         count = min(math.ceil(_GROWTH * count), until.most)
     chosen = "The number of seeds was chosen by the width of the intervals, not by their sign"
+    is_alone = len(policies) == 1
     if width.is_narrow:
-        return f"{chosen} (± {until.points:g} points, or a tenth of the difference)."
+        wanted = "% of the mean" if is_alone else "points, or a tenth of the difference"
+        return f"{chosen} (± {until.points:g} {wanted})."
     return (
         f"{chosen}; at the limit of {until.most:,} seeds {width.policy} was known to "
-        f"± {width.half:.2g} points, not to ± {width.wanted:.2g}."
+        f"± {width.half:.2g} {'% of its mean' if is_alone else 'points'}, not to "
+        f"± {width.wanted:.2g}."
     )
 
 

@@ -50,7 +50,24 @@ def test_seeds_are_a_number_a_range_or_auto(text, seeds):
 
 @pytest.mark.parametrize(
     "text",
-    ["0", "3:3", "-1", "x", "auto", "auto:1", "auto:0%", "auto:0.0%", "auto:1%:1", "auto:-1%"],
+    [
+        "0",
+        "3:3",
+        "-1",
+        "x",
+        "auto",
+        "auto:1",
+        "auto:0%",
+        "auto:0.0%",
+        "auto:1%:1",
+        "auto:-1%",
+        "auto:1%:00",
+        "auto:1%:01",
+        "1000001",
+        "99999999999999999999",
+        "auto:1%:1000001",
+        "9223372036854775808:9223372036854775809",
+    ],
 )
 def test_other_seeds_are_refused_with_examples(text):
     with pytest.raises(click.BadParameter, match=r"100:200.*auto:1%:500"):
@@ -166,12 +183,24 @@ def test_the_gap_to_hindsight_has_a_column_where_it_is_known():
     closed = result.policies[0].model_copy(
         update={"gap_closed": result.policies[0].metrics["restarts"]}
     )
-    with_gap = printed(result.model_copy(update={"policies": [closed]}))
+    known = result.policies[0].metrics["mean_jct_s"].model_copy(update={"mean": 77.0})
+    with_gap = printed(result.model_copy(update={"policies": [closed], "hindsight": known}))
     assert "closed %" in with_gap
+    told = "mean JCT 77 ± 17 s, a reference and no bound."
+    assert f"{told} Gap closed: 0 % = min-min, 100 % = hindsight." in as_one_line(with_gap)
+    without = printed(result.model_copy(update={"hindsight": known}))
+    assert told in as_one_line(without)
+    assert "Gap closed" not in without
     assert "closed %" not in printed(result)
 
 
 LONG = {"static-affinity-lp": 15 * STEADY, "drain-argmin": STEADY, "weighted-min-min": 9 * STEADY}
+
+
+def test_names_stay_whole_on_a_narrow_terminal():
+    console = Console(file=io.StringIO(), width=80)
+    console.print(shown(compared(LONG), SCENARIO, with_regression=False))
+    assert all(f"  {name} " in console.file.getvalue() for name in LONG)
 
 
 @pytest.mark.parametrize("scenario", ["paper16", "rough64"])

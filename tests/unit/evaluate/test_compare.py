@@ -294,9 +294,10 @@ def test_a_difference_is_narrow_enough_at_a_tenth_of_itself(setting):
 def test_auto_of_a_policy_alone_looks_at_its_mean(setting):
     width = []
     until = Until(1e-9, 20, lambda _, found: width.append(found))
-    row = compare(setting, [registry.load("sjf", setting)], until).policies[0]
-    figure = row.metrics["mean_jct_s"]
+    result = compare(setting, [registry.load("sjf", setting)], until)
+    figure = result.policies[0].metrics["mean_jct_s"]
     assert width[0].half == pytest.approx(100 * figure.half_width / figure.mean)
+    assert f"sjf was known to ± {width[0].half:.2g} % of its mean, not to" in result.notes[0]
 
 
 def press_ctrl_c(monkeypatch, after):

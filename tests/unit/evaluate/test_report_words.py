@@ -8,7 +8,7 @@ import pytest
 from adlro.evaluate.comparison import Comparison, Difference, Row
 from adlro.evaluate.metrics import Metrics
 from adlro.evaluate.regression import Regression, Regressions
-from adlro.evaluate.report import facts, table, words
+from adlro.evaluate.report import charts, facts, table, words
 from adlro.evaluate.stats import Estimate
 
 
@@ -97,9 +97,8 @@ def test_the_best_of_each_table_is_named_first_and_held_against_min_min():
     assert never.startswith("<b>sjf</b> has the shortest mean completion time")
     assert "3 policies that never preempt: 1,111 ± 10 s" in never
     assert may.startswith("<b>tiresias</b> has the shortest mean")
-    assert "Its mean JCT against that of min-min: +21.6 % (+18.6 to +24.6)." in _text(
-        _comparison(*MANY)
-    )
+    against = "tiresias against min-min: +21.6 % (+18.6 to +24.6) mean JCT."
+    assert against in _text(_comparison(*MANY))
 
 
 def test_a_lead_that_seeds_settle_is_called_settled():
@@ -212,6 +211,25 @@ def test_columns_that_are_0_for_everyone_are_left_out_only_where_they_are_rare()
     assert "lost\u00a0GPU-h" not in calm
     assert "lost\u00a0GPU-h" in rough
     assert "restarts" in calm
+
+
+def test_fairness_over_accounts_is_left_out_where_there_is_one_account():
+    one, two = (_cells(_comparison(_row("fcfs", 1.0, jain_accounts=j))) for j in (1.0, 0.9))
+    assert "Jain, accounts" not in one
+    assert "Jain, accounts" in two
+
+
+def test_an_interval_that_reaches_0_does_not_stretch_a_logarithmic_axis():
+    rows = (_row("fcfs", 1000.0, half=999.999), _row("sjf", 900.0, half=2000.0))
+    low, high = charts.starvation(_comparison(*rows)).figure.layout.xaxis.range
+    assert 200 < 10**low < 300  # a third of the smallest mean, and some room
+    assert 20_999 < 10**high < 30_000
+
+
+def test_an_axis_holds_every_interval_where_none_reaches_far_down():
+    low, high = charts.starvation(_comparison(_row("sjf", 900.0))).figure.layout.xaxis.range
+    assert 700 < 10**low < 890
+    assert 18_010 < 10**high < 25_000
 
 
 def test_the_gap_to_hindsight_is_shown_where_it_is_known():

@@ -68,7 +68,9 @@ SHARE = "share = 0.5"
         (top("ageing_h = -1"), "ageing_h: .* greater than or equal to 0, not -1"),
         (top("ageing_h = nan"), "ageing_h: .* finite number, not nan"),
         (with_table("[prices]\nV100 = 0"), "prices.V100: .* greater than 0, not 0"),
-        (with_table("[prices]\nV101 = 1"), "prices.V101.*: .*V101"),
+        (with_table("[prices]\nV101 = 1"), "prices.V101: unknown GPU model 'V101'"),
+        (top("prices = 3"), "prices: should be a table, not 3"),
+        (with_table('[quotas]\naccount = "a"'), r"quotas: should be a list \(\[\[ \]\] makes one"),
         (
             with_table("[prices]\nT4 = 1"),
             "prices: nothing for 'V100 32GB'; list every model of the cluster",

@@ -58,6 +58,7 @@ _TICK_ROOM = 0.09  # of the axis that a tick's text takes up
 _TEXT_ROOM = 0.6  # of the axis, to the right, for the figures beside the intervals
 _COLOUR = "#1f83c4"
 _LEAST_RATIO = 0.05  # where an interval reaches below, it is cut: the axis has no 0
+_LEAST_SHOWN = 1 / 3  # of the smallest mean: an interval that reaches below runs off the axis
 _MOST_TEXTS = 12  # columns of a heat map whose cells have room for a number
 _LEAST_SCALE = 6  # policies beside which a scale of colours is high enough to read
 _DARKEST = 3.0  # times the best of a column
@@ -286,6 +287,19 @@ def _add_dots(
     )
 
 
+def _log_axis(figures: list[Estimate], factor: float) -> dict[str, object]:
+    """A logarithmic axis on which means stand apart, however far down their intervals reach."""
+    means = [figure.mean * factor for figure in figures if figure.mean > 0]
+    if not means:
+        return dict(LOG_AXIS)
+    halves = [0.0 if figure.ci95 is None else figure.half_width * factor for figure in figures]
+    low = min(figure.mean * factor - half for figure, half in zip(figures, halves, strict=True))
+    high = max(figure.mean * factor + half for figure, half in zip(figures, halves, strict=True))
+    ends = math.log10(max(low, _LEAST_SHOWN * min(means))), math.log10(high)
+    room = max(0.04 * (ends[1] - ends[0]), 0.02)
+    return {**LOG_AXIS, "range": [ends[0] - room, ends[1] + room]}
+
+
 def starvation(result: Comparison) -> Chart:
     """Mean, 99th percentile and longest wait side by side."""
     unit, rows = facts.scale(result), facts.best_first(result)
@@ -293,12 +307,14 @@ def starvation(result: Comparison) -> Chart:
         rows_px(len(rows), 110),
         legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
     )
+    every: list[Estimate] = []
     for key, colour, symbol in (
         ("mean_jct_s", _COLOUR, "circle"),
         ("p99_jct_s", "#e69f00", "diamond"),
         ("longest_wait_s", "#d55e00", "triangle-right"),
     ):
         figures = [row.metrics[key] for row in rows]
+        every += figures
         texts = [f"{escape(row.name)}: {table.text_of(row, key, unit)} {unit.unit}" for row in rows]
         _add_dots(
             figure,
@@ -310,7 +326,8 @@ def starvation(result: Comparison) -> Chart:
                 "text": texts,
             },
         )
-    figure.update_xaxes(**LOG_AXIS, title=unit.unit + ", logarithmic")
+    axis = _log_axis(every, 1 / unit.seconds)
+    figure.update_xaxes(**axis, title=unit.unit + ", logarithmic")
     name_axis(figure, [row.name for row in rows])
     caption = (
         "A policy can have a short mean and let a few jobs wait very long. Longest wait: that of "
@@ -328,9 +345,10 @@ def _panels(result: Comparison, keys: list[str]) -> go.Figure:
         column = table.METRICS[key]
         number = str(i + 1) if i else ""
         texts = [f"{escape(row.name)}: {table.text_of(row, key, unit)}" for row in rows]
+        figures = [row.metrics[key] for row in rows]
         _add_dots(
             figure,
-            [row.metrics[key] for row in rows],
+            figures,
             column.factor,
             {"xaxis": f"x{number}", "marker": {"size": 9, "color": _COLOUR}, "text": texts},
         )
@@ -340,7 +358,7 @@ def _panels(result: Comparison, keys: list[str]) -> go.Figure:
             "automargin": True,
             "zeroline": False,
             "nticks": 6,
-            **(LOG_AXIS if key == "finish_time_fairness" else {}),
+            **(_log_axis(figures, 1.0) if key == "finish_time_fairness" else {}),
         }
     name_axis(figure, [row.name for row in rows])
     return figure

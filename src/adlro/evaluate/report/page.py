@@ -40,6 +40,10 @@ _PREEMPTION = (
     "that its type has in the scenario (checkpoint_s), the same for every policy; one that cannot "
     "starts over."
 )
+_HINDSIGHT = (
+    "The hindsight reference never preempts but knows what is to come. It is no bound: a policy "
+    "can beat it."
+)
 _STATISTICS = (
     f"Intervals of means are Student's t over seeds. Those of differences are from a studentised "
     f"bootstrap of whole seeds (fewer than {FEWEST_SEEDS} or more than {MOST_SEEDS:,} seeds: "
@@ -201,7 +205,7 @@ def _tables(result: Comparison) -> list[str]:
     if result.hindsight is not None:
         unit = facts.scale(result)
         known = f"{facts.in_time(result.hindsight, unit)} {unit.unit}"
-        parts.append(_paragraph(f"Mean JCT of the plan that knows all jobs beforehand: {known}."))
+        parts.append(_paragraph(f"{_HINDSIGHT} Its mean JCT is {known}."))
     return [
         *parts,
         _paragraph(

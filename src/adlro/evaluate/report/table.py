@@ -19,7 +19,7 @@ class Column(NamedTuple):
     factor: float = 1.0
     better: int = 0  # -1 = less is better, 1 = more is, 0 = neither
     is_time: bool = False  # seconds, shown in the page's unit
-    is_rare: bool = False  # left out where it is 0 for every policy
+    dull: float | None = None  # left out where every policy has this value
 
 
 METRICS = {
@@ -50,11 +50,11 @@ METRICS = {
         "restarts", "mean over jobs of how often one was preempted or lost to a failure", 2, 1, -1
     ),
     "lost_gpu_s": Column(
-        "lost\u00a0GPU-h", "work done and thrown away", 1, 1 / 3600, -1, is_rare=True
+        "lost\u00a0GPU-h", "work done and thrown away", 1, 1 / 3600, -1, dull=0.0
     ),
-    "killed_jobs": Column("killed", "jobs ended by their time limit", 1, 1, -1, is_rare=True),
+    "killed_jobs": Column("killed", "jobs ended by their time limit", 1, 1, -1, dull=0.0),
     "fragmentation": Column(
-        "left over\u00a0%", "share of GPU time left over beside slices", 1, 100, -1, is_rare=True
+        "left over\u00a0%", "share of GPU time left over beside slices", 1, 100, -1, dull=0.0
     ),
     "makespan_s": Column("makespan h", "last finish - first arrival", 2, 1 / 3600, -1),
     "cost": Column("cost", "busy GPU-hours, each at its model's price or worth", 1, 1, -1),
@@ -64,7 +64,7 @@ METRICS = {
     "energy_delay": Column("energy × delay", "kWh × mean JCT in hours", 1, 1, -1),
     "jain_users": Column("Jain, users", "fairness over users; 1 = all served alike", 3, 1, 1),
     "jain_accounts": Column(
-        "Jain, accounts", "fairness over accounts; 1 = all served alike", 3, 1, 1
+        "Jain, accounts", "fairness over accounts; 1 = all served alike", 3, 1, 1, dull=1.0
     ),
     "finish_time_fairness": Column(
         "finish-time fairness",
@@ -107,7 +107,7 @@ def columns_of(result: Comparison, keys: tuple[str, ...]) -> list[str]:
         key
         for key in keys
         if key in rows[0].metrics
-        and (not METRICS[key].is_rare or any(row.metrics[key].mean for row in rows))
+        and any(row.metrics[key].mean != METRICS[key].dull for row in rows)
     ]
 
 

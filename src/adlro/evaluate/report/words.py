@@ -84,7 +84,7 @@ def _across(never: Group, may: Group) -> list[str]:
         if row.name == BARS[0]:
             gap = facts.gap(may.best, row)
             settled = "" if gap.is_settled else " (not settled)"
-            return [f"Its mean JCT against that of {_bold(row)}: {gap}{settled}."]
+            return [f"{_bold(may.best)} against {_bold(row)}: {gap} mean JCT{settled}."]
     return []
 
 
