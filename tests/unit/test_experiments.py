@@ -155,12 +155,13 @@ def test_the_shared_data_is_beside_the_repository_unless_the_environment_says_wh
     assert common.shared() == tmp_path / "shared"
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("experiments/*/expected.json")), ids=str)
+@pytest.mark.parametrize("path", sorted(ROOT.glob("experiments/*/run.py")), ids=str)
 def test_every_experiment_says_what_it_expects_and_how_to_run_it(path):
     name = path.parent.name
-    command = common.load_expected(path).command
+    command = common.load_expected(path.parent / "expected.json").command
     assert command == f"python experiments/{name}/run.py --check"
     assert command in (path.parent / "README.md").read_text(encoding="utf-8")
+    assert f"<!-- {name} -->\n| " in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("experiments/*/run.py")), ids=str)

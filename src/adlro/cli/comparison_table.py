@@ -30,7 +30,7 @@ _SHOWN = {  # metric -> heading, digits, scale
     "fragmentation": ("left\nover %", 1, 100),
 }
 _QUIET = ("p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "hyperscore")
-_PREEMPTIVE = ("p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "restarts")
+_PREEMPTIVE = ("p99_jct_s", "gpu_utilisation", "restarts", "throughput_jobs_per_h")
 _ROUGH = ("p99_jct_s", "gpu_utilisation", "restarts", "lost_gpu_s", "fragmentation")
 
 
