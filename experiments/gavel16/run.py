@@ -31,6 +31,13 @@ HEAD = (
 )  # fmt: skip
 
 
+BRIEF = (
+    "allox", "drain-argmin", "lp-sjf", "min-min", "pair-sjf", "sjf", "static-affinity-lp", "fcfs",
+    "static-affinity", "hetero-srpt (preemptive)", "gavel-max-sum (preemptive)",
+    "tiresias (preemptive)", "*bound: alone on the fastest GPU*",
+)  # fmt: skip
+
+
 def bound_s(load: float, seeds: range) -> float:
     """Mean over seeds of what a measured job takes alone on its fastest GPU."""
     setting = prepare(adjusted(find_scenario("gavel16"), load=load))
@@ -68,7 +75,7 @@ def make(quick: bool) -> Result:
     lines[-1] += [""] * (len(HEAD) - len(lines[-1]))
     figures = {row.name: {"multiple of the bound": row.jct / bound} for row in high.policies}
     details = [low.model_dump(), high.model_dump()]
-    return Result(HEAD, lines, figures, details)
+    return Result(HEAD, lines, figures, details, BRIEF)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,13 @@ HEAD = (
 )  # fmt: skip
 
 
+BRIEF = (
+    "drain-argmin", "min-min", "weighted-min-min", "allox", "pair-sjf", "easy-backfill",
+    "multifactor", "static-affinity", "fcfs", "*hindsight (no policy)*", "sia (preemptive)",
+    "gavel-max-sum (preemptive)", "hetero-srpt (preemptive)", "tiresias (preemptive)",
+)  # fmt: skip
+
+
 def _versus(row: Row) -> str:
     if row.name == BASELINE:
         return "-"
@@ -84,7 +91,7 @@ def make(quick: bool) -> Result:
         for load, result in zip(LOADS, found, strict=True)
         if result.hindsight
     }
-    return Result(HEAD, lines, figures, [result.model_dump() for result in found])
+    return Result(HEAD, lines, figures, [result.model_dump() for result in found], BRIEF)
 
 
 if __name__ == "__main__":

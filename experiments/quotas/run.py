@@ -18,6 +18,7 @@ from adlro.sim.simulator import Result as Played
 from adlro.workloads.workload import Workload
 
 SEEDS, QUICK_SEEDS = range(50), range(3)
+BRIEF = ("easy-backfill", "drain-argmin")
 POLICIES = ("easy-backfill", "multifactor", "min-min", "drain-argmin", "tiresias")
 
 
@@ -75,7 +76,7 @@ def make(quick: bool) -> Result:
     )  # fmt: skip
     kinds = list(_rules(scenario))
     table = [lines[name, rules] for name in POLICIES for rules in kinds]
-    return Result(head, table, figures, details)
+    return Result(head, table, figures, details, BRIEF)
 
 
 if __name__ == "__main__":
