@@ -61,12 +61,13 @@ def paired(ours: Floats, theirs: Floats) -> Paired:
     """
     apart = ours - theirs
     apart[np.abs(apart) <= _SAME * (np.abs(ours) + np.abs(theirs)) / 2] = 0.0
+    rounding = _SAME * float(np.abs(ours).mean() + np.abs(theirs).mean()) / 2
     sd = float(np.std(apart, ddof=1)) if len(apart) > 1 else 0.0
-    dz = float(apart.mean()) / sd if sd > 0 else None
+    dz = float(apart.mean()) / sd if sd > rounding else None
     moved = apart[apart != 0]
     if len(moved) == 0:
         return Paired(None, dz, None)
-    ranks, ties = _ranks(np.abs(moved))
+    ranks, ties = _ranks(np.rint(np.abs(moved) / rounding))
     positive, total = float(ranks[moved > 0].sum()), float(ranks.sum())
     biserial = (2 * positive - total) / total
     if len(moved) < FEWEST_PAIRS:

@@ -143,6 +143,17 @@ def too_young(now: float, running: Records, jobs: Records) -> Mask:
     return young
 
 
+def next_ripe(view: View) -> float:
+    """When the next run that could be stopped if it were older becomes so; infinite = none.
+
+    Always after now: start + least_run may be rounded down to a moment at which it is too young.
+    """
+    jobs = view.jobs[view.running["job"]]
+    young = too_young(view.now, view.running, jobs) & (jobs["checkpoint"] >= 0)
+    ripe = (view.running["start"] + jobs["least_run"])[young]
+    return float(max(ripe.min(initial=np.inf), np.nextafter(view.now, np.inf)))
+
+
 def look(view: View, notes: Notes) -> Active:
     """The active jobs of this moment."""
     running, queue = np.array(view.running), view.queue

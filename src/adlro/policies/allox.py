@@ -34,8 +34,11 @@ def params(setting):
 
 
 def memory(setting):
-    """The starts of the moment's plan (a job and a pool each), and what it was made for."""
-    return _STARTS + 2 * len(setting.layout.gpus)
+    """The starts of the moment's plan (a job and a pool each), and what it was made for.
+
+    A slice may stand there twice: as next on its GPU, and as one that may start beside others.
+    """
+    return _STARTS + 4 * int(setting.scenario.jobs)
 
 
 def busy_for(now, most, jobs, running, pools):
@@ -148,9 +151,8 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     """The next start of the moment's plan, which is made at the first call."""
     if len(queue) == 0:
         return 0
-    most = (len(memory) - _STARTS) // 2
     if tuple(memory[_NOW:_NEXT]) != (now, len(queue), len(running)):
-        plan = _plan(now, jobs, est, queue, eligible, running, pools, params[0])[:most]
+        plan = _plan(now, jobs, est, queue, eligible, running, pools, params[0])
         memory[_NOW:_STARTS] = now, len(queue), len(running), 0, len(plan)
         memory[_STARTS : _STARTS + 2 * len(plan)] = np.ravel(plan)
     while memory[_NEXT] < memory[_COUNT]:
@@ -161,8 +163,6 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         if eligible[rows, p].any() and fits(jobs[j], pools[p], nodes, gpus):
             memory[_WAITING] -= 1
             memory[_RUNNING] += 1
-            if memory[_NEXT] == most:
-                memory[_NOW] = np.nan  # there may be more than the plan had room for
             return start(out, j, p)
     if len(running) > 0:
         return 0

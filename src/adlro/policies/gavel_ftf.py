@@ -5,10 +5,13 @@ it still has to do by the estimate; the smallest possible worst ratio is wanted 
 isolation a job has, of every pool, one of |J| equal parts (a time share of N_g / (|J| n_j), cut to
 a whole one over all pools); its isolated time is w_j over its speed with that, plus for all work
 done before the same with the |J| of that time. (Lost work that is done again counts again.)
-The search goes down: with z the worst ratio so far, the speeds that keep everybody at z are w_j /
+The search begins with the shares that are best for the worst-off in multiples of its isolated
+speed, and goes down: with z the worst ratio so far, the speeds that keep everybody at z are w_j /
 (z isolated - age); the largest s with s times these speeds is a linear program, and its shares
-have a worst ratio below z unless s = 1. It ends when s is below 1.01. Rounds of 360 s, and what is
-left open settled by the sum of speeds: see gavel.py and shares.py; moves as in moves.py.
+have a worst ratio below z unless s = 1. It ends when s is below 1.01. No job is asked to do with
+less than a hundredth of its isolated speed: who is nearly done could do with so little that it is
+lost to rounding. Rounds of 360 s, and what is left open settled by the sum of speeds: see gavel.py
+and shares.py; moves as in moves.py.
 """
 
 import numpy as np
@@ -19,10 +22,8 @@ from adlro.policies.shares import fairest
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory
-_PAST, _LEFT, _SPEED = range(
-    3
-)  # a job's own: isolated seconds so far; work left, speed at the last
 _GAIN = 1.01
+_LEAST = 0.01  # of its isolated speed
 
 
 def _equal_speeds(view, active):
@@ -49,16 +50,18 @@ def _solve(view, active, own):
     able = mask.any(axis=1)
     fastest, speeds = active.fastest(), active.relative()
     best, speed = np.where(np.isfinite(fastest), fastest, 1.0), _equal_speeds(view, active)
-    alone = _isolated(active, np.where(speed > 0, speed, 1.0), best, own)
-    age = view.now - view.jobs["arrival"][active.ids]
-    shares, worst, gain = np.zeros(mask.shape), np.inf, np.inf
-    need = best
+    speed = np.where(speed > 0, speed, 1.0)
+    alone = _isolated(active, speed, best, own)
+    age, gain = view.now - view.jobs["arrival"][active.ids], np.inf
+    where = f"gavel-ftf at {view.now:.0f} s"
+    shares = fairest(speeds, speed, active, mask, where)
     while able.any() and gain > _GAIN:
-        shares = fairest(speeds, need, active, mask, f"gavel-ftf at {view.now:.0f} s")
-        got = (speeds * shares).sum(axis=1)[able]
-        gain = (got / need[able]).min() if worst < np.inf else np.inf
-        worst = ((age[able] + best[able] / got) / alone[able]).max()
-        need = np.where(able, best / np.where(able, worst * alone - age, 1.0), 1.0)
+        got = np.maximum((speeds * shares).sum(axis=1), _LEAST * speed)
+        worst = ((age + best / got) / alone)[able].max()
+        need = best / np.where(able, worst * alone - age, np.inf)
+        need = np.maximum(need, _LEAST * speed)
+        shares = fairest(speeds, need, active, mask, where)
+        gain = ((speeds * shares).sum(axis=1) / need)[able].min()
     return shares
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from adlro.model.state import WHOLE
-from adlro.policies.active import fingerprint, look, memory_size, notes_of, plain_view, too_young
+from adlro.policies.active import fingerprint, look, memory_size, next_ripe, notes_of, plain_view
 from adlro.policies.moves import start_what_fits, stop_for, take_in_order, wake
 
 PREEMPTIVE = True
@@ -87,7 +87,4 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     count = start_what_fits(view, notes, worth, out)
     if count > 0 or len(view.queue) == 0:
         return count
-    theirs = view.jobs[view.running["job"]]
-    young = too_young(now, view.running, theirs) & (theirs["checkpoint"] >= 0)
-    ripe = (view.running["start"] + theirs["least_run"])[young]
-    return wake(ripe.min(initial=np.inf), out)
+    return wake(next_ripe(view), out)

@@ -7,25 +7,36 @@ import threading
 from collections.abc import Iterator
 
 _LOCK = threading.Lock()
+_CLOSED = -1
 _inside: list[int] = []  # the true standard output, once for each thread within `hushed`
+
+
+def _true_output() -> int:
+    """A second name of standard output, or _CLOSED."""
+    try:
+        return os.dup(1)
+    except OSError:
+        return _CLOSED
 
 
 def _enter() -> None:
     with _LOCK:
-        if not _inside:
+        if _inside:
+            _inside.append(_inside[0])
+            return
+        true = _true_output()
+        if true != _CLOSED:
             _flush()
-            true, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
             os.close(nowhere)
-            _inside.append(true)
-        else:
-            _inside.append(_inside[0])
+        _inside.append(true)
 
 
 def _leave() -> None:
     with _LOCK:
         true = _inside.pop()
-        if not _inside:
+        if not _inside and true != _CLOSED:
             _flush()
             os.dup2(true, 1)
             os.close(true)

@@ -14,8 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.model.state import Floats, Records
-from adlro.policies.active import Active, Indices, Notes, View, fingerprint, look, too_young
+from adlro.model.state import Records
+from adlro.policies.active import (
+    Active,
+    Indices,
+    Notes,
+    View,
+    fingerprint,
+    look,
+    next_ripe,
+    too_young,
+)
 from adlro.policies.moves import start_what_fits, stop_for, wake
 
 BEGUN, LAST, ROTATES, MOMENT = range(1, 5)  # memory: a round has been; when; whether it rotates;
@@ -31,14 +40,6 @@ class Plan(NamedTuple):
 
 
 Planner = Callable[[View, Notes, Active, bool], Plan]  # the last: jobs or nodes have changed
-
-
-def _ripening(view: View) -> Floats:
-    """When each run that could be stopped if it were older becomes old enough; past times too."""
-    jobs = view.jobs[view.running["job"]]
-    waits = (jobs["checkpoint"] >= 0) & (jobs["least_run"] > 0)
-    ripe: Floats = (view.running["start"] + jobs["least_run"])[waits]
-    return ripe
 
 
 def _has_ripened(view: View, last: float) -> bool:
@@ -66,8 +67,7 @@ def _next(view: View, notes: Notes, length: float) -> float:
     if head[ROTATES] or (changed and not _all_at_their_best(view, notes)):
         at = due
     if len(view.queue) > 0:
-        ripe = _ripening(view)
-        at = min(at, max(due, ripe[ripe > view.now].min(initial=np.inf)))
+        at = min(at, max(due, next_ripe(view)))
     return float(at)
 
 

@@ -67,6 +67,15 @@ def test_rounding_is_no_difference():
     assert paired(ours * (1 + 1e-14), ours) == Paired(None, None, None)
 
 
+def test_rounding_makes_no_spread_and_breaks_no_tie():
+    base = np.random.default_rng(3).lognormal(3, 0.5, 7)
+    assert paired(base + 0.1, base).dz is None
+    steps = np.array([0.1, -0.1, 0.1, 0.2, -0.2, 0.3, 0.1])
+    found = paired(base + steps, base)
+    assert found.p_wilcoxon == apart(*steps).p_wilcoxon
+    assert found.rank_biserial == apart(*steps).rank_biserial
+
+
 def test_five_seeds_that_differ_are_too_few_for_a_p():
     found = apart(1, 2, 3, 4, 5)
     assert found.p_wilcoxon is None

@@ -182,6 +182,16 @@ def test_a_second_moment_at_the_same_time_has_a_plan_of_its_own():
 
 
 def test_more_slices_than_gpus_start_in_one_moment():
-    # The plan has room for as many starts as there are GPUs; then it is made anew.
     jobs = [job(0, 5, share=250) for _ in range(4)]
     assert outcome([nodes()], jobs)["start"].tolist() == [0] * 4
+
+
+def test_slices_without_room_do_not_hold_up_one_that_has_room_elsewhere():
+    # Jobs 2 to 5 may only use the V100, which job 0 has; job 6 fits beside job 1 on the T4.
+    jobs = [
+        job(0, 100, 999, allowed=[0]),
+        job(0, 999, 50, share=300, allowed=[1]),
+        *(job(1, 10, 999, share=500, allowed=[0]) for _ in range(4)),
+        job(1, 999, 10, share=500, allowed=[1]),
+    ]
+    assert outcome(TWO, jobs)["start"][6] == 1

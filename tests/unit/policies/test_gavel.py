@@ -153,3 +153,11 @@ def test_a_program_that_is_not_solved_stops_the_run_in_one_line(name, monkeypatc
 @pytest.mark.parametrize("name", ALL)
 def test_their_rounds_last_six_minutes(name):
     assert made_ready(name, build(ONE, [job(0, 1)])).params.tolist() == [360]
+
+
+def test_who_is_nearly_done_is_not_left_out_by_finish_time_fairness():
+    # In the round at 360 job 0 has a millisecond left of 360 s and the others a million seconds:
+    # speeds in proportion to the work left would give it a share that is 0 but for rounding.
+    jobs = [job(0, 360.001), job(1, FOREVER), job(2, FOREVER)]
+    world = build(ONE, [{**one, "checkpoint": 1} for one in jobs])
+    assert play(world, "gavel-ftf").outcome["finish"][0] == pytest.approx(360.001)

@@ -103,5 +103,13 @@ def test_a_job_lost_to_a_failure_starts_again_where_there_is_room():
     assert outcome["finish"].tolist() == [200]
 
 
+def test_it_wakes_for_a_run_that_gets_old_enough_by_any_clock():
+    # Counted from 1970, start + least_run is rounded to 2e-7 s, here down: job 0 is then too young.
+    at = 1.7e9
+    jobs = [job(at + 0.123, 1000, least_run=10.3, checkpoint=1), job(at + 1.77, 5)]
+    start = play(build(ONE, jobs), "hetero-srpt").outcome["start"]
+    assert start[1] == pytest.approx(at + 0.123 + 10.3, abs=1e-6)
+
+
 def test_its_numbers_are_those_of_the_formula():
     assert made_ready("hetero-srpt", build(ONE, [job(0, 1)])).params.tolist() == [1.05, 1.0]

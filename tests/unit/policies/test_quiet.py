@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import subprocess
+import sys
 import threading
 
 from adlro.policies.quiet import hushed
@@ -46,3 +48,14 @@ def test_an_error_inside_gives_standard_output_back(capfd):
     except ZeroDivisionError:
         os.write(1, b"after\n")
     assert capfd.readouterr().out == "after\n"
+
+
+def test_a_closed_output_stays_closed():
+    program = (
+        "import os; os.close(1)\n"
+        "from adlro.policies.quiet import hushed\n"
+        "with hushed(): pass\n"
+        "try: os.fstat(1)\n"
+        "except OSError: raise SystemExit(7) from None\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 7

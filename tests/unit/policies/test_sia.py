@@ -7,7 +7,7 @@ import pytest
 
 from adlro.errors import PolicyError
 from adlro.policies import sia
-from tests.worlds import build, job, made_ready, nodes, play
+from tests.worlds import build, job, made_ready, nodes, play, random_world
 
 ONE = [nodes()]
 TWO = [nodes("V100"), nodes("T4")]
@@ -87,6 +87,17 @@ def test_a_program_that_is_not_solved_stops_the_run_in_one_line(monkeypatch):
     said = "^policy sia at 7 s: its integer program was not solved: Time limit reached.$"
     with pytest.raises(PolicyError, match=said):
         play(build(ONE, [job(7, 5)]), "sia")
+
+
+def test_of_a_program_that_takes_too_many_nodes_the_best_found_is_taken(monkeypatch):
+    said = []
+    milp = sia.milp
+    monkeypatch.setattr(sia, "MOST_NODES", 20)
+    monkeypatch.setattr(sia, "milp", lambda *a, **k: said.append(milp(*a, **k)) or said[-1])
+    world = random_world(2_167)  # its first program takes 25,000 nodes
+    finish = play(world, "sia", 2_167).outcome["finish"]
+    assert any(found.status == 4 and found.mip_node_count >= 20 for found in said)
+    assert (finish >= world.workload.jobs["arrival"]).all()
 
 
 def test_its_numbers_are_those_of_the_paper():
