@@ -123,9 +123,9 @@ def _where_to_start(waiting, goal, may, seconds, job, pools, nodes, gpus):
 
     Shapes: may [P], seconds [M] for the whole job.
     """
-    if goal >= 0 and may[goal] and seconds[pools[goal].model] < np.inf:
-        if fits(job, pools[goal], nodes, gpus):
-            return goal
+    may_there = goal >= 0 and may[goal] and seconds[pools[goal].model] < np.inf
+    if may_there and fits(job, pools[goal], nodes, gpus):
+        return goal
     best, found = np.inf, -1
     for p in range(len(pools)):
         need = seconds[pools[p].model] * waiting.left

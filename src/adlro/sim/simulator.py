@@ -15,7 +15,6 @@ from adlro.sim.signature import compile_decide, compile_steps, compiled_run
 from adlro.sim.state import Empty, State, answers, fresh, is_empty
 from adlro.workloads.workload import Workload
 
-
 _IN_USE = ["now", "head", "waiting", "arrived", "running"]
 
 
