@@ -102,7 +102,7 @@ def memory_size(setting: Any, columns: int = 0) -> int:  # noqa: ANN401  a Setti
 def plain_view(*arguments: Any) -> View:  # noqa: ANN401
     """The arguments of decide up to `gpus` as plain arrays: reading a recarray is slow."""
     now, *arrays = arguments
-    return View(now, *(np.asarray(array) for array in arrays))
+    return View(now, *map(np.asarray, arrays))
 
 
 def notes_of(memory: Floats, view: View, columns: int = 0) -> Notes:

@@ -188,10 +188,11 @@ def stop_for(
 
 def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> int:
     """Write a start: of the plan in its order, then of who fits, by falling `worth` [Q]."""
-    return first_start(
+    count: int = first_start(
         worth, notes.step, notes.goal, view.jobs, view.est, view.queue, view.eligible, view.pools,
         view.nodes, view.gpus, np.asarray(out),
     )  # fmt: skip
+    return count
 
 
 def wake(at: float, out: Records) -> int:

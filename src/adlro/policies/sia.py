@@ -7,9 +7,8 @@ given at most one pool: the smallest sum of G^-0.5 over those that get one plus 
 Between equals who has been served least goes first (active.py). Those who wait have r = 1; a slice
 counts as one GPU in G and as its share of the room. Solved when a job or a node has come or gone
 and a round is due (rounds.py); moves as in moves.py. Where the program without the whole numbers
-has whole numbers as its answer, as it often has, that is the answer. A program that is not solved
-to its end in 30 s is an error, even if it has found something: what it has found by then depends on
-the machine.
+has whole numbers as its answer, that is the answer. A program that is not solved to its end in 30 s
+is an error, even if it has found something: what it has found by then depends on the machine.
 """
 
 import numpy as np
