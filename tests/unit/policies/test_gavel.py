@@ -129,8 +129,10 @@ def test_what_cannot_checkpoint_keeps_its_gpu(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_slices_count_as_their_share(name):
+    # Max-sum gives 1, 0.4 and 1 of the time: jobs 0 and 2 go first, and leave too little for job 1.
     jobs = [job(0, 100, share=500), job(0, 100, share=500), job(0, 100, share=300)]
-    assert play(build(ONE, jobs), name).outcome["start"].tolist() == [0, 0, 100]
+    starts = [0, 100, 0] if name == "gavel-max-sum" else [0, 0, 100]
+    assert play(build(ONE, jobs), name).outcome["start"].tolist() == starts
 
 
 @pytest.mark.parametrize("name", ALL)
