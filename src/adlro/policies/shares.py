@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import LinearConstraint, milp
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from adlro.errors import PolicyError
 from adlro.model.state import Floats, Mask
@@ -63,7 +63,7 @@ def most(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
         return np.zeros(mask.shape)
     values, rows, bounds = _limits(a, p, active)
     columns = np.tile(np.arange(len(a)), 2)
-    matrix = csr_array((values, (rows, columns)), shape=(len(bounds), len(a)))
+    matrix = csc_array((values, (rows, columns)), shape=(len(bounds), len(a)))
     return _table(_solve(gain[mask], matrix, bounds, where), mask)
 
 
@@ -93,6 +93,6 @@ def fairest(speeds: Floats, need: Floats, active: Active, mask: Mask, where: str
     rows = np.concatenate([rows, first + np.searchsorted(able, a), first + np.arange(len(able))])
     columns = np.concatenate([np.tile(np.arange(last), 3), np.full(len(able), last)])
     bounds = np.concatenate([bounds, np.zeros(len(able))])
-    matrix = csr_array((values, (rows, columns)), shape=(len(bounds), last + 1))
+    matrix = csc_array((values, (rows, columns)), shape=(len(bounds), last + 1))
     gain = np.append(speeds[mask] * (_SECOND / len(able)), 1.0)
     return _table(_solve(gain, matrix, bounds, where)[:last], mask)
