@@ -346,7 +346,7 @@ def play_moments(world, policy, state, outcome, spans, most=10**9):
     while going_on and most > 0 and kernel.advance(*state[:11], *rest):
         started = 1
         while started > 0:
-            now, *view = simulator.view(state, world.workload)
+            now, *view = simulator.view(state, simulator.lock(state, world.workload))
             own = (policy.params, state.memory, out)
             answered = policy.decide(now, *(unlocked(array) for array in view), *own)
             started = kernel.apply(answered, out, *state[:11], *rest)

@@ -138,7 +138,7 @@ def first_start(world, seed):
     state, outcome, spans = state_of(world, policy, seed)
     out, rest = answers(state), (*world.workload, outcome, spans)
     kernel.advance(*state[:11], *rest)
-    now, *seen = simulator.view(state, world.workload)
+    now, *seen = simulator.view(state, simulator.lock(state, world.workload))
     policy.decide(now, *(unlocked(array) for array in seen), policy.params, state.memory, out)
     return int(out["job"][0]), int(out["pool"][0])
 

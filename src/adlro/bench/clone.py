@@ -12,7 +12,7 @@ from adlro.bench.figure import Bar, Figure, figure
 from adlro.bench.ground import ground
 from adlro.model.state import OUTCOME, SPAN
 from adlro.sim import kernel
-from adlro.sim.simulator import view
+from adlro.sim.simulator import lock, view
 from adlro.sim.state import State, answers, clone, fresh
 
 WAITING = 8  # the states compared have queues of this length, whatever the number of jobs
@@ -26,10 +26,11 @@ def mid_run(jobs: int) -> State:
     state = fresh(on.empty, workload, policy.memory, 0)
     world, out = state.world[0], answers(state)
     rest: tuple[Any, ...] = (*workload, np.zeros(jobs, OUTCOME), np.zeros(0, SPAN))
+    locked = lock(state, workload)
     while kernel.advance(*state[:11], *rest):
         started = 1
         while started > 0:
-            answered = policy.decide(*view(state, workload), policy.params, state.memory, out)
+            answered = policy.decide(*view(state, locked), policy.params, state.memory, out)
             started = kernel.apply(answered, out, *state[:11], *rest)
         if world["events"] >= jobs and world["waiting"] == WAITING:
             return state

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adlro.compiled import njit_allocating
+from adlro.compiled import njit, njit_allocating
 from adlro.model.state import WHOLE, Floats, Mask, Records
 from adlro.sim.run_kernel import left_by_estimate, span_factor, timeline
 
@@ -102,14 +102,14 @@ def memory_size(setting: Any, columns: int = 0) -> int:  # noqa: ANN401  a Setti
 def plain_view(*arguments: Any) -> View:  # noqa: ANN401
     """The arguments of decide up to `gpus` as plain arrays: reading a recarray is slow."""
     now, *arrays = arguments
-    return View(now, *(np.asarray(array) for array in arrays))
+    return View(now, *map(np.asarray, arrays))
 
 
 def notes_of(memory: Floats, view: View, columns: int = 0) -> Notes:
     """A policy's memory by name; also notes where those who wait may run."""
     pools = len(view.pools)
     rows = memory[HEAD:].reshape(-1, pools + _SHARED + columns)
-    rows[view.queue["job"], :pools] = view.eligible
+    note_eligible(view.queue, view.eligible, rows)
     shared = rows[:, pools : pools + _SHARED]
     own = rows[:, pools + _SHARED :]
     return Notes(memory[:HEAD], rows[:, :pools], shared[:, 0], shared[:, 1], own)
@@ -121,20 +121,72 @@ def fingerprint(view: View) -> tuple[float, float, float]:
     return float(len(view.jobs)), float(active), float(zlib.crc32(view.nodes["up"].tobytes()))
 
 
-@njit_allocating
-def lefts(now, jobs, est, running, pools):
-    """Share of its work [R] that each run would have left if it were stopped now.
+@njit
+def left_now(now, run, job, pool, est):
+    """Share of its work that a run would have left if it were stopped now; est [M] is its job's."""
+    worked, _, _, _ = timeline(now - run.start, run, job)
+    seconds = max(est[pool.model] * span_factor(run, job, pool), _LEAST)
+    return left_by_estimate(worked, now, run, seconds) if worked > 0 else run.left
 
-    jobs and est are those of the runs, in their order.
+
+@njit
+def _is_pinned(now, run, job):
+    """True when a run must not be stopped: no checkpoints, too young, or just restored.
+
+    Who has not worked as long as it restored goes on, or short rounds would only ever restore.
     """
-    left = np.empty(len(running))
-    for r in range(len(running)):
-        run, job = running[r], jobs[r]
-        pool = pools[run.pool]
-        worked, _, _, _ = timeline(now - run.start, run, job)
-        seconds = max(est[r, pool.model] * span_factor(run, job, pool), _LEAST)
-        left[r] = left_by_estimate(worked, now, run, seconds) if worked > 0 else run.left
-    return left
+    age = now - run.start
+    if job.checkpoint < 0 or age < job.least_run - _NEARLY:
+        return True
+    return run.saved > 0 and age < 2 * job.checkpoint
+
+
+@njit_allocating
+def gather(now, jobs, est, queue, eligible, running, pools):
+    """The fields of Active, in their order; eligible [J, P] as in Notes."""
+    runs, count = len(running), len(running) + len(queue)
+    found = np.empty(count, np.int64)
+    for i in range(count):
+        found[i] = running[i].job if i < runs else queue[i - runs].job
+    order = np.argsort(found)
+    ids, run_of, pool_of = found[order], np.full(count, -1), np.full(count, -1)
+    left, served, width = np.empty(count), np.empty(count), np.empty(count)
+    begun, pinned = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    restarts, seconds = np.empty(count, np.int64), np.full((count, len(pools)), np.inf)
+    room, taken = np.empty(len(pools)), np.zeros(len(pools))
+    for a in range(count):
+        job, i = jobs[ids[a]], order[a]
+        width[a] = job.gpus * (job.share / WHOLE)
+        if i < runs:
+            run = running[i]
+            run_of[a], pool_of[a], restarts[a] = i, run.pool, run.restarts
+            left[a] = left_now(now, run, job, pools[run.pool], est[ids[a]])
+            served[a] = run.served + (now - run.start) * width[a]
+            begun[a], pinned[a] = job.checkpoint >= 0, _is_pinned(now, run, job)
+        else:
+            waiting = queue[i - runs]
+            left[a], served[a] = waiting.left, waiting.served
+            restarts[a], begun[a] = waiting.restarts, waiting.saved > 0
+        for p in range(len(pools)):
+            if eligible[ids[a], p] > 0 and job.gpus <= pools[p].gpus:
+                seconds[a, p] = max(est[ids[a], pools[p].model] * left[a], _LEAST)
+    for r in range(runs):
+        job = jobs[running[r].job]
+        if _is_pinned(now, running[r], job):
+            taken[running[r].pool] += job.gpus * (job.share / WHOLE)
+    for p in range(len(pools)):
+        room[p] = pools[p].gpus - taken[p]
+    return (
+        ids, run_of, pool_of, left, begun, restarts, pinned, width, served, seconds, room
+    )  # fmt: skip
+
+
+@njit_allocating
+def note_eligible(queue, eligible, rows):
+    """Keep where those who wait may run in their rows [J, ...]."""
+    for q in range(len(queue)):
+        for p in range(eligible.shape[1]):
+            rows[queue[q].job, p] = eligible[q, p]
 
 
 def too_young(now: float, running: Records, jobs: Records) -> Mask:
@@ -156,32 +208,5 @@ def next_ripe(view: View) -> float:
 
 def look(view: View, notes: Notes) -> Active:
     """The active jobs of this moment."""
-    running, queue = np.array(view.running), view.queue
-    ids = np.concatenate([running["job"], queue["job"]]).astype(np.int64)
-    order = np.argsort(ids)
-    ids, runs, waits = ids[order], len(running), len(queue)
-    theirs, est = view.jobs[running["job"]], view.est[running["job"]]
-    pinned = (theirs["checkpoint"] < 0) | too_young(view.now, running, theirs)
-    # Who has not worked as long as it restored goes on, or short rounds would only ever restore.
-    pinned |= (running["saved"] > 0) & (view.now - running["start"] < 2 * theirs["checkpoint"])
-    left = lefts(view.now, theirs, est, running, np.array(view.pools))
-    held, jobs = theirs["gpus"] * (theirs["share"] / WHOLE), view.jobs[ids]
-    taken = np.bincount(running["pool"][pinned], held[pinned], len(view.pools))
-    had = running["served"] + (view.now - running["start"]) * held
-    none, models = np.full(waits, -1), view.pools["model"]
-    may = (notes.eligible[ids] > 0) & (jobs["gpus"][:, None] <= view.pools["gpus"])
-    left = np.concatenate([left, queue["left"]])[order]
-    seconds = np.maximum(view.est[ids][:, models] * left[:, None], _LEAST)
-    return Active(
-        ids=ids,
-        run=np.concatenate([np.arange(runs), none])[order],
-        pool=np.concatenate([running["pool"], none])[order],
-        left=left,
-        begun=np.concatenate([theirs["checkpoint"] >= 0, queue["saved"] > 0])[order],
-        restarts=np.concatenate([running["restarts"], queue["restarts"]])[order],
-        pinned=np.concatenate([pinned, np.zeros(waits, np.bool_)])[order],
-        width=jobs["gpus"] * (jobs["share"] / WHOLE),
-        served=np.concatenate([had, queue["served"]])[order],
-        seconds=np.where(may, seconds, np.inf),
-        room=view.pools["gpus"] - taken,
-    )
+    now, jobs, est, queue, _, running, pools, _, _ = view
+    return Active(*gather(now, jobs, est, queue, notes.eligible, running, pools))

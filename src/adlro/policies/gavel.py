@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from adlro.compiled import njit_allocating
 from adlro.model.state import Floats, Records
 from adlro.policies import rounds
 from adlro.policies.active import Active, Notes, View, memory_size, notes_of
@@ -43,18 +44,29 @@ def memory(setting: Any) -> int:  # noqa: ANN401
     return memory_size(setting, 3 * len(setting.pools) + _MORE)
 
 
+@njit_allocating
+def bring_up_to_date(now, last, length, ids, jobs, running, shares, owed, received):
+    """Add the time since the last round to owed and received, [J, P] as shares, and limit both."""
+    for r in range(len(running)):
+        run = running[r]
+        received[run.job, run.pool] += now - max(run.start, last)
+    for j in ids:
+        since = now - max(last, jobs[j].arrival)
+        for p in range(shares.shape[1]):
+            owed[j, p] += shares[j, p] * since
+            received[j, p] = min(received[j, p], owed[j, p] + length)
+            owed[j, p] = min(owed[j, p], received[j, p] + _MOST_OWED * length)
+
+
 def _account(view: View, notes: Notes, active: Active, length: float) -> None:
     """Bring owed and received up to date with the time since the last round."""
     if not notes.head[rounds.BEGUN]:
         return
     pools, last = len(view.pools), notes.head[rounds.LAST]
     shares, owed, received = (notes.own[:, k * pools : (k + 1) * pools] for k in range(3))
-    ids, job, pool = active.ids, view.running["job"], view.running["pool"]
-    owed[ids] += shares[ids] * (view.now - np.maximum(last, view.jobs["arrival"][ids]))[:, None]
-    served = view.now - np.maximum(view.running["start"], last)
-    received[job, pool] += served
-    received[ids] = np.minimum(received[ids], owed[ids] + length)
-    owed[ids] = np.minimum(owed[ids], received[ids] + _MOST_OWED * length)
+    bring_up_to_date(
+        view.now, last, length, active.ids, view.jobs, view.running, shares, owed, received
+    )
 
 
 def _by_priority(view: View, notes: Notes, active: Active, length: float) -> Plan:

@@ -5,10 +5,11 @@ it still has to do by the estimate; the smallest possible worst ratio is wanted 
 isolation a job has, of every pool, one of |J| equal parts (a time share of N_g / (|J| n_j), cut to
 a whole one over all pools); its isolated time is w_j over its speed with that, plus for all work
 done before the same with the |J| of that time. (Lost work that is done again counts again.)
-The search begins with the shares that are best for the worst-off in multiples of its isolated
-speed, and goes down: with z the worst ratio so far, the speeds that keep everybody at z are w_j /
-(z isolated - age); the largest s with s times these speeds is a linear program, and its shares
-have a worst ratio below z unless s = 1. It ends when s is below 1.01. No job is asked to do with
+No ratio can be below lo, the worst with every job at its full speed. To keep everybody at a ratio z
+the speeds w_j / (z isolated - age) are needed; the largest s with s times these speeds is a linear
+program, and z can be kept if s >= 1. Tried are 1.01 lo, then halves (by logarithm) of what is left
+between lo and the worst ratio of the shares that are best for the worst-off in multiples of its
+isolated speed, until the two are within 1 % of each other. No job is asked to do with
 less than a hundredth of its isolated speed: who is nearly done could do with so little that it is
 lost to rounding. Rounds of 360 s, and what is left open settled by the sum of speeds: see gavel.py
 and shares.py; moves as in moves.py.
@@ -22,7 +23,8 @@ from adlro.policies.shares import fairest
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory
-_GAIN = 1.01
+_GAIN = 1.01  # a worst ratio within this of the smallest is good enough
+_NEARLY = 1e-6
 _LEAST = 0.01  # of its isolated speed
 
 
@@ -52,16 +54,32 @@ def _solve(view, active, own):
     best, speed = np.where(np.isfinite(fastest), fastest, 1.0), _equal_speeds(view, active)
     speed = np.where(speed > 0, speed, 1.0)
     alone = _isolated(active, speed, best, own)
-    age, gain = view.now - view.jobs["arrival"][active.ids], np.inf
-    where = f"gavel-ftf at {view.now:.0f} s"
-    shares = fairest(speeds, speed, active, mask, where)
-    while able.any() and gain > _GAIN:
-        got = np.maximum((speeds * shares).sum(axis=1), _LEAST * speed)
-        worst = ((age + best / got) / alone)[able].max()
-        need = best / np.where(able, worst * alone - age, np.inf)
+    age, where = view.now - view.jobs["arrival"][active.ids], f"gavel-ftf at {view.now:.0f} s"
+    if not able.any():
+        return np.zeros(mask.shape)
+
+    def worst(seconds):
+        return ((age + seconds) / alone)[able].max()
+
+    def keeping(ratio):
+        """Shares that come nearest to a worst ratio, and whether they keep it."""
+        need = best / np.where(able, ratio * alone - age, np.inf)
         need = np.maximum(need, _LEAST * speed)
         shares = fairest(speeds, need, active, mask, where)
-        gain = ((speeds * shares).sum(axis=1) / need)[able].min()
+        return shares, ((speeds * shares).sum(axis=1) / need)[able].min() >= 1 - _NEARLY
+
+    low, shares, high = worst(best), None, np.inf
+    tried = low * _GAIN
+    while high > low * _GAIN:
+        found, is_kept = keeping(tried)
+        if is_kept:
+            shares, high = found, tried
+        else:
+            low = tried
+        if shares is None:
+            shares = fairest(speeds, speed, active, mask, where)
+            high = worst(best / np.maximum((speeds * shares).sum(axis=1), _LEAST * speed))
+        tried = np.sqrt(low * high)
     return shares
 
 

@@ -117,29 +117,54 @@ def plan_moves(order, target, pinned, run, held, jobs, running, pools, nodes, gp
         step[a] = turn
 
 
+@njit
+def _where_to_start(waiting, goal, may, seconds, job, pools, nodes, gpus):
+    """The goal (-1 = none) if the job can start there, else its fastest pool where it can, or -1.
+
+    Shapes: may [P], seconds [M] for the whole job.
+    """
+    may_there = goal >= 0 and may[goal] and seconds[pools[goal].model] < np.inf
+    if may_there and fits(job, pools[goal], nodes, gpus):
+        return goal
+    best, found = np.inf, -1
+    for p in range(len(pools)):
+        need = seconds[pools[p].model] * waiting.left
+        if may[p] and need < best and fits(job, pools[p], nodes, gpus):
+            best, found = need, p
+    return found
+
+
 @njit_allocating
-def first_start(order, goal, seconds, jobs, pools, nodes, gpus):
-    """Place in the queue and pool of the first job of the order that can start, or (-1, -1).
+def first_start(worth, steps, goals, jobs, est, queue, eligible, pools, nodes, gpus, out):
+    """Write the start of the first job that can: by its step, then by worth, then by age.
 
     Args:
-        order: [Q] waiting jobs by their place in the queue, the first to start first.
-        goal: [Q] the pool to try first, -1 = none.
-        seconds: [Q, P] that the job needs; infinite where it may not run.
-        jobs: [Q] their records.
-        pools: the cluster's records, as are nodes and gpus.
-        nodes: see pools.
-        gpus: see pools.
+        worth: [Q] of those without a step, the largest first.
+        steps: [J] turns in the plan, 0 = not in it.
+        goals: [J] pools that the plan has for those in it.
+        jobs: as decide gets it, and so all that follow.
+        est: see jobs.
+        queue: see jobs.
+        eligible: see jobs.
+        pools: see jobs.
+        nodes: see jobs.
+        gpus: see jobs.
+        out: see jobs.
+
+    Returns:
+        How many decisions were written.
     """
-    for q in order:
-        p, best = goal[q], np.inf
-        if p < 0 or seconds[q, p] == np.inf or not fits(jobs[q], pools[p], nodes, gpus):
-            p = -1
-            for other in range(len(pools)):
-                if seconds[q, other] < best and fits(jobs[q], pools[other], nodes, gpus):
-                    best, p = seconds[q, other], other
-        if p >= 0:
-            return q, p
-    return -1, -1
+    first, chosen, pool = (np.inf, np.inf, np.inf), -1, -1
+    for q in range(len(queue)):
+        j = queue[q].job
+        goal, key = -1, (np.inf, -worth[q], float(j))
+        if steps[j] > 0:
+            goal, key = int(goals[j]), (steps[j], -worth[q], float(j))
+        if key < first:
+            p = _where_to_start(queue[q], goal, eligible[q], est[j], jobs[j], pools, nodes, gpus)
+            if p >= 0:
+                first, chosen, pool = key, j, p
+    return start(out, chosen, pool) if chosen >= 0 else 0
 
 
 def stop_for(
@@ -163,17 +188,11 @@ def stop_for(
 
 def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> int:
     """Write a start: of the plan in its order, then of who fits, by falling `worth` [Q]."""
-    ids = view.queue["job"]
-    if len(ids) == 0 or not (view.pools["free"] + view.pools["sliced"]).any():
-        return 0
-    step, jobs = notes.step[ids], view.jobs[ids]
-    order = np.lexsort((ids, -worth, np.where(step > 0, step, np.inf)))
-    goal = np.where(step > 0, notes.goal[ids], -1).astype(np.int64)
-    need = view.est[ids][:, view.pools["model"]] * view.queue["left"][:, None]
-    seconds = np.where(view.eligible, need, np.inf)
-    cluster = (np.array(view.pools), np.array(view.nodes), np.array(view.gpus))
-    q, p = first_start(order, goal, seconds, jobs, *cluster)
-    return start(out, ids[q], p) if q >= 0 else 0
+    count: int = first_start(
+        worth, notes.step, notes.goal, view.jobs, view.est, view.queue, view.eligible, view.pools,
+        view.nodes, view.gpus, np.asarray(out),
+    )  # fmt: skip
+    return count
 
 
 def wake(at: float, out: Records) -> int:

@@ -6,7 +6,8 @@ A job of n_j GPUs has on pool g the goodput G = n_j v_jg / (its slowest v), time
 given at most one pool: the smallest sum of G^-0.5 over those that get one plus 1.1 for each other.
 Between equals who has been served least goes first (active.py). Those who wait have r = 1; a slice
 counts as one GPU in G and as its share of the room. Solved when a job or a node has come or gone
-and a round is due (rounds.py); moves as in moves.py. Of a program that is not solved after 1000
+and a round is due (rounds.py); moves as in moves.py. Where the program without the whole numbers
+has whole numbers as its answer, that is the answer. Of a program that is not solved after 1000
 nodes of its search the best found is taken: few are, but a cluster of slices can ask for 25,000. To
 be stopped by the clock, after 30 s, is an error: what is found by then depends on the machine.
 """
@@ -26,6 +27,7 @@ _ROUND, _POWER, _IDLE = range(3)  # params
 MOST_NODES = 1000
 TIME_LIMIT_S = 30.0
 _OTHER = 4  # scipy's status for what it has no name for: the limit of nodes
+_EXACT = 1e-6  # as near as this to 0 or 1 is 0 or 1
 
 
 def params(setting):
@@ -51,6 +53,13 @@ def _goodput(view, active):
     return np.where(active.open(), goodput, 0.0)
 
 
+def _solve(profit, limits, *, integral):
+    return milp(
+        -profit, integrality=np.full(len(profit), int(integral)), bounds=Bounds(0, 1),
+        constraints=limits, options={"time_limit": TIME_LIMIT_S, "node_limit": MOST_NODES},
+    )  # fmt: skip
+
+
 def _assign(profit, active, where):
     """Pools [A] with the largest sum of profit > 0 [A, P] that the rooms allow; -1 = none.
 
@@ -66,12 +75,11 @@ def _assign(profit, active, where):
     values = np.concatenate([np.ones(count), active.width[a]])
     matrix = csr_array((values, rows), shape=(jobs + len(active.room), count))
     most = np.concatenate([np.ones(jobs), np.maximum(active.room, 0.0)])
-    with hushed():
-        found = milp(
-            -profit[a, p], integrality=np.ones(count, np.int64), bounds=Bounds(0, 1),
-            constraints=LinearConstraint(matrix, -np.inf, most),
-            options={"time_limit": TIME_LIMIT_S, "node_limit": MOST_NODES},
-        )  # fmt: skip
+    limits = LinearConstraint(matrix, -np.inf, most)
+    found = _solve(profit[a, p], limits, integral=False)
+    if found.status == 0 and np.abs(found.x - found.x.round()).max() > _EXACT:
+        with hushed():
+            found = _solve(profit[a, p], limits, integral=True)
     is_cut = found.status == _OTHER and (found.mip_node_count or 0) >= MOST_NODES
     if found.status != 0 and not (is_cut and found.x is not None):
         said = " ".join(str(found.message).split())

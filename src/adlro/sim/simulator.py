@@ -15,6 +15,8 @@ from adlro.sim.signature import compile_decide, compile_steps, compiled_run
 from adlro.sim.state import Empty, State, answers, fresh, is_empty
 from adlro.workloads.workload import Workload
 
+_IN_USE = ["now", "head", "waiting", "arrived", "running"]
+
 
 class Player(Protocol):
     """What the simulator needs to know of a policy."""
@@ -50,20 +52,31 @@ def is_compiled(decide: Callable[..., int]) -> bool:
     return hasattr(decide, "py_func") and hasattr(decide, "compile")
 
 
-def view(state: State, workload: Workload) -> tuple[Any, ...]:
+def lock(state: State, workload: Workload) -> tuple[Records, ...]:
+    """All that a policy ever sees of a run, read-only: the world is not the policy's to change.
+
+    Made once a run. The records are plain arrays whose type is already that of a numpy.recarray:
+    to change it is what costs most of a view.
+    """
+    arrays = (
+        workload.jobs, workload.est, state.queue, state.eligible, state.running, state.pools,
+        state.nodes, state.gpus,
+    )  # fmt: skip
+    return tuple(_locked(array) for array in arrays)
+
+
+def view(state: State, locked: tuple[Records, ...]) -> tuple[Any, ...]:
     """The arguments of decide up to `gpus`: what is in use, and only jobs that have arrived.
 
-    As numpy.recarray, so that `queue[0].job` reads the same in plain Python as in compiled code;
-    read-only, as the world is not the policy's to change.
+    As numpy.recarray, so that `queue[0].job` reads the same in plain Python as in compiled code.
     """
-    w = state.world[0]
-    waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
-    arrived, running = int(w["arrived"]), int(w["running"])
-    records = (
-        workload.jobs[:arrived], workload.est[:arrived], state.queue[waiting],
-        state.eligible[waiting], state.running[:running], state.pools, state.nodes, state.gpus,
+    now, head, waiting, arrived, running = state.world[_IN_USE][0].item()
+    jobs, est, queue, eligible, runs, pools, nodes, gpus = locked
+    return (
+        now, _rows(jobs[:arrived]), est[:arrived], _rows(queue[head : head + waiting]),
+        eligible[head : head + waiting], _rows(runs[:running]), _rows(pools), _rows(nodes),
+        _rows(gpus),
     )  # fmt: skip
-    return (float(w["now"]), *(_locked(array) for array in records))
 
 
 def _rows(records: Records) -> Records:
@@ -71,7 +84,7 @@ def _rows(records: Records) -> Records:
 
 
 def _locked(array: Records) -> Records:
-    locked = _rows(array) if array.dtype.names else array.view()
+    locked = np.asarray(_rows(array)) if array.dtype.names else array.view()
     locked.flags.writeable = False
     return locked
 
@@ -94,7 +107,7 @@ def _open_books(empty: Empty, workload: Workload, policy: Player, seed: int, row
 
 def _with_room(spans: Records, used: int, more: int) -> Records:
     """The log of spans, moved to a larger one if it cannot take so many more rows."""
-    if len(spans) == 0 or used + more <= len(spans):
+    if used + more <= len(spans):
         return spans
     larger = np.zeros(2 * (used + more), SPAN)
     larger[:used] = spans[:used]
@@ -104,6 +117,8 @@ def _with_room(spans: Records, used: int, more: int) -> Records:
 def is_real(state: State, workload: Workload) -> bool:
     """True when at least one waiting job could start somewhere now."""
     w = state.world[0]
+    if w["waiting"] == 0 or w["busy_gpus"] == w["up_gpus"]:
+        return False
     waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
     queue, mask = state.queue[waiting], state.eligible[waiting]
     return any_feasible(workload.jobs, queue, mask, state.pools, state.nodes, state.gpus)
@@ -121,23 +136,27 @@ def _play(decide: Callable[..., int], params: Floats, workload: Workload, books:
         The log of spans, which may have grown out of that of the books.
     """
     state, out, outcome, spans = books
-    world, most = state.world, len(state.gpus) + len(state.running)
-    while kernel.advance(*all_of(state, workload, outcome, spans)):
-        started, last = 1, int(world["decisions"][0]) + kernel.MOST_CALLS
+    w, most = state.world[0], len(state.gpus) + len(state.running)
+    locked, rows = lock(state, workload), _rows(out)
+    everything = all_of(state, workload, outcome, spans)
+    while kernel.advance(*everything):
+        started, last = 1, w["decisions"] + kernel.MOST_CALLS
         while started > 0:
-            if world["decisions"][0] == last:
-                world["fault"], world["fault_value"] = faults.ENDLESS_ANSWERS, kernel.MOST_CALLS
+            if w["decisions"] == last:
+                w["fault"], w["fault_value"] = faults.ENDLESS_ANSWERS, kernel.MOST_CALLS
                 return spans
-            seen = view(state, workload)
-            world["decisions"] += 1
-            world["real_decisions"] += is_real(state, workload)
-            answered = decide(*seen, params, state.memory, _rows(out))
+            seen = view(state, locked)
+            w["decisions"] += 1
+            w["real_decisions"] += is_real(state, workload)
+            answered = decide(*seen, params, state.memory, rows)
             if not isinstance(answered, int | np.integer):
                 raise PolicyError(
                     f"decide must return how many decisions it wrote, not {answered!r}"
                 )
-            spans = _with_room(spans, int(world["spans"][0]), (max(answered, 0) + 1) * most)
-            started = kernel.apply(answered, out, *all_of(state, workload, outcome, spans))
+            if len(spans) > 0:
+                spans = _with_room(spans, int(w["spans"]), (max(answered, 0) + 1) * most)
+                everything = all_of(state, workload, outcome, spans)
+            started = kernel.apply(answered, out, *everything)
         if started < 0:
             break
     return spans

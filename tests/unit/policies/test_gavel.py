@@ -129,8 +129,10 @@ def test_what_cannot_checkpoint_keeps_its_gpu(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_slices_count_as_their_share(name):
+    # Max-sum gives 1, 0.4 and 1 of the time: jobs 0 and 2 go first, and leave too little for job 1.
     jobs = [job(0, 100, share=500), job(0, 100, share=500), job(0, 100, share=300)]
-    assert play(build(ONE, jobs), name).outcome["start"].tolist() == [0, 0, 100]
+    starts = [0, 100, 0] if name == "gavel-max-sum" else [0, 0, 100]
+    assert play(build(ONE, jobs), name).outcome["start"].tolist() == starts
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -144,7 +146,7 @@ def test_a_gang_that_the_rest_leaves_no_room_for_does_not_hold_up_the_others(nam
 @pytest.mark.parametrize("name", ALL)
 def test_a_program_that_is_not_solved_stops_the_run_in_one_line(name, monkeypatch):
     failed = SimpleNamespace(status=1, message="Time limit\n reached.", x=None)
-    monkeypatch.setattr(shares, "linprog", lambda *_, **__: failed)
+    monkeypatch.setattr(shares, "milp", lambda *_, **__: failed)
     said = f"^policy {name} at 7 s: its linear program was not solved: Time limit reached.$"
     with pytest.raises(PolicyError, match=said):
         play(build(ONE, [job(7, 5)]), name)
