@@ -68,7 +68,7 @@ def changed_scenario(
 @contextlib.contextmanager
 def say_if_slow() -> Iterator[None]:
     """A line while the compiler works, so that nobody thinks it hangs."""
-    text = "compiling, once for this version (some 20 s) …"
+    text = "compiling, once for this version (half a minute to a minute) …"
     timer = threading.Timer(_SLOW_S, lambda: click.echo(text, err=True))
     timer.start()
     try:
