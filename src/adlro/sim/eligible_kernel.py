@@ -110,10 +110,10 @@ def _by_quotas(
     own_claims = np.zeros((len(quotas), len(pools)), np.int64)
     for q in range(len(queue)):
         job, own = jobs[queue[q].job], holders[queue[q].job]
-        in_the_way[q] = True
+        in_the_way[q, 0] = in_the_way[q, 1] = True
         for p in range(len(pools)):
             if mask[q, p] and _is_within(job, pools[p], own, use, quotas, caps):
-                in_the_way[q] = False
+                in_the_way[q, 0] = in_the_way[q, 1] = False
                 if _has_share(own, quotas) and pools[p].gpus >= job.gpus:
                     claims[p] += 1
                     for h in own:
@@ -132,6 +132,13 @@ def _by_quotas(
                 if standing == _CAPPED or (standing == _BEYOND and not may_borrow):
                     mask[q, p] = False
             in_the_way[q, i] &= closes
+
+
+@njit
+def _close(mask: Mask, q: int) -> None:
+    """Keep a job from every pool; a loop, for to assign a whole row takes seconds to compile."""
+    for p in range(mask.shape[1]):
+        mask[q, p] = False
 
 
 @njit_allocating
@@ -153,7 +160,7 @@ def _by_age(
         j, best, own = queue[q].job, np.inf, -1
         for h in holders[j]:
             if h >= 0 and held_back[h]:
-                mask[q] = False
+                _close(mask, q)
         if claimed >= 0:
             mask[q, claimed] = False
         if not now - queue[q].since > limit:
@@ -166,7 +173,7 @@ def _by_age(
             if mask[q, p] and pools[p].gpus >= jobs[j].gpus and seconds < best:
                 best, own = seconds, p
         if own >= 0 and claimed < 0:
-            mask[q] = False
+            _close(mask, q)
             mask[q, own] = True
             claimed = own
 
@@ -195,14 +202,17 @@ def renew(
     mask = np.empty((len(waiting), len(pools)), np.bool_)
     in_the_way = np.zeros((len(waiting), 2), np.bool_)
     for q in range(len(waiting)):
-        mask[q] = allowed[waiting[q].job]
+        for p in range(len(pools)):
+            mask[q, p] = allowed[waiting[q].job, p]
     if len(quotas) > 0:
         _by_quotas(
             w, waiting, mask, in_the_way, running, pools, jobs, allowed, holders, quotas, caps
         )
     if len(ageing) > 0:
         _by_age(w.now, ageing[0], waiting, mask, in_the_way, pools, jobs, est, holders, quotas)
-    eligible[first : first + count] = mask[first - w.head : first - w.head + count]
+    for q in range(first, first + count):
+        for p in range(len(pools)):
+            eligible[q, p] = mask[q - w.head, p]
 
 
 @njit_allocating
