@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from adlro.model.state import WHOLE, Records
 
 
-class Infeasible(Exception):  # noqa: N818
+class Infeasible(Exception):  # noqa: N818  as the page of rules calls it
     """A policy asked for what cannot be done."""
 
 
-class Stalled(Exception):  # noqa: N818
+class Stalled(Exception):  # noqa: N818  as the page of rules calls it
     """The policy keeps the world from going on."""
 
 

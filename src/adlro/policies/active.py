@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from adlro.compiled import njit, njit_allocating
 from adlro.model.state import WHOLE, Floats, Mask, Records
 from adlro.sim.run_kernel import left_by_estimate, span_factor, timeline
+from adlro.workloads.synthetic import Setting
 
 HEAD = 12  # numbers of a policy's memory that stand before the rows of the jobs
 _SHARED = 2  # columns of a row after those of the pools: STEP and GOAL
@@ -94,12 +95,12 @@ class Active(NamedTuple):
         return bonus
 
 
-def memory_size(setting: Any, columns: int = 0) -> int:  # noqa: ANN401  a Setting, or as much of it
+def memory_size(setting: Setting, columns: int = 0) -> int:
     """How many numbers a policy with so many columns of its own for each job keeps."""
     return int(HEAD + setting.scenario.jobs * (len(setting.pools) + _SHARED + columns))
 
 
-def plain_view(*arguments: Any) -> View:  # noqa: ANN401
+def plain_view(*arguments: Any) -> View:  # noqa: ANN401  those of decide up to `gpus`
     """The arguments of decide up to `gpus` as plain arrays: reading a recarray is slow."""
     now, *arrays = arguments
     return View(now, *map(np.asarray, arrays))

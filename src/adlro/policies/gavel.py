@@ -16,7 +16,6 @@ larger X, who runs there already, the older) while the GPUs last. Not a policy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from adlro.policies import rounds
 from adlro.policies.active import Active, Notes, View, memory_size, notes_of
 from adlro.policies.moves import take_in_order
 from adlro.policies.rounds import Plan
+from adlro.workloads.synthetic import Setting
 
 ROUND_S = 360.0
 _MOST_OWED = 10.0  # rounds
@@ -34,12 +34,12 @@ _MORE = 3  # columns of a row after shares, owed and received: for the policy's 
 Solver = Callable[[View, Active, Floats], Floats]  # the last: the policy's own columns, [J, 3]
 
 
-def params(setting: Any) -> Floats:  # noqa: ANN401
+def params(setting: Setting) -> Floats:
     """Seconds from round to round."""
     return np.array([ROUND_S])
 
 
-def memory(setting: Any) -> int:  # noqa: ANN401
+def memory(setting: Setting) -> int:
     """Beside what rounds need, for each job: X, owed and received by pool, and three numbers."""
     return memory_size(setting, 3 * len(setting.pools) + _MORE)
 

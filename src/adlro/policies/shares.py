@@ -8,8 +8,6 @@ digit, as linprog in 60 % of its time. Not a policy.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csc_array
@@ -23,7 +21,7 @@ _SECOND = 1e-3  # weight of what is best for the sum beside what is best for the
 _EXACT = 1e-6  # shares as near as this to 0 or 1 are 0 or 1
 
 
-def _solve(gain: Floats, rows: Any, bounds: Floats, where: str) -> Floats:  # noqa: ANN401  sparse
+def _solve(gain: Floats, rows: csc_array, bounds: Floats, where: str) -> Floats:
     """The x >= 0 with the largest gain @ x under rows @ x <= bounds.
 
     Raises:

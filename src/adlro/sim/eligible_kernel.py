@@ -81,7 +81,7 @@ def _is_within(job: Row, pool: Row, own: Counts, use: _Use, quotas: Records, cap
 @njit
 def _has_share(own: Counts, quotas: Records) -> bool:
     """True when one of a job's quotas, own [2], entitles it to a share."""
-    for h in own:  # noqa: SIM110
+    for h in own:  # noqa: SIM110  compiled code knows no generators
         if h >= 0 and quotas[h].worth < np.inf:
             return True
     return False
