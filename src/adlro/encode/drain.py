@@ -19,7 +19,7 @@ from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 
 MOST_PAIRS = 16  # choices between which a plan decides
 MOST_SHORTEST = 40  # waiting jobs that are planned, beside those of the choices
-_MOST = MOST_SHORTEST + MOST_PAIRS
+MOST_PLANNED = MOST_SHORTEST + MOST_PAIRS
 
 
 class Drain(NamedTuple):
@@ -34,6 +34,8 @@ class Drain(NamedTuple):
     times: Floats  # [G] expected free times, sorted within each pool
     own_ends: Floats  # [K] ends and times of the choice at hand
     own_times: Floats  # [G]
+    picks: Floats  # [K] its plan in order: planned job * P + pool
+    pick_starts: Floats  # [K]
 
 
 class Pairs(NamedTuple):
@@ -46,7 +48,7 @@ class Pairs(NamedTuple):
 
 def scratch_size(gpus: int, pools: int) -> int:
     """How many numbers `split_pairs` and `open_drain` need together."""
-    return 3 * MOST_PAIRS + 2 * gpus + pools + _MOST * (3 + 2 * pools)
+    return 3 * MOST_PAIRS + 2 * gpus + pools + MOST_PLANNED * (5 + 2 * pools)
 
 
 @njit
@@ -232,17 +234,18 @@ def open_drain(  # noqa: PLR0913  the view of a policy
     total, a = len(gpus), 2 * len(gpus) + len(pools)
     times, own_times = scratch[:total], scratch[total : 2 * total]
     counts = scratch[2 * total : a]
-    places, ends = scratch[a : a + _MOST], scratch[a + _MOST : a + 2 * _MOST]
-    own_ends, b = scratch[a + 2 * _MOST : a + 3 * _MOST], a + 3 * _MOST
-    seconds = scratch[b : b + _MOST * len(pools)]
-    needs = scratch[b + _MOST * len(pools) : b + 2 * _MOST * len(pools)]
+    most, cells = MOST_PLANNED, MOST_PLANNED * len(pools)
+    places, ends = scratch[a : a + most], scratch[a + most : a + 2 * most]
+    own_ends, picks = scratch[a + 2 * most : a + 3 * most], scratch[a + 3 * most : a + 4 * most]
+    pick_starts, b = scratch[a + 4 * most : a + 5 * most], a + 5 * most
+    seconds, needs = scratch[b : b + cells], scratch[b + cells : b + 2 * cells]
     known = _shortest_places(jobs, est, queue, eligible, pools, ends, places)
     if len(queue) > known:
         for i in range(count):
             known = _put_place(known, int(pairs.places[i]), places)
     drain = Drain(
         now, places[:known], seconds, needs, ends[:known], counts, times, own_ends[:known],
-        own_times,
+        own_times, picks, pick_starts,
     )  # fmt: skip
     asked = 0
     for k in range(known):
@@ -286,7 +289,7 @@ def _plan(
     Bounds only grow, so a stale one is refreshed before it is believed; and completions come in
     rising order, so what is left costs at least as much for each job as the last.
     """
-    ends, now = drain.own_ends, drain.now
+    ends, now, done = drain.own_ends, drain.now, 0
     while rest > 0:
         k = 0
         for i in range(1, len(ends)):
@@ -300,6 +303,9 @@ def _plan(
         cost += end - now
         if cost + rest * (end - now) >= most:
             return np.inf
+        drain.picks[done] = k * len(pools) + p
+        drain.pick_starts[done] = end - drain.seconds[k * len(pools) + p]
+        done += 1
         _hold(int(drain.needs[k * len(pools) + p]), p, earliest, end, drain, pools)
         ends[k] = np.inf
     return cost

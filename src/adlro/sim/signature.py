@@ -19,25 +19,25 @@ from adlro.model import state
 from adlro.model.room import any_feasible
 from adlro.sim import kernel
 
-_FLOATS = types.float64[::1]
-_TABLE = types.float64[:, ::1]
+FLOATS = types.float64[::1]
+TABLE = types.float64[:, ::1]
 _MASK = types.boolean[:, ::1]
-_COUNTS = types.int64[:, ::1]
+COUNTS = types.int64[:, ::1]
 
 
 def _records(dtype: np.dtype[np.void]) -> types.Array:
     return types.Array(numba.from_dtype(dtype), 1, "C")
 
 
-_STATE = (
+STATE = (
     _records(state.WORLD),
     _records(state.WAITING),
     _MASK,
-    _FLOATS,  # undone
+    FLOATS,  # undone
     _records(state.RUNNING),
     _records(state.ENDS),
-    _TABLE,  # wear
-    _TABLE,  # cells
+    TABLE,  # wear
+    TABLE,  # cells
     _records(state.POOL),
     _records(state.NODE),
     _records(state.GPU),
@@ -46,36 +46,36 @@ _STATE = (
 DECIDE = types.intp(
     types.float64,  # now
     _records(state.JOB),
-    _TABLE,  # est
+    TABLE,  # est
     _records(state.WAITING),
     _MASK,  # eligible
     _records(state.RUNNING),
     _records(state.POOL),
     _records(state.NODE),
     _records(state.GPU),
-    _FLOATS,  # params
-    _FLOATS,  # memory
+    FLOATS,  # params
+    FLOATS,  # memory
     _records(state.DECISION),
 )
 
-_WORKLOAD = (
+WORKLOAD = (
     _records(state.JOB),
-    _TABLE,  # est
+    TABLE,  # est
     _MASK,  # allowed
-    _TABLE,  # seconds
+    TABLE,  # seconds
     _records(state.EVENT),
-    _TABLE,  # colocation
+    TABLE,  # colocation
     _records(state.DEMAND),
     types.Array(numba.from_dtype(state.READING), 2, "C"),
-    _COUNTS,  # holders
+    COUNTS,  # holders
     _records(state.QUOTA),
-    _COUNTS,  # caps
-    _FLOATS,  # ageing
+    COUNTS,  # caps
+    FLOATS,  # ageing
 )
-_BOOKS = (_records(state.OUTCOME), _records(state.SPAN))
-_ANSWER = _records(state.DECISION)
+BOOKS = (_records(state.OUTCOME), _records(state.SPAN))
+ANSWER = _records(state.DECISION)
 _RUN = (
-    types.FunctionType(DECIDE), _FLOATS, _FLOATS, _ANSWER, *_STATE, *_WORKLOAD, *_BOOKS
+    types.FunctionType(DECIDE), FLOATS, FLOATS, ANSWER, *STATE, *WORKLOAD, *BOOKS
 )  # fmt: skip
 
 
@@ -96,10 +96,10 @@ def compiled_run() -> Dispatcher:
 @functools.cache
 def compile_steps() -> None:
     """Compile (or load) what the driver for policies in plain Python calls."""
-    all_of_it = (*_STATE, *_WORKLOAD, *_BOOKS)
+    all_of_it = (*STATE, *WORKLOAD, *BOOKS)
     dispatcher(kernel.advance).compile(all_of_it)
-    dispatcher(kernel.apply).compile((types.intp, _ANSWER, *all_of_it))
-    dispatcher(any_feasible).compile((_WORKLOAD[0], *_STATE[1:3], *_STATE[8:11]))
+    dispatcher(kernel.apply).compile((types.intp, ANSWER, *all_of_it))
+    dispatcher(any_feasible).compile((WORKLOAD[0], *STATE[1:3], *STATE[8:11]))
 
 
 @functools.lru_cache(maxsize=256)  # to look a signature up, numba hashes every field of its records

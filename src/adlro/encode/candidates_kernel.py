@@ -1,0 +1,357 @@
+"""What a learned policy looks at: the choices of a state, and numbers that describe each.
+
+The choices are to wait (always the first) and the feasible pairs of a job and a pool with the
+smallest estimates. Times are measured in `tau`, the geometric mean of the estimates at hand, and
+squeezed by `symlog`, so that clusters of seconds and of days look alike. A feature is known by its
+name: a policy's card lists those it was trained on (policies/learned.py), so new ones may be added
+here, but what a name means never changes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.encode import drain as draining
+from adlro.encode.drain import (
+    MOST_PAIRS,
+    MOST_PLANNED,
+    Drain,
+    Pairs,
+    cost_of_start,
+    cost_of_waiting,
+    next_finish,
+    open_drain,
+    place_in,
+    shortest_pairs,
+    span_penalty,
+    split_pairs,
+)
+from adlro.model.room import expected_end
+from adlro.model.state import Floats, Mask, Records
+
+FEATURES = (
+    "wait",  # 1 = the choice to wait; most features below are 0 for it
+    "planned",  # 1 = what Min-Min would do
+    "drain",  # drain cost above that of Min-Min's choice, tau
+    "drain_log",  # the same, squeezed
+    "drain_regret",  # above the cheapest choice, squeezed
+    "drain_busy",  # GPU time taken until the queue is drained, above Min-Min's choice, squeezed
+    "drain_wait",  # drain cost of waiting above that of Min-Min's choice, squeezed
+    "drain_mean",  # drain cost of Min-Min's choice for each planned job, squeezed
+    "seconds",  # run time here, squeezed
+    "slowdown",  # log of run time here over that on the fastest pool
+    "is_fastest",  # 1 = no pool is faster
+    "elsewhere",  # how much later it would end elsewhere, as things run, squeezed
+    "plan_end",  # its end in the plan, from now, squeezed
+    "plan_gain",  # how much sooner it ends than in the plan, squeezed
+    "plan_start",  # its start in the plan, from now, squeezed
+    "plan_rank",  # its place in the plan, 0 to 1
+    "plan_here",  # 1 = the plan has it on this pool
+    "over_shortest",  # run time above that of the shortest planned job, squeezed
+    "gpus_log",  # log2 of its GPUs
+    "gpus_of_pool",  # its GPUs over the pool's
+    "gpus_of_free",  # its GPUs over all free ones
+    "left_free",  # what stays free of the pool, as a share
+    "area",  # GPU time, squeezed
+    "spans",  # extra run time for spanning nodes, as a share
+    "waited",  # since its arrival, squeezed
+    "priority",  # of the job, 0 to 1
+    "blocked",  # planned jobs that fit on the pool now and would not any more, squeezed
+    "blocked_seconds",  # their run times there, squeezed
+    "rivals",  # planned jobs that may use the pool, as a share
+    "rival_speed",  # their mean speed here over that on their fastest pool
+    "pool_pressure",  # work on and for the pool for each of its GPUs, squeezed
+    "pool_next",  # next expected end on the pool, squeezed
+    "pressure",  # as pool_pressure, whole cluster
+    "next",  # next expected end anywhere, squeezed
+    "waiting",  # log of jobs that wait
+    "free",  # share of GPUs that are free
+    "choices",  # log of how many choices there are
+    "asked",  # log of GPUs asked for by planned jobs over those that are up
+    "widest",  # log2 of the widest planned job
+    "overdue",  # share of running jobs that have outlived their estimate
+)
+(
+    WAIT, PLANNED, DRAIN, DRAIN_LOG, DRAIN_REGRET, DRAIN_BUSY, DRAIN_WAIT, DRAIN_MEAN, SECONDS,
+    SLOWDOWN, IS_FASTEST, ELSEWHERE, PLAN_END, PLAN_GAIN, PLAN_START, PLAN_RANK, PLAN_HERE,
+    OVER_SHORTEST, GPUS_LOG, GPUS_OF_POOL, GPUS_OF_FREE, LEFT_FREE, AREA, SPANS, WAITED, PRIORITY,
+    BLOCKED, BLOCKED_SECONDS, RIVALS, RIVAL_SPEED, POOL_PRESSURE, POOL_NEXT, PRESSURE, NEXT,
+    WAITING, FREE, CHOICES, ASKED, WIDEST, OVERDUE,
+) = range(len(FEATURES))  # fmt: skip
+
+MOST_CHOICES = MOST_PAIRS  # to wait, and as many pairs as that leaves
+_FAR = 1e3  # tau: what lies beyond, or never comes
+_LEAST = 1e-9  # seconds: an estimate of 0 counts as this where it divides
+_NEARLY = 1e-6  # seconds
+
+
+class Choices(NamedTuple):
+    """The choices of a state; the first is to wait. C choices, F features."""
+
+    count: int  # C, 0 = nothing can start now
+    planned: int  # which one Min-Min would take
+    tau: float  # seconds
+    places: Floats  # [MOST_CHOICES] queue places
+    pools: Floats  # [MOST_CHOICES]
+    seconds: Floats  # [MOST_CHOICES] run times, with the span penalty
+    costs: Floats  # [MOST_CHOICES] drain costs, seconds
+    features: Floats  # [MOST_CHOICES, F]
+
+
+class _Plan(NamedTuple):
+    """The Min-Min plan by planned job: K jobs."""
+
+    ranks: Floats  # [K] place in the plan; K = not planned
+    starts: Floats  # [K] infinite = not planned
+    ends: Floats  # [K]
+    pools: Floats  # [K]
+
+
+class _Pressure(NamedTuple):
+    """What stands on and before each pool: P pools."""
+
+    work: Floats  # [P] GPU-seconds running there, or planned and fastest there
+    next: Floats  # [P] next expected end
+
+
+def scratch_size(gpus: int, pools: int) -> int:
+    """How many numbers `look` needs."""
+    own = MOST_CHOICES * (5 + len(FEATURES)) + 4 * MOST_PLANNED + 2 * pools
+    return own + draining.scratch_size(gpus, pools)
+
+
+@njit
+def symlog(x: float) -> float:
+    """Log of 1 + |x|, with the sign of x."""
+    return np.log(1.0 + x) if x >= 0.0 else -np.log(1.0 - x)
+
+
+@njit
+def _squeeze(seconds: float, tau: float) -> float:
+    """Seconds in tau, squeezed; what never comes counts as far away."""
+    return symlog(max(min(seconds / tau, _FAR), -_FAR))
+
+
+@njit
+def _fastest(k: int, drain: Drain, pools: Records) -> tuple[float, int]:
+    """Smallest run time of a planned job, and where."""
+    best, best_p = np.inf, 0
+    for p in range(len(pools)):
+        if drain.seconds[k * len(pools) + p] < best:
+            best, best_p = drain.seconds[k * len(pools) + p], p
+    return best, best_p
+
+
+@njit
+def _measure(
+    now: float, jobs: Records, queue: Records, running: Records, pools: Records, drain: Drain,
+    pressure: _Pressure,
+) -> float:  # fmt: skip
+    """Fill in the pressure on each pool; returns tau."""
+    logs = 0.0
+    for p in range(len(pools)):
+        pressure.work[p], pressure.next[p] = 0.0, np.inf
+    for k in range(len(drain.places)):
+        seconds, p = _fastest(k, drain, pools)
+        pressure.work[p] += seconds * jobs[queue[int(drain.places[k])].job].gpus
+        logs += np.log(max(seconds, _LEAST))
+    for r in range(len(running)):
+        run, end = running[r], expected_end(running[r], now)
+        pressure.work[run.pool] += (end - now) * jobs[run.job].gpus
+        pressure.next[run.pool] = min(pressure.next[run.pool], end)
+        logs += np.log(max(run.expected - run.start, _LEAST))
+    return np.exp(logs / max(len(drain.places) + len(running), 1))
+
+
+@njit
+def _read_plan(drain: Drain, pools: Records, plan: _Plan) -> None:
+    """Write down the plan that was made last, by planned job."""
+    count = len(drain.places)
+    for k in range(count):
+        plan.ranks[k], plan.starts[k], plan.ends[k], plan.pools[k] = count, np.inf, np.inf, -1.0
+    for i in range(count):
+        at = int(drain.picks[i])
+        k = at // len(pools)
+        plan.ranks[k], plan.starts[k], plan.pools[k] = i, drain.pick_starts[i], at % len(pools)
+        plan.ends[k] = drain.pick_starts[i] + drain.seconds[at]
+
+
+@njit
+def _busy(drain: Drain, pools: Records) -> float:
+    """Sum of the times at which GPUs are free again after the plan made last, from now."""
+    total = 0.0
+    for p in range(len(pools)):
+        for i in range(pools[p].first_gpu, pools[p].first_gpu + int(drain.counts[p])):
+            total += drain.own_times[i] - drain.now
+    return total
+
+
+@njit
+def _describe_rivals(
+    k: int, p: int, tau: float, jobs: Records, queue: Records, pools: Records, drain: Drain,
+    x: Floats,
+) -> None:  # fmt: skip
+    """Fill in what planned job k on pool p does to the other planned jobs."""
+    mine = jobs[queue[int(drain.places[k])].job].gpus
+    free = pools[p].free
+    blocked, seconds, rivals, speed = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(drain.places)):
+        here = drain.seconds[i * len(pools) + p]
+        if i != k and here < np.inf:
+            fastest, _ = _fastest(i, drain, pools)
+            rivals += 1.0
+            speed += fastest / max(here, _LEAST)
+            gpus = jobs[queue[int(drain.places[i])].job].gpus
+            if gpus <= free and gpus > free - mine:
+                blocked += 1.0
+                seconds += here
+    x[BLOCKED], x[BLOCKED_SECONDS] = symlog(blocked), _squeeze(seconds, tau)
+    x[RIVALS] = rivals / len(drain.places)
+    x[RIVAL_SPEED] = speed / max(rivals, 1.0)
+
+
+@njit
+def _describe_pair(
+    k: int, p: int, seconds: float, shortest: float, total_free: int, tau: float, jobs: Records,
+    queue: Records, pools: Records, drain: Drain, plan: _Plan, pressure: _Pressure, x: Floats,
+) -> None:  # fmt: skip
+    """Fill in the features of starting planned job k on pool p for so many seconds."""
+    now, pool = drain.now, pools[p]
+    job = jobs[queue[int(drain.places[k])].job]
+    plain = drain.seconds[k * len(pools) + p]
+    fastest, _ = _fastest(k, drain, pools)
+    elsewhere = np.inf
+    for o in range(len(pools)):
+        at = k * len(pools) + o
+        if o != p and drain.seconds[at] < np.inf and drain.counts[o] >= job.gpus:
+            ready = drain.times[pools[o].first_gpu + job.gpus - 1]
+            elsewhere = min(elsewhere, ready + drain.seconds[at])
+    x[SECONDS] = _squeeze(seconds, tau)
+    x[SLOWDOWN] = np.log(max(seconds, _LEAST) / max(fastest, _LEAST))
+    x[IS_FASTEST] = 1.0 if plain <= fastest else 0.0
+    x[ELSEWHERE] = _squeeze(elsewhere - now - seconds, tau)
+    x[PLAN_END] = _squeeze(plan.ends[k] - now, tau)
+    x[PLAN_GAIN] = _squeeze(plan.ends[k] - now - seconds, tau)
+    x[PLAN_START] = _squeeze(plan.starts[k] - now, tau)
+    x[PLAN_RANK] = plan.ranks[k] / len(drain.places)
+    x[PLAN_HERE] = 1.0 if plan.pools[k] == p else 0.0
+    x[OVER_SHORTEST] = _squeeze(seconds - shortest, tau)
+    x[GPUS_LOG] = np.log2(job.gpus)
+    x[GPUS_OF_POOL] = job.gpus / pool.gpus
+    x[GPUS_OF_FREE] = job.gpus / max(total_free, 1)
+    x[LEFT_FREE] = (pool.free - job.gpus) / pool.gpus
+    x[AREA] = _squeeze(seconds * job.gpus, tau)
+    x[SPANS] = seconds / plain - 1.0 if plain > 0.0 else 0.0
+    x[WAITED] = _squeeze(now - job.arrival, tau)
+    x[PRIORITY] = job.priority
+    x[POOL_PRESSURE] = _squeeze(pressure.work[p] / pool.gpus, tau)
+    x[POOL_NEXT] = _squeeze(pressure.next[p] - now, tau)
+    _describe_rivals(k, p, tau, jobs, queue, pools, drain, x)
+
+
+@njit
+def _describe_state(
+    now: float, jobs: Records, queue: Records, running: Records, pools: Records, drain: Drain,
+    pressure: _Pressure, count: int, tau: float, soonest: float, x: Floats,
+) -> tuple[int, float]:  # fmt: skip
+    """Fill in the features that all choices share; returns free GPUs and the shortest run time."""
+    free, up, work, overdue = 0, 0, 0.0, 0
+    for p in range(len(pools)):
+        free += pools[p].free
+        up += pools[p].gpus
+        work += pressure.work[p]
+    asked, widest, shortest = 0, 1, np.inf
+    for k in range(len(drain.places)):
+        gpus = jobs[queue[int(drain.places[k])].job].gpus
+        asked += gpus
+        widest = max(widest, gpus)
+        seconds, _ = _fastest(k, drain, pools)
+        shortest = min(shortest, seconds)
+    for r in range(len(running)):
+        overdue += running[r].expected <= now
+    x[PRESSURE] = _squeeze(work / max(up, 1), tau)
+    x[NEXT] = _squeeze(soonest - now, tau)
+    x[WAITING] = np.log(1.0 + len(queue))
+    x[FREE] = free / max(up, 1)
+    x[CHOICES] = np.log(float(count))
+    x[ASKED] = np.log(1.0 + asked / max(up, 1))
+    x[WIDEST] = np.log2(widest)
+    x[OVERDUE] = overdue / max(len(running), 1)
+    return free, shortest
+
+
+@njit
+def _compare_drains(count: int, planned: int, tau: float, costs: Floats, busy: Floats, known: int,
+                    features: Floats) -> None:  # fmt: skip
+    """Fill in what the drain costs of all choices say about each."""
+    least = costs[0]
+    for i in range(1, count):
+        least = min(least, costs[i])
+    for i in range(count):
+        x, more = features[i], costs[i] - costs[planned]
+        x[DRAIN] = max(min(more / tau, _FAR), -_FAR)
+        x[DRAIN_LOG] = _squeeze(more, tau)
+        x[DRAIN_REGRET] = _squeeze(costs[i] - least, tau)
+        x[DRAIN_BUSY] = _squeeze(busy[i] - busy[planned], tau)
+        x[DRAIN_WAIT] = _squeeze(costs[0] - costs[planned], tau)
+        x[DRAIN_MEAN] = _squeeze(costs[planned] / known, tau)
+
+
+@njit
+def look(
+    now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
+    pools: Records, nodes: Records, gpus: Records, scratch: Floats,
+) -> Choices:  # fmt: skip
+    """The choices that a state offers, with their features; all in the scratch."""
+    most, wide_, total = MOST_CHOICES, len(FEATURES), len(pools)
+    features = scratch[: most * wide_].reshape((most, wide_))
+    rest = scratch[most * wide_ :]
+    places, at, seconds = rest[:most], rest[most : 2 * most], rest[2 * most : 3 * most]
+    costs, busy, rest = rest[3 * most : 4 * most], rest[4 * most : 5 * most], rest[5 * most :]
+    pressure = _Pressure(rest[:total], rest[total : 2 * total])
+    rest, n = rest[2 * total :], MOST_PLANNED
+    plan = _Plan(rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 4 * n])
+    pairs, rest = split_pairs(rest[4 * n :])
+    count = 1 + shortest_pairs(most - 1, jobs, est, queue, eligible, pools, nodes, gpus, pairs)
+    if count == 1:
+        return Choices(0, 0, 0.0, places, at, seconds, costs, features)
+    drain = open_drain(
+        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, count - 1, rest
+    )
+    tau = _measure(now, jobs, queue, running, pools, drain, pressure)
+    cost_of_waiting(now, np.inf, drain, pools)  # that is, the plan as it stands
+    _read_plan(drain, pools, plan)
+    soonest = next_finish(now, running)
+    places[0], at[0], seconds[0] = -1.0, -1.0, 0.0
+    costs[0] = cost_of_waiting(min(soonest, now + _FAR * tau), np.inf, drain, pools)
+    busy[0] = _busy(drain, pools)
+    for f in range(wide_):
+        features[0, f] = 0.0
+    features[0, WAIT] = 1.0
+    free, shortest = _describe_state(
+        now, jobs, queue, running, pools, drain, pressure, count, tau, soonest, features[0]
+    )
+    planned, first = 0, np.inf
+    for i in range(1, count):
+        x = features[i]
+        for f in range(wide_):
+            x[f] = features[0, f]
+        x[WAIT] = 0.0
+        q, p = int(pairs.places[i - 1]), int(pairs.pools[i - 1])
+        k = place_in(drain, q)
+        own = pairs.seconds[i - 1] * span_penalty(jobs[queue[q].job], pools[p], nodes)
+        places[i], at[i], seconds[i] = q, p, own
+        costs[i] = cost_of_start(k, p, own, np.inf, drain, pools)
+        busy[i] = _busy(drain, pools)
+        _describe_pair(
+            k, p, own, shortest, free, tau, jobs, queue, pools, drain, plan, pressure, x
+        )
+        is_due = plan.pools[k] == p and plan.starts[k] <= now + _NEARLY
+        if is_due and plan.ranks[k] < first:
+            planned, first = i, plan.ranks[k]
+    features[planned, PLANNED] = 1.0
+    _compare_drains(count, planned, tau, costs, busy, len(drain.places), features)
+    return Choices(count, planned, tau, places, at, seconds, costs, features)

@@ -1,0 +1,87 @@
+"""The Q-network, compiled: what a choice will cost, from its features. No torch is needed.
+
+Q = drain difference (weighted) + network of two hidden layers, in log-squeezed tau; the smallest is
+taken. It looks at one choice at a time, so any number of jobs and pools will do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.encode import candidates_kernel
+from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, Choices
+from adlro.model.state import Floats
+
+MOST_UNITS = 128  # of a hidden layer
+_HEAD = 5  # numbers before the list of features
+
+
+class Network(NamedTuple):
+    """Weights of the Q-network: F features, layers of H1 and H2 units, one output."""
+
+    features: tuple[str, ...]  # F names
+    residual: Floats  # [2] weights of the plain and of the log drain difference
+    first: Floats  # [F, H1]
+    first_bias: Floats  # [H1]
+    second: Floats  # [H1, H2]
+    second_bias: Floats  # [H2]
+    last: Floats  # [H2]
+
+
+def flat(network: Network) -> Floats:
+    """A network as the params of decide: sizes, residual, columns of its features, weights."""
+    columns = [FEATURES.index(name) for name in network.features]
+    sizes = (len(columns), network.first.shape[1], network.second.shape[1])
+    weights = (array.ravel() for array in network[2:])
+    return np.concatenate([sizes, network.residual, columns, *weights]).astype(np.float64)
+
+
+def scratch_size(gpus: int, pools: int) -> int:
+    """How many numbers a look and a forward pass need together."""
+    return 2 * MOST_UNITS + candidates_kernel.scratch_size(gpus, pools)
+
+
+@njit
+def predict(x: Floats, params: Floats, first: Floats, second: Floats) -> float:
+    """What the choice with these features [all of FEATURES] costs; first and second are scratch."""
+    count, units, more = int(params[0]), int(params[1]), int(params[2])
+    columns, weights = params[_HEAD : _HEAD + count], params[_HEAD + count :]
+    for k in range(units):
+        first[k] = weights[count * units + k]
+    for i in range(count):
+        value, row = x[int(columns[i])], i * units
+        if value != 0.0:
+            for k in range(units):
+                first[k] += value * weights[row + k]
+    weights = weights[(count + 1) * units :]
+    for k in range(more):
+        second[k] = weights[units * more + k]
+    for i in range(units):
+        value, row = first[i], i * more
+        if value > 0.0:
+            for k in range(more):
+                second[k] += value * weights[row + k]
+    weights = weights[(units + 1) * more :]
+    cost = params[3] * x[DRAIN] + params[4] * x[DRAIN_LOG]
+    for k in range(more):
+        if second[k] > 0.0:
+            cost += second[k] * weights[k]
+    return cost
+
+
+@njit
+def choose(choices: Choices, may_wait: bool, params: Floats, scratch: Floats) -> int:
+    """The choice with the smallest predicted cost; of equals Min-Min's, then the first.
+
+    Predictions replace nothing in the choices; `scratch` holds 2 * MOST_UNITS numbers.
+    """
+    first, second = scratch[:MOST_UNITS], scratch[MOST_UNITS : 2 * MOST_UNITS]
+    best, taken = np.inf, -1
+    for i in range(0 if may_wait else 1, choices.count):
+        cost = predict(choices.features[i], params, first, second)
+        if cost < best or (cost == best and i == choices.planned):
+            best, taken = cost, i
+    return taken

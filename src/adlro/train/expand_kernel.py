@@ -1,0 +1,173 @@
+"""Simulator-expanded targets, compiled: what every choice of a state leads to, tried on copies.
+
+An episode is played under one policy. At sampled states each choice is made on a copy of the world,
+which then plays on under a base policy with the very jobs and run times that come in the episode,
+the same for every choice, until the next `horizon` arrivals are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.encode.candidates_kernel import FEATURES, Choices, look
+from adlro.model.room import any_feasible, start
+from adlro.model.state import Counts, Floats, Records, Row
+from adlro.sim.kernel import advance, apply, clone
+
+COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of what a choice leads to
+
+
+@njit
+def _decide(
+    decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
+    state: tuple[Records, ...], work: tuple[Records, ...],
+) -> int:  # fmt: skip
+    """Ask a policy about a state."""
+    w = state[0][0]
+    return decide(
+        w.now, work[0][: w.arrived], work[1][: w.arrived], state[1][w.head : w.head + w.waiting],
+        state[2][w.head : w.head + w.waiting], state[4][: w.running], state[8], state[9], state[10],
+        params, memory, out,
+    )  # fmt: skip
+
+
+@njit
+def _roll(
+    waits: bool, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
+    state: tuple[Records, ...], work: tuple[Records, ...], outcome: Records, spans: Records,
+) -> bool:  # fmt: skip
+    """Play to the end; `waits` = nothing is started before the next event. False = a fault."""
+    done = 0 if waits else 1
+    while True:
+        while done > 0:
+            answered = _decide(decide, params, memory, out, state, work)
+            if answered == 0:
+                break
+            done = apply(answered, out, *state, *work, outcome, spans)
+        if done < 0 or not advance(*state, *work, outcome, spans):
+            break
+        done = 1
+    return state[0][0].fault == 0
+
+
+@njit
+def _weighted(w: Row, queue: Records, running: Records, jobs: Records, outcome: Records) -> float:
+    """Sum of priority x time in the system from w.now on, over all jobs of a copy played to its end.
+
+    w, queue and running are the state before it was played.
+    """
+    total = 0.0
+    for q in range(w.head, w.head + w.waiting):
+        j = queue[q].job
+        total += jobs[j].priority * (outcome[j].finish - w.now)
+    for r in range(w.running):
+        j = running[r].job
+        total += jobs[j].priority * (outcome[j].finish - w.now)
+    for j in range(w.arrived, len(jobs)):
+        total += jobs[j].priority * (outcome[j].finish - jobs[j].arrival)
+    return total
+
+
+@njit
+def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
+    """Watts [P, 2] while busy and while idle, of a cluster that stands empty: joules so far."""
+    total = 0.0
+    for g in range(len(gpus)):
+        p = nodes[gpus[g].node].pool
+        total += (watts[p, 0] - watts[p, 1]) * gpus[g].busy + watts[p, 1] * end
+    return total
+
+
+@njit
+def try_choice(
+    i: int, choices: Choices, base: Callable[..., int], params: Floats, memory: Floats,
+    out: Records, watts: Floats, state: tuple[Records, ...], copy: tuple[Records, ...],
+    work: tuple[Records, ...], outcome: Records, spans: Records, costs: Floats,
+) -> bool:  # fmt: skip
+    """Make choice i on a copy, play it to its end and write down its costs; False = a fault."""
+    clone(*state, memory, *copy, memory)
+    w, c = state[0][0], copy[0][0]
+    if i > 0:
+        q = int(choices.places[i])
+        start(out, state[1][w.head + q].job, int(choices.pools[i]))
+        if apply(1, out, *copy, *work, outcome, spans) < 0:
+            return False
+    if not _roll(i == 0, base, params, memory, out, copy, work, outcome, spans):
+        return False
+    costs[0] = c.job_seconds - w.job_seconds
+    costs[1] = _weighted(w, state[1], state[4], work[0], outcome)
+    costs[2] = c.idle_seconds - w.idle_seconds
+    costs[3] = c.now - w.now
+    costs[4] = _energy(c.now, watts, copy[9], copy[10])
+    return True
+
+
+@njit
+def expand(
+    behave: Callable[..., int], behave_params: Floats, behave_memory: Floats,
+    base: Callable[..., int], base_params: Floats, base_memory: Floats,
+    horizon: int, rate: float, stray: float, draws: Floats, watts: Floats, scratch: Floats,
+    out: Records, out_copy: Records, state: tuple[Records, ...], copy: tuple[Records, ...],
+    work: tuple[Records, ...], outcome: Records, outcome_copy: Records, spans: Records,
+    features: Floats, costs: Floats, groups: Counts,
+) -> int:  # fmt: skip
+    """Play an episode and expand a share `rate` of its states with something to choose.
+
+    Now and then (`stray`) the behaviour policy's choice is replaced by a random start.
+
+    Args of the result: features [N, F], costs [N, 5], groups [N, 3] (choices of the state; which is
+    Min-Min's; tau in microseconds), one row a choice; the first row of a state has its group.
+
+    Returns:
+        How many rows were written, or -1 after a fault.
+    """
+    w, used, drawn = state[0][0], 0, 0
+    while advance(*state, *work, outcome, spans):
+        done = 1
+        while done > 0:
+            done = 0
+            waiting = state[1][w.head : w.head + w.waiting]
+            mask = state[2][w.head : w.head + w.waiting]
+            if w.waiting == 0 or w.busy_gpus == w.up_gpus:
+                break
+            if not any_feasible(work[0], waiting, mask, state[8], state[9], state[10]):
+                break
+            sampled, strays = draws[drawn] < rate, draws[drawn + 1] < stray
+            picked = draws[drawn + 2]
+            drawn = (drawn + 3) % (len(draws) - 3)
+            if sampled or strays:
+                choices = look(
+                    w.now, work[0][: w.arrived], work[1][: w.arrived], waiting, mask,
+                    state[4][: w.running], state[8], state[9], state[10], scratch,
+                )  # fmt: skip
+                if sampled and w.running > 0 and used + choices.count <= len(groups):
+                    last = min(w.arrived + horizon, len(work[0]))
+                    part = (
+                        work[0][:last], work[1][:last], work[2][:last], work[3][:last], work[4],
+                        work[5], work[6], work[7], work[8][:last], work[9], work[10], work[11],
+                    )  # fmt: skip
+                    for i in range(choices.count):
+                        if not try_choice(
+                            i, choices, base, base_params, base_memory, out_copy, watts, state,
+                            copy, part, outcome_copy, spans, costs[used + i],
+                        ):  # fmt: skip
+                            return -1
+                        for f in range(len(FEATURES)):
+                            features[used + i, f] = choices.features[i, f]
+                    groups[used, 0], groups[used, 1] = choices.count, choices.planned
+                    groups[used, 2] = int(choices.tau * 1e6)
+                    used += choices.count
+                if strays:
+                    i = 1 + int(picked * (choices.count - 1))
+                    start(out, waiting[int(choices.places[i])].job, int(choices.pools[i]))
+                    done = apply(1, out, *state, *work, outcome, spans)
+                    continue
+            answered = _decide(behave, behave_params, behave_memory, out, state, work)
+            if answered > 0:
+                done = apply(answered, out, *state, *work, outcome, spans)
+        if done < 0:
+            return -1
+    return used if w.fault == 0 else -1

@@ -1,0 +1,97 @@
+"""Labelled states from one episode: the compiled `expand` with what it needs around it."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from adlro.compiled import Dispatcher, dispatcher
+from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES, scratch_size
+from adlro.errors import PolicyError
+from adlro.model.state import OUTCOME, SPAN, Counts, Floats
+from adlro.policies.registry import Policy
+from adlro.sim import faults
+from adlro.sim.signature import (
+    ANSWER, BOOKS, COUNTS, DECIDE, FLOATS, STATE, TABLE, WORKLOAD, compile_decide,
+)  # fmt: skip
+from adlro.sim.state import Empty, answers, fresh
+from adlro.train import expand_kernel
+from adlro.train.expand_kernel import COSTS
+from adlro.workloads.synthetic import Setting
+from adlro.workloads.workload import Workload
+
+IDLE_POWER_SHARE = 0.15  # as in evaluate/metrics.py
+
+
+class Plan(NamedTuple):
+    """How an episode is expanded."""
+
+    horizon: int = 60  # arrivals that a copy lives to see done
+    rate: float = 0.1  # share of the states with a choice that are expanded
+    stray: float = 0.02  # share of the decisions that are random starts
+
+
+class Labels(NamedTuple):
+    """Expanded states: N choices of S states, F features."""
+
+    features: NDArray[np.float32]  # [N, F]
+    costs: Floats  # [N, 5] see expand_kernel.COSTS
+    groups: Counts  # [S, 3] number of choices, which is Min-Min's, tau in microseconds
+
+
+@functools.cache
+def _compiled() -> Dispatcher:
+    policy = (types.FunctionType(DECIDE), FLOATS, FLOATS)
+    rows = types.Array(types.float32, 2, "C")
+    state, work = types.Tuple(STATE), types.Tuple(WORKLOAD)
+    expand = dispatcher(expand_kernel.expand)
+    expand.compile(
+        (
+            *policy, *policy, types.int64, types.float64, types.float64, FLOATS, TABLE, FLOATS,
+            ANSWER, ANSWER, state, state, work, BOOKS[0], BOOKS[0], BOOKS[1], rows, TABLE, COUNTS,
+        )
+    )  # fmt: skip
+    expand.disable_compile()
+    return expand
+
+
+def watts(setting: Setting) -> Floats:
+    """[P, 2] what a GPU of each pool draws while busy and while idle."""
+    tdp = np.array([setting.layout.models[m].tdp_w for m in setting.pools["model"]], np.float64)
+    return np.stack([tdp, IDLE_POWER_SHARE * tdp], axis=1)
+
+
+def expand(
+    setting: Setting, workload: Workload, behave: Policy, base: Policy, plan: Plan,
+    rng: np.random.Generator,
+) -> Labels:  # fmt: skip
+    """Play one episode under `behave` and label some of its states by playing on under `base`.
+
+    Raises:
+        PolicyError: a policy asked for what cannot be.
+    """
+    layout = setting.layout
+    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    state, copy = fresh(empty, workload, 1, 0), fresh(empty, workload, 1, 0)
+    jobs = len(workload.jobs)
+    most = max(int(4 * jobs * plan.rate), 16) * MOST_CHOICES
+    features = np.empty((most, len(FEATURES)), np.float32)
+    costs, groups = np.empty((most, len(COSTS))), np.zeros((most, 3), np.int64)
+    used = _compiled()(
+        compile_decide(behave.decide), behave.params, np.zeros(behave.memory),
+        compile_decide(base.decide), base.params, np.zeros(base.memory),
+        plan.horizon, plan.rate, plan.stray, rng.random(30 * jobs), watts(setting),
+        np.zeros(scratch_size(len(layout.gpus), len(layout.pools))),
+        answers(state), answers(copy), tuple(state[:11]), tuple(copy[:11]), tuple(workload),
+        np.zeros(jobs, OUTCOME), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN), features, costs,
+        groups,
+    )  # fmt: skip
+    if used < 0:
+        fault = copy.world[0] if copy.world["fault"][0] else state.world[0]
+        raise PolicyError(f"policies {behave.name} and {base.name} {faults.message(fault)}")
+    return Labels(features[:used], costs[:used], groups[:used][groups[:used, 0] > 0])
