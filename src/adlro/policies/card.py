@@ -32,7 +32,7 @@ def _refuse_twice(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Line = Annotated[str, Field(max_length=2000), AfterValidator(_refuse_unprintable)]
-Name = Annotated[Line, Field(min_length=1, max_length=80)]
+Name = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_refuse_unprintable)]
 Features = Annotated[tuple[Name, ...], Field(max_length=1000), AfterValidator(_refuse_twice)]
 Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
 Count = Annotated[int, Field(ge=0, le=10**15)]
