@@ -39,7 +39,9 @@ FEATURES = (
     "drain",  # drain cost above that of Min-Min's choice, tau
     "drain_log",  # the same, squeezed
     "drain_regret",  # above the cheapest choice, squeezed
-    "drain_busy",  # GPU time taken until the queue is drained, above Min-Min's choice, squeezed
+    # GPU time taken until the queue is drained, above Min-Min's choice, squeezed. To wait takes
+    # what is free until the next end: of each pool as many GPUs as all planned jobs ask for.
+    "drain_busy",
     "drain_wait",  # drain cost of waiting above that of Min-Min's choice, squeezed
     "drain_mean",  # drain cost of Min-Min's choice for each planned job, squeezed
     "seconds",  # run time here, squeezed

@@ -32,7 +32,17 @@ class Network(NamedTuple):
 
 
 def flat(network: Network) -> Floats:
-    """A network as the params of decide: sizes, residual, columns of its features, weights."""
+    """A network as the params of decide: sizes, residual, columns of its features, weights.
+
+    Raises:
+        ValueError: a feature does not exist, or a layer is too wide for the scratch.
+    """
+    unknown = [name for name in network.features if name not in FEATURES]
+    if unknown:
+        raise ValueError(f"there is no feature {unknown[0]!r}")
+    widest = max(len(network.first_bias), len(network.second_bias))
+    if widest > MOST_UNITS:
+        raise ValueError(f"a layer has at most {MOST_UNITS} units, not {widest}")
     columns = [FEATURES.index(name) for name in network.features]
     sizes = (len(columns), network.first.shape[1], network.second.shape[1])
     weights = (array.ravel() for array in network[2:])

@@ -28,6 +28,7 @@ from adlro.sim.signature import (
     WORKLOAD,
     compile_decide,
 )
+from adlro.sim.simulator import is_compiled
 from adlro.sim.state import Empty, answers, fresh
 from adlro.train import expand_kernel
 from adlro.train.expand_kernel import COSTS
@@ -84,8 +85,11 @@ def expand(
     and in each copy `base` begins with an empty memory.
 
     Raises:
-        PolicyError: a policy asked for what cannot be.
+        PolicyError: a policy asked for what cannot be, or is not compiled.
     """
+    for policy in (behave, base):
+        if not is_compiled(policy.decide):
+            raise PolicyError(f"policy {policy.name} is not compiled: it cannot make labels")
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     state, copy = fresh(empty, workload, 1, 0), fresh(empty, workload, 1, 0)

@@ -35,7 +35,7 @@ def _shares(rng: np.random.Generator, count: int) -> list[float]:
     """Random shares of job types, none of more than MOST_SHARE where there are several."""
     while True:
         shares = np.maximum(rng.dirichlet(np.full(count, 3.0)), 0.01)
-        if count < 3 or shares.max() <= MOST_SHARE:
+        if count == 1 or shares.max() <= MOST_SHARE:
             return [float(share) for share in shares]
 
 

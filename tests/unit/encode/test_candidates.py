@@ -10,7 +10,7 @@ from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES
 from adlro.policies import registry
 from adlro.sim import simulator
 from tests.looking import column, look_at, pairs, seen_at, watched
-from tests.plain.cases import random_case
+from tests.plain.cases import crowded, random_case
 from tests.plain.learned import NET, Learned
 from tests.plain.recorded import Recorder
 from tests.plain.simulator import PlainWorld
@@ -228,14 +228,6 @@ def test_choices_costs_and_features_are_those_of_the_plain_twin(seed):
     run_plain(PlainWorld(case), Compare(recorder.trace, seen, Learned(case, NET)))
 
 
-def stretched(case, copies=6):
-    """A case with many copies of its jobs, all at once: queues of more than a plan holds."""
-    tables = {name: np.concatenate([getattr(case, name)] * copies) for name in ("est", "seconds")}
-    jobs = np.concatenate([case.jobs] * copies)
-    jobs["arrival"] = jobs["arrival"].min()
-    return case._replace(jobs=jobs, allowed=np.concatenate([case.allowed] * copies), **tables)
-
-
 def marked_and_made(case, seed):
     """What was marked as Min-Min's and what it did: (job, pool) or None, at each real decision."""
     world = from_case(case)
@@ -267,7 +259,7 @@ def test_what_is_marked_is_what_min_min_does(block):
     states = 0
     for seed in range(block * 20, block * 20 + 20):
         case = random_case(seed)
-        for jobs in (case, stretched(case)):
+        for jobs in (case, crowded(case)):
             marked, made, _ = marked_and_made(jobs, seed)
             assert marked == made, seed
             states += len(made)
@@ -282,7 +274,7 @@ def test_no_feature_is_ever_infinite_or_no_number(seed):
     stretch = 10 ** rng.uniform(-4, 8, len(case.est))[:, None]
     est = case.est * stretch * ((rng.random(case.est.shape) > 0.1) | (len(case.events) > 0))
     case = case._replace(est=est, seconds=case.seconds * stretch)
-    for jobs in (case, stretched(case)):
+    for jobs in (case, crowded(case)):
         _, _, seen = marked_and_made(jobs, seed)
         for choices in seen:
             assert np.isfinite(choices.features).all()
