@@ -37,7 +37,7 @@ def _roll(
     answered: int, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
     state: tuple[Records, ...], work: tuple[Records, ...], outcome: Records, spans: Records,
 ) -> bool:  # fmt: skip
-    """Play to the end, from so many decisions in `out` on; 0 = from the next event. False = a fault.
+    """Play to the end from so many decisions in `out` on, 0 = the next event. False = a fault.
 
     There is one `apply` and one `advance` here and in `expand`: each takes seconds to compile.
     """
