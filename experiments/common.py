@@ -171,10 +171,16 @@ def misses(figures: dict[str, dict[str, float]], expected: Expected) -> list[str
     return lines
 
 
+def _short(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
 def expect(figures: dict[str, dict[str, float]], folder: Path) -> None:
     """Make the figures of a run those that later runs must come near to."""
     wanted = [
-        Figure(row=row, column=column, value=value, tolerance=float(f"{NEAR * abs(value):.2g}"))
+        Figure(
+            row=row, column=column, value=_short(value, 6), tolerance=_short(NEAR * abs(value), 2)
+        )
         for row, columns in figures.items()
         for column, value in columns.items()
     ]

@@ -1,5 +1,6 @@
 """The experiment on the learned policy: its cases, its bars, and what it keeps when it stops."""
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.comparisons import STEADY, compared, policy
 PAPER = find_scenario("paper16")
 SHARES = {  # mean JCT of each policy on each seed, as a share of min-min's
     "fcfs": 9.0, "static-affinity": 8.0, "min-min": 1.0, "drain-argmin": 0.96, "allox": 1.1,
-    "adlro": 0.9,
+    "adlro": 0.895,
 }  # fmt: skip
 
 
@@ -27,20 +28,23 @@ def estimate(mean, *ci95):
     return Estimate(mean=mean, sd=None, ci95=ci95 or None)
 
 
-def found(case, **changes):
-    """A case as if its policies had taken these shares of min-min's time, hindsight 0.85 of it."""
+@functools.cache
+def made_up(rivals, with_hindsight, **changes):
+    """Policies that take their share of min-min's time, and hindsight 0.85 of it."""
     shares = SHARES | changes
-    wanted = {name: shares[name] * STEADY for name in (*case.rivals, "adlro")}
-    hindsight = 0.85 * STEADY if case.with_hindsight else None
-    result = compared(wanted, hindsight=hindsight)
+    wanted = {name: shares[name] * STEADY for name in (*rivals, "adlro")}
+    return compared(wanted, hindsight=0.85 * STEADY if with_hindsight else None)
+
+
+def found(case, **changes):
+    result = made_up(case.rivals, case.with_hindsight, **changes)
     return quality.Found(case, result.model_copy(update={"load": case.scenario.load}), "adlro")
 
 
 def summed_up(**changes):
-    known, new = (
-        [found(case, **changes) for case in cases]
-        for cases in (quality.trained(), quality.unseen())
-    )
+    """All tables, as if every case had come out like that."""
+    known = [found(case, **changes) for case in quality.trained()]
+    new = [found(case, **changes) for case in quality.unseen()]
     return quality.summed_up(known, new, range(5, 13))
 
 
@@ -100,18 +104,18 @@ def test_the_type_that_most_jobs_are_of_leaves_the_others_an_even_share():
 
 
 def test_each_load_of_the_papers_cluster_has_its_bars():
-    # adlro takes 0.9 of min-min's time and 0.9 / 0.96 = 0.9375 of that of drain-argmin, the best of
-    # the others; it closes (1 - 0.9) / (1 - 0.85) = 67 % of the gap. Made-up runs have 0.5 s and 4
-    # real decisions each: 125,000 us; their p99 is the same for all.
+    # adlro takes 0.895 of min-min's time and 0.895 / 0.96 = 0.932 of that of drain-argmin, the
+    # best of the others; it closes (1 - 0.895) / (1 - 0.85) = 70 % of the gap. Made-up runs have
+    # 0.5 s and 4 real decisions each: 125,000 us; their p99 is the same for all.
     bars = table(summed_up(), "Every bar:")
     ours = {row: line for row, line in bars.items() if row.startswith("paper16, load 0.95: ")}
     assert [(row.split(": ")[1], line["found"], line["verdict"]) for row, line in ours.items()] == [
-        ("mean JCT vs min-min", "-10.0 % (-10.0 to -10.0)", "met, aim too"),
-        ("mean JCT vs drain-argmin", "-6.2 % (-6.2 to -6.2)", "met"),
+        ("mean JCT vs min-min", "-10.5 % (-10.5 to -10.5)", "met, aim too"),
+        ("mean JCT vs drain-argmin", "-6.8 % (-6.8 to -6.8)", "met"),
         ("p99 JCT vs min-min", "+0.0 % (+0.0 to +0.0)", "met"),
         ("a real decision", "125000.0 us", "**missed**"),
-        ("gap to hindsight closed", "67 % (67 to 67)", "met, aim missed"),
-        ("mean JCT vs fcfs", "-90.0 % (-90.0 to -90.0)", "met"),
+        ("gap to hindsight closed", "70 % (70 to 70)", "met, aim missed"),
+        ("mean JCT vs fcfs", "-90.1 % (-90.1 to -90.1)", "met"),
         ("throughput vs fcfs", "+0.0 % (+0.0 to +0.0)", "**missed**"),
         ("mean JCT vs static-affinity", "-88.8 % (-88.8 to -88.8)", "met"),
         ("throughput vs static-affinity", "+0.0 % (+0.0 to +0.0)", "**missed**"),
@@ -123,8 +127,8 @@ def test_each_load_of_the_papers_cluster_has_its_bars():
 
 def test_the_policy_must_beat_the_best_of_the_others_whoever_that_is():
     bars = table(summed_up(allox=0.89), "Every bar:")
-    line = bars["paper16, load 0.6: mean JCT vs allox"]  # 0.9 / 0.89
-    assert (line["found"], line["verdict"]) == ("+1.1 % (+1.1 to +1.1)", "**missed**")
+    line = bars["paper16, load 0.6: mean JCT vs allox"]  # 0.895 / 0.89
+    assert (line["found"], line["verdict"]) == ("+0.6 % (+0.6 to +0.6)", "**missed**")
 
 
 def test_a_scenario_never_trained_on_has_its_verdict_and_what_was_left_out_is_empty():
@@ -147,13 +151,13 @@ def test_the_first_table_has_all_policies_best_first_then_hindsight():
         "*hindsight (no policy)*",
     ]  # fmt: skip
     lines = {line[0]: dict(zip(result.head, line, strict=True)) for line in result.table}
-    # STEADY has the mean 112.5: 0.9 of it are 101.25, 0.85 of it 95.6
+    # STEADY has the mean 112.5: 0.895 of it are 100.69, 0.85 of it 95.6
     assert lines["adlro"]["mean JCT s at 0.95"].startswith("101 ± ")
     assert lines["allox"]["gap closed at 0.6"] == "-67 %"
     last = lines["*hindsight (no policy)*"]
     assert last["mean JCT s at 0.8"].startswith("96 ± ")
     assert (last["vs min-min at 0.8"], last["gap closed at 0.8"]) == ("-15.0 %", "100 %")
-    assert result.figures["paper16, load 0.6"]["adlro: mean JCT s"] == pytest.approx(101.25)
+    assert result.figures["paper16, load 0.6"]["adlro: mean JCT s"] == pytest.approx(100.6875)
     assert result.figures["paper16, load 0.6"]["hindsight: mean JCT s"] == pytest.approx(95.625)
 
 
@@ -169,7 +173,7 @@ def test_the_note_names_seeds_and_misses():
 def test_details_can_be_written_as_json():
     details = json.loads(json.dumps(summed_up().details))
     assert details["bars"][0]["bar"] == "≤ -4.4 %"
-    assert details["bars"][0]["found"]["mean"] == pytest.approx(-10)
+    assert details["bars"][0]["found"]["mean"] == pytest.approx(-10.5)
     assert len(details["comparisons"]) == 13
 
 
