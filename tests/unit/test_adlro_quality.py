@@ -144,6 +144,12 @@ def test_a_scenario_never_trained_on_has_its_verdict_and_what_was_left_out_is_em
     assert lines["hetero64, load 1.5"]["allox vs min-min"] == ""
 
 
+def test_on_gavel16_the_one_to_beat_is_allox():
+    lines = table(summed_up(adlro=1.05), "Never trained on:")  # worse than min-min; allox: 1.1
+    met = [name for name, line in lines.items() if line["verdict"] == "met"]
+    assert met == ["gavel16, load 0.9"]
+
+
 def test_the_first_table_has_all_policies_best_first_then_hindsight():
     result = summed_up()
     assert [line[0] for line in result.table] == [
@@ -245,6 +251,13 @@ def test_a_run_that_stops_half_way_goes_on_where_it_was(two_cases, tmp_path, cap
     assert set(without_times) <= set(capsys.readouterr().out.splitlines())
     figures = json.loads((tmp_path / "all.json").read_text())["figures"]
     assert set(figures) == {"known", "new"}
+
+
+def test_what_is_kept_of_other_seeds_is_not_used(two_cases, tmp_path):
+    for count in ("1", "2"):
+        arguments = ["--seeds", "100000", count, "--keep", str(tmp_path), "--resume"]
+        assert quality.main(arguments) == 0
+    assert two_cases == [0.8, 2.0, 0.8, 2.0]
 
 
 def test_another_policy_can_be_measured_by_file(two_cases, tmp_path, capsys):
