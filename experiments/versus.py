@@ -22,9 +22,11 @@ def compared(
     *,
     with_hindsight: bool = False,
     watch: Watch = lambda *_: None,
+    name: str | None = None,
 ) -> Comparison:
     """The policies on the scenario, with a line on stderr to tell that it is under way."""
-    sys.stderr.write(f"{scenario.name}, load {scenario.load:g}: {len(seeds)} seeds\n")
+    label = name or f"{scenario.name}, load {scenario.load:g}"
+    sys.stderr.write(f"{label}: {len(seeds)} seeds\n")
     setting = prepare(scenario)
     chosen = [registry.load(name, setting.public()) for name in policies]
     simulator.warm_up(chosen)  # so that no decision is charged with its compilation

@@ -282,12 +282,13 @@ def measured(case: Case, policy: str, seeds: range, shelf: Shelf) -> Found:
     setting, names = prepare(case.scenario), (*case.rivals, policy)
     chosen = [registry.load(name, setting.public()) for name in names]
     mark = fingerprint(case.scenario, chosen, seeds, case.with_hindsight)
-    result = shelf.get(
-        case.name,
-        mark,
-        lambda: compared(case.scenario, names, seeds, with_hindsight=case.with_hindsight),
-    )
-    return Found(case, result, chosen[-1].name)
+
+    def compare() -> Comparison:
+        return compared(
+            case.scenario, names, seeds, with_hindsight=case.with_hindsight, name=case.name
+        )
+
+    return Found(case, shelf.get(case.name, mark, compare), chosen[-1].name)
 
 
 def _seeds(options: argparse.Namespace) -> range:

@@ -267,6 +267,14 @@ def test_another_policy_can_be_measured_by_file(two_cases, tmp_path, capsys):
     assert two_cases == [0.8, 2.0]
 
 
+@pytest.mark.slow
+def test_a_quick_run_has_every_case(tmp_path, capsys):
+    assert quality.main(["--quick", "--keep", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "of 29 bars are met" in shown.out
+    assert shown.err.count(": 2 seeds\n") == len(list(tmp_path.iterdir())) == 13
+
+
 def kept(folder, mark, *, is_resumed=True):
     """What a shelf hands out, and whether it was made anew."""
     made = []
