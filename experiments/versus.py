@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from adlro.config import Scenario
 from adlro.evaluate.compare import Watch, compare
-from adlro.evaluate.comparison import Comparison
+from adlro.evaluate.comparison import Comparison, Row
 from adlro.evaluate.hindsight import mean_jct
+from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
+from adlro.sim import simulator
 from adlro.workloads.synthetic import prepare
 
 
@@ -20,11 +22,14 @@ def compared(
     *,
     with_hindsight: bool = False,
     watch: Watch = lambda *_: None,
+    name: str | None = None,
 ) -> Comparison:
     """The policies on the scenario, with a line on stderr to tell that it is under way."""
-    sys.stderr.write(f"{scenario.name}, load {scenario.load:g}: {len(seeds)} seeds\n")
+    label = name or f"{scenario.name}, load {scenario.load:g}"
+    sys.stderr.write(f"{label}: {len(seeds)} seeds\n")
     setting = prepare(scenario)
     chosen = [registry.load(name, setting.public()) for name in policies]
+    simulator.warm_up(chosen)  # so that no decision is charged with its compilation
     reference = mean_jct if with_hindsight else None
     return compare(setting, chosen, seeds, watch=watch, hindsight=reference)
 
@@ -37,3 +42,32 @@ def percent(mean: float, ci95: tuple[float, float] | None) -> str:
         return text
     low, high = (f"{bound:+,.{digits}f}" for bound in ci95)
     return f"{text} ({low} to {high})"
+
+
+def against(row: Row, rival: str, metric: str = "mean_jct_pct") -> str:
+    """How much larger a policy's figure is than a rival's; "-" beside itself."""
+    if row.name == rival:
+        return "-"
+    found = row.versus[rival][metric]
+    return percent(found.mean, found.ci95)
+
+
+def by_name(found: Comparison) -> dict[str, Row]:
+    """The rows of a comparison, to look up."""
+    return {row.name: row for row in found.policies}
+
+
+def in_hindsight(found: Comparison) -> Estimate:
+    """Mean JCT in seconds of the plan that knew all jobs.
+
+    Raises:
+        ValueError: the comparison was made without.
+    """
+    if found.hindsight is None:
+        raise ValueError(f"{found.scenario}: compared without hindsight")
+    return found.hindsight
+
+
+def hindsight_against(found: Comparison, rival: str) -> str:
+    """How much larger the mean JCT in hindsight is than a policy's; its seeds are not kept."""
+    return percent(100 * (in_hindsight(found).mean / by_name(found)[rival].jct - 1), None)

@@ -24,9 +24,10 @@ def made_up(seed, jct, preemptions=0):
     return Run(Metrics(**values), 0.5, 10, 4, preemptions)
 
 
-def compared(jcts, preemptive=()):
+def compared(jcts, preemptive=(), hindsight=None):
     """The comparison of policies by name with their mean JCT on each seed, from seed 5 on."""
     policies = [policy(name, is_preemptive=name in preemptive) for name in jcts]
     count = len(next(iter(jcts.values())))
-    done = [SeedRuns([made_up(s, jct[s]) for jct in jcts.values()], None) for s in range(count)]
+    plans = [None] * count if hindsight is None else hindsight
+    done = [SeedRuns([made_up(s, jct[s]) for jct in jcts.values()], plans[s]) for s in range(count)]
     return summarise(prepare(find_scenario("paper16")), policies, range(5, 500), done)

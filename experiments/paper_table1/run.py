@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 from common import Result, main, plus_minus
-from versus import compared, percent
+from versus import against, by_name, compared, hindsight_against, in_hindsight
 
 from adlro.config import adjusted, find_scenario
 from adlro.evaluate.comparison import BASELINE, Comparison, Row
@@ -30,13 +30,6 @@ BRIEF = (
 )  # fmt: skip
 
 
-def _versus(row: Row) -> str:
-    if row.name == BASELINE:
-        return "-"
-    found = row.jct_versus(BASELINE)
-    return percent(found.mean, found.ci95)
-
-
 def _line(rows: list[Row]) -> list[str]:
     """One policy at all loads."""
     gap = rows[-1].gap_closed
@@ -45,7 +38,7 @@ def _line(rows: list[Row]) -> list[str]:
     return [
         rows[0].name + kind,
         *(plus_minus(found.mean, found.ci95, 0) for found in jct),
-        *(_versus(row) for row in rows),
+        *(against(row, BASELINE) for row in rows),
         f"{rows[-1].metrics['p99_jct_s'].mean:,.0f}",
         "" if gap is None else f"{gap.mean:,.0f} %",
     ]
@@ -53,15 +46,11 @@ def _line(rows: list[Row]) -> list[str]:
 
 def _reference(found: list[Comparison]) -> list[str]:
     """The line of the hindsight reference."""
-    jct = [result.hindsight for result in found]
-    base = [next(row for row in result.policies if row.name == BASELINE) for result in found]
+    jct = [in_hindsight(result) for result in found]
     return [
         "*hindsight (no policy)*",
-        *(plus_minus(h.mean, h.ci95, 0) if h else "" for h in jct),
-        *(
-            percent(100 * (h.mean / row.jct - 1), None) if h else ""
-            for h, row in zip(jct, base, strict=True)
-        ),
+        *(plus_minus(h.mean, h.ci95, 0) for h in jct),
+        *(hindsight_against(result, BASELINE) for result in found),
         "",
         "100 %",
     ]
@@ -75,21 +64,20 @@ def make(quick: bool) -> Result:
         compared(adjusted(scenario, load=load), registry.names(), seeds, with_hindsight=True)
         for load in LOADS
     ]
-    by_name = [{row.name: row for row in result.policies} for result in found]
+    at_load = [by_name(result) for result in found]
     lines, figures = [], {}
     for rows in found[-1].tables():
-        lines += [_line([rows_[row.name] for rows_ in by_name]) for row in rows]
+        lines += [_line([rows_[row.name] for rows_ in at_load]) for row in rows]
         if not rows[0].is_preemptive:
             lines.append(_reference(found))
         for row in rows:
             figures[row.name] = {
                 f"mean_jct_s at {load:g}": rows_[row.name].jct
-                for load, rows_ in zip(LOADS, by_name, strict=True)
+                for load, rows_ in zip(LOADS, at_load, strict=True)
             }
     figures["hindsight"] = {
-        f"mean_jct_s at {load:g}": result.hindsight.mean
+        f"mean_jct_s at {load:g}": in_hindsight(result).mean
         for load, result in zip(LOADS, found, strict=True)
-        if result.hindsight
     }
     return Result(HEAD, lines, figures, [result.model_dump() for result in found], BRIEF)
 

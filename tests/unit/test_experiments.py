@@ -11,7 +11,7 @@ import pytest
 
 from adlro.errors import ConfigError
 from experiments import common
-from experiments.common import Expected, Figure, Result
+from experiments.common import Expected, Figure, Result, Table
 from experiments.versus import percent
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +26,11 @@ def run(folder, found, *arguments, figures=(FIGURE,)):
     """The exit status of an experiment that finds this figure."""
     holds = {"figures": figures, "command": "c", "made_with": "m"}
     (folder / "expected.json").write_text(json.dumps(holds))
+    return run_again(folder, found, *arguments)
+
+
+def run_again(folder, found, *arguments):
+    """The same with the expected.json that is there."""
 
     def make(quick):
         return Result(("row", "x"), [("a", str(found))], {"a": {"x": found}}, {"quick": quick})
@@ -120,6 +125,41 @@ def test_the_table_goes_between_the_marks_of_both_readmes_and_nothing_else_chang
     )
     assert (folder / "README.md").read_text() == f"{head}| a | 1 |\n| b | 2 |\n{end}"
     assert (tmp_path / "README.md").read_text() == f"{head}| b | 2 |\n{end}"
+
+
+def test_further_tables_have_captions_and_only_some_go_into_the_projects_readme():
+    more = [Table("In short:", ("x",), [("1",)], True), Table("At length:", ("y",), [], False)]
+    result = Result(("row",), [("a",), ("b",)], {}, brief=("b",), more=more, note="Beware.")
+    first, second = "In short:\n\n| x |\n| --- |\n| 1 |\n", "At length:\n\n| y |\n| --- |\n"
+    head = "| row |\n| --- |\n"
+    assert result.text() == f"{head}| a |\n| b |\n\n{first}\n{second}\nBeware.\n"
+    assert result.text(is_brief=True) == f"{head}| b |\n\n{first}\nBeware.\n"
+
+
+def test_what_a_run_expects_is_what_it_finds_again_and_nothing_farther_off(tmp_path):
+    found = {"a": {"x": 200.0}, "b": {"x": -3.0, "y": 0.0}}
+    common.expect(found, tmp_path)
+    wanted = common.load_expected(tmp_path / "expected.json")
+    assert common.misses(found, wanted) == []
+    # half a percent: 200 ± 1, -3 ± 0.015
+    assert [figure.tolerance for figure in wanted.figures] == [1.0, 0.015, 0.0]
+    assert wanted.command == f"python experiments/{tmp_path.name}/run.py --check"
+    assert wanted.made_with == f"adlro {common.__version__}"
+
+
+def test_expected_figures_are_written_only_on_demand(tmp_path):
+    run(tmp_path, 12.0)
+    assert run_again(tmp_path, 12.0, "--check") == 1  # 10 ± 0.5 as before
+    run_again(tmp_path, 12.0, "--expect")
+    assert run_again(tmp_path, 12.05, "--check") == 0
+    assert run_again(tmp_path, 12.07, "--check") == 1  # 12 ± 0.06
+
+
+def test_a_readme_without_a_place_is_refused_before_the_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(common, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text("nothing\n")
+    assert common.main("about", tmp_path, pytest.fail, ["--readme"]) == 2
+    assert "README.md: has no lines" in capsys.readouterr().err
 
 
 def test_a_readme_without_the_marks_is_named(tmp_path, monkeypatch):

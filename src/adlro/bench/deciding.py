@@ -1,4 +1,4 @@
-"""What one decision costs: drain-argmin inside the kernel, and policies that call a solver."""
+"""What one decision costs: compiled policies inside the kernel, and those that call a solver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from adlro.bench.clock import best
 from adlro.bench.figure import Bar, Figure, figure
-from adlro.bench.ground import Ground, episodes, ground_of
+from adlro.bench.ground import episodes, ground_of
 from adlro.config import adjusted, find_scenario
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
@@ -21,7 +21,10 @@ SOLVERS = {  # policy -> jobs waiting at least, at most; milliseconds that a cal
     "hetero-srpt": (150, 250, 5.0),
     "gavel-max-sum": (900, 1_100, 300.0),
 }
-_COMPILED, _COMPILED_BAR = "drain-argmin", Bar("<", 6)
+COMPILED = {  # policy -> load of paper16, microseconds that a real decision may take
+    "drain-argmin": (0.8, 6.0),
+    "adlro": (0.95, 10.0),
+}
 
 
 class _EnoughError(Exception):
@@ -46,13 +49,16 @@ class _Timed:
         return self._policy.decide(*view)
 
 
-def in_kernel(on: Ground, repeats: int) -> list[Figure]:
-    """CPU time of drain-argmin's runs for each of its real decisions."""
-    policy = on.policy(_COMPILED)
+def in_kernel(name: str, seeds: int, repeats: int) -> list[Figure]:
+    """CPU time of a policy's compiled runs on paper16 for each of its real decisions."""
+    load, limit = COMPILED[name]
+    on = ground_of(adjusted(find_scenario("paper16"), load=load), seeds)
+    policy = on.policy(name)
     worlds = [simulator.run(on.empty, w, policy, i).world for i, w in enumerate(on.workloads)]
     real = sum(int(world["real_decisions"]) for world in worlds)
     [seconds] = best([episodes(on, policy)], repeats)
-    return [figure(f"{_COMPILED}: a real decision", 1e6 * seconds / real, "us", _COMPILED_BAR)]
+    what = f"{name}, load {load:g}: a real decision"
+    return [figure(what, 1e6 * seconds / real, "us", Bar("<", limit))]
 
 
 def with_solver(name: str) -> list[Figure]:

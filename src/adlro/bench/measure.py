@@ -65,7 +65,9 @@ def in_process(effort: Effort) -> Iterator[Step]:
     repeats = effort.repeats
     for name in speed.POLICIES:
         yield Step(f"{name}: speed", partial(speed.policy_speed, on, name, repeats))
-    yield Step("drain-argmin: a decision", partial(deciding.in_kernel, on, repeats))
+    for name in deciding.COMPILED:
+        about = f"{name}: a decision"
+        yield Step(about, partial(deciding.in_kernel, name, effort.seeds, repeats))
     for name in deciding.SOLVERS:
         yield Step(f"{name}: a decision", partial(deciding.with_solver, name))
     for name in plain.POLICIES:

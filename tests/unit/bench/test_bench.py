@@ -156,6 +156,11 @@ def test_the_part_within_one_process_runs_from_end_to_end():
     assert [each.value for each in ratios] == [each.ours / each.theirs for each in ratios]
     assert {"fcfs, kernel / heapq", "fcfs, kernel / simpy"} <= {each.name for each in ratios}
     assert sum(each.name.startswith("min-min, 200 GPUs / 100") for each in ratios) == 1
+    real = {each.name: each.bar for each in figures if each.name.endswith("a real decision")}
+    assert real == {
+        "drain-argmin, load 0.8: a real decision": "< 6",
+        "adlro, load 0.95: a real decision": "< 10",
+    }
     report = measure.report(figures, TINY)
     assert Report.model_validate_json(report.model_dump_json()) == report
 
