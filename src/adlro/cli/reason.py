@@ -72,10 +72,10 @@ class _Case(NamedTuple):
         """Seconds by which a job ends sooner, by the plan, than after the other option."""
         return self.said.rival_plan[j].end - self.said.plan[j].end
 
-    def later(self, *but: int) -> int:
-        """How many jobs would start later after the other option, those named left out."""
+    def later(self) -> int:
+        """How many jobs would start later, by the plan, after the other option."""
         ours, theirs = self.said.plan, self.said.rival_plan
-        return sum(theirs[j].start > ours[j].start + _SOON for j in ours if j not in but)
+        return sum(theirs[j].start > ours[j].start + _SOON for j in ours)
 
     def job(self, j: int) -> str:
         """A job with its GPUs and type."""
@@ -129,13 +129,32 @@ def _starts_it(case: _Case) -> str:
             f"starts job {j} on {place} at once ({seconds(ours.end)}): after a wait it would start "
             f"{_there(then, case.names)} and end {seconds(case.gain(j))} later"
         )
-    k, more = case.theirs.job, case.later(j, case.theirs.job)
-    behind = f", and {more} more would start later" if more else ""
+    k, other = case.theirs.job, case.names.pools[case.theirs.pool]
+    return (
+        f"starts job {j} on {place} at once ({seconds(ours.end)}): after job {k} on {other} it "
+        f"would start {_there(then, case.names)} and end {seconds(case.gain(j))} later"
+    )
+
+
+def _goes_before(case: _Case, g: int) -> str:
+    """The choice is to start a shorter job than the other option does, on the same pool."""
+    j, k, more = case.ours.job, case.theirs.job, case.later()
+    ours, theirs = case.said.plan[g], case.said.rival_plan[g]
     return (
         f"starts job {j} ({seconds(case.ours.seconds)}) before job {k} "
-        f"({seconds(case.theirs.seconds)}): behind that, job {j} would start "
-        f"{_there(then, case.names)}{behind}"
+        f"({seconds(case.theirs.seconds)}): behind that {more} "
+        f"{'jobs' if more > 1 else 'job'} would start later, {case.job(g)} {_when(theirs)} "
+        f"instead of {_when(ours)}"
     )
+
+
+def _is_shorter(case: _Case, g: int) -> bool:
+    """True when job g would start later behind a longer job on the same pool."""
+    ours, theirs = case.ours, case.theirs
+    if theirs.job in (-1, ours.job) or theirs.pool != ours.pool:
+        return False
+    later = case.said.rival_plan[g].start > case.said.plan[g].start + _SOON
+    return later and theirs.seconds > ours.seconds
 
 
 def _leaves_to(case: _Case, g: int) -> str:
@@ -161,6 +180,8 @@ def _headline(case: _Case) -> str:
         return f"{_does(case)}: by the plan no job that waits now ends sooner for it"
     if case.ours.job < 0:
         return _waits_for_it(case) if g == case.theirs.job else _keeps_for(case, g)
+    if _is_shorter(case, g):
+        return _goes_before(case, g)
     return _starts_it(case) if g == case.ours.job else _leaves_to(case, g)
 
 

@@ -27,7 +27,7 @@ from adlro.policies import adlro
 from adlro.policies.active import View
 from adlro.policies.registry import Policy
 from adlro.sim.signature import DECIDE, FLOATS, TABLE, compile_decide, compile_steps
-from adlro.sim.simulator import is_compiled, warm_up
+from adlro.sim.simulator import is_compiled
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -107,7 +107,8 @@ class Explanation(NamedTuple):
 
 def compile_all(policy: Policy) -> None:
     """Compile (or load) all that an explanation needs, now."""
-    warm_up([policy])
+    if is_compiled(policy.decide):
+        compile_decide(policy.decide)
     compile_steps()
     seen = DECIDE.args[:9]
     dispatcher(write_choices).compile((*seen, FLOATS, TABLE, TABLE))
