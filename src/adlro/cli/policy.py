@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from adlro.cli import explain
 from adlro.cli.options import stdout
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 @click.group("policy")
 def command() -> None:
-    """List and show policies."""
+    """List, show and explain policies."""
+
+
+command.add_command(explain.command)
 
 
 def _kind(facts: Facts) -> str:
