@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.plain import drain, packed, planned, policies, priority
+from tests.plain import drain, learned, packed, planned, policies, priority
 from tests.plain.cases import Case
 from tests.plain.simulator import Policy
 
@@ -11,6 +11,7 @@ MAKERS = {
     **planned.MAKERS,
     **priority.MAKERS,
     **drain.MAKERS,
+    **learned.MAKERS,
     **packed.MAKERS,
 }
 

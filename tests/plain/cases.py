@@ -114,6 +114,16 @@ def random_case(seed: int) -> Case:
     )
 
 
+def crowded(case: Case, copies: int = 6) -> Case:
+    """So many copies of all jobs, all at once: queues longer than a plan."""
+    jobs = np.concatenate([case.jobs] * copies)
+    jobs["arrival"] = jobs["arrival"].min()
+    est, seconds, allowed = (
+        np.concatenate([table] * copies) for table in (case.est, case.seconds, case.allowed)
+    )
+    return case._replace(jobs=jobs, est=est, seconds=seconds, allowed=allowed)
+
+
 def as_workload(case: Case) -> Workload:
     """The case for the kernel, without telemetry."""
     readings = np.zeros((0, 0), READING)

@@ -31,7 +31,7 @@ class Played:
 
 
 class Recorder:
-    """Another policy in Python, whose answers are written down."""
+    """Another policy called from Python, whose answers are written down."""
 
     def __init__(self, policy):
         self.name, self.params, self.memory = policy.name, policy.params, policy.memory

@@ -1,10 +1,10 @@
 """What a learned policy looks at: the choices of a state, and numbers that describe each.
 
 The choices are to wait (always the first) and the feasible pairs of a job and a pool with the
-smallest estimates. Times are measured in `tau`, the geometric mean of the estimates at hand, and
-squeezed by `symlog`, so that clusters of seconds and of days look alike. A feature is known by its
-name: a policy's card lists those it was trained on (policies/learned.py), so new ones may be added
-here, but what a name means never changes.
+smallest estimates, Min-Min's own always among them. Times are measured in `tau`, the geometric mean
+of the estimates at hand, and squeezed by `symlog`, so that clusters of seconds and of days look
+alike. A feature is known by its name: a policy's card lists those it was trained on
+(policies/learned.py), so new ones may be added here, but what a name means never changes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from adlro.encode.drain import (
     span_penalty,
     split_pairs,
 )
+from adlro.encode.plan import min_min_start
 from adlro.model.room import expected_end
 from adlro.model.state import Floats, Mask, Records
 
@@ -38,7 +39,9 @@ FEATURES = (
     "drain",  # drain cost above that of Min-Min's choice, tau
     "drain_log",  # the same, squeezed
     "drain_regret",  # above the cheapest choice, squeezed
-    "drain_busy",  # GPU time taken until the queue is drained, above Min-Min's choice, squeezed
+    # GPU time taken until the queue is drained, above Min-Min's choice, squeezed. To wait takes
+    # what is free until the next end: of each pool as many GPUs as all planned jobs ask for.
+    "drain_busy",
     "drain_wait",  # drain cost of waiting above that of Min-Min's choice, squeezed
     "drain_mean",  # drain cost of Min-Min's choice for each planned job, squeezed
     "seconds",  # run time here, squeezed
@@ -85,14 +88,13 @@ FEATURES = (
 MOST_CHOICES = MOST_PAIRS  # to wait, and as many pairs as that leaves
 _FAR = 1e3  # tau: what lies beyond, or never comes
 _LEAST = 1e-9  # seconds: an estimate of 0 counts as this where it divides
-_NEARLY = 1e-6  # seconds
 
 
 class Choices(NamedTuple):
     """The choices of a state; the first is to wait. C choices, F features."""
 
-    count: int  # C, 0 = nothing can start now
-    planned: int  # which one Min-Min would take
+    count: int  # type: ignore[assignment]  # C, 0 = nothing can start now
+    planned: int  # which one Min-Min would take; 0 also if it would wait
     tau: float  # seconds
     places: Floats  # [MOST_CHOICES] queue places
     pools: Floats  # [MOST_CHOICES]
@@ -108,6 +110,8 @@ class _Plan(NamedTuple):
     starts: Floats  # [K] infinite = not planned
     ends: Floats  # [K]
     pools: Floats  # [K]
+    fastest: Floats  # [K] smallest run time
+    speeds: Floats  # [K * P] relative to the fastest pool; 0 where the job cannot run
 
 
 class _Pressure(NamedTuple):
@@ -119,14 +123,15 @@ class _Pressure(NamedTuple):
 
 def scratch_size(gpus: int, pools: int) -> int:
     """How many numbers `look` needs."""
-    own = MOST_CHOICES * (5 + len(FEATURES)) + 4 * MOST_PLANNED + 2 * pools
+    own = MOST_CHOICES * (5 + len(FEATURES)) + MOST_PLANNED * (5 + pools) + 2 * pools
     return own + draining.scratch_size(gpus, pools)
 
 
 @njit
 def symlog(x: float) -> float:
     """Log of 1 + |x|, with the sign of x."""
-    return np.log(1.0 + x) if x >= 0.0 else -np.log(1.0 - x)
+    squeezed: float = np.log(1.0 + x) if x >= 0.0 else -np.log(1.0 - x)
+    return squeezed
 
 
 @njit
@@ -148,9 +153,9 @@ def _fastest(k: int, drain: Drain, pools: Records) -> tuple[float, int]:
 @njit
 def _measure(
     now: float, jobs: Records, queue: Records, running: Records, pools: Records, drain: Drain,
-    pressure: _Pressure,
+    pressure: _Pressure, plan: _Plan,
 ) -> float:  # fmt: skip
-    """Fill in the pressure on each pool; returns tau."""
+    """Fill in the pressure on each pool and how fast each planned job is where; returns tau."""
     logs = 0.0
     for p in range(len(pools)):
         pressure.work[p], pressure.next[p] = 0.0, np.inf
@@ -158,12 +163,17 @@ def _measure(
         seconds, p = _fastest(k, drain, pools)
         pressure.work[p] += seconds * jobs[queue[int(drain.places[k])].job].gpus
         logs += np.log(max(seconds, _LEAST))
+        plan.fastest[k] = seconds
+        for at in range(k * len(pools), (k + 1) * len(pools)):
+            here = drain.seconds[at]
+            plan.speeds[at] = seconds / max(here, _LEAST) if here < np.inf else 0.0
     for r in range(len(running)):
         run, end = running[r], expected_end(running[r], now)
         pressure.work[run.pool] += (end - now) * jobs[run.job].gpus
         pressure.next[run.pool] = min(pressure.next[run.pool], end)
         logs += np.log(max(run.expected - run.start, _LEAST))
-    return np.exp(logs / max(len(drain.places) + len(running), 1))
+    tau: float = np.exp(logs / (len(drain.places) + len(running)))
+    return tau
 
 
 @njit
@@ -192,7 +202,7 @@ def _busy(drain: Drain, pools: Records) -> float:
 @njit
 def _describe_rivals(
     k: int, p: int, tau: float, jobs: Records, queue: Records, pools: Records, drain: Drain,
-    x: Floats,
+    plan: _Plan, x: Floats,
 ) -> None:  # fmt: skip
     """Fill in what planned job k on pool p does to the other planned jobs."""
     mine = jobs[queue[int(drain.places[k])].job].gpus
@@ -201,9 +211,8 @@ def _describe_rivals(
     for i in range(len(drain.places)):
         here = drain.seconds[i * len(pools) + p]
         if i != k and here < np.inf:
-            fastest, _ = _fastest(i, drain, pools)
             rivals += 1.0
-            speed += fastest / max(here, _LEAST)
+            speed += plan.speeds[i * len(pools) + p]
             gpus = jobs[queue[int(drain.places[i])].job].gpus
             if gpus <= free and gpus > free - mine:
                 blocked += 1.0
@@ -221,13 +230,13 @@ def _describe_pair(
     """Fill in the features of starting planned job k on pool p for so many seconds."""
     now, pool = drain.now, pools[p]
     job = jobs[queue[int(drain.places[k])].job]
-    plain = drain.seconds[k * len(pools) + p]
-    fastest, _ = _fastest(k, drain, pools)
+    plain, fastest = drain.seconds[k * len(pools) + p], plan.fastest[k]
     elsewhere = np.inf
     for o in range(len(pools)):
         at = k * len(pools) + o
-        if o != p and drain.seconds[at] < np.inf and drain.counts[o] >= job.gpus:
-            ready = drain.times[pools[o].first_gpu + job.gpus - 1]
+        if o != p and drain.seconds[at] < np.inf:
+            need = int(drain.needs[at])
+            ready = drain.times[pools[o].first_gpu + need - 1] if need > 0 else now
             elsewhere = min(elsewhere, ready + drain.seconds[at])
     x[SECONDS] = _squeeze(seconds, tau)
     x[SLOWDOWN] = np.log(max(seconds, _LEAST) / max(fastest, _LEAST))
@@ -249,13 +258,13 @@ def _describe_pair(
     x[PRIORITY] = job.priority
     x[POOL_PRESSURE] = _squeeze(pressure.work[p] / pool.gpus, tau)
     x[POOL_NEXT] = _squeeze(pressure.next[p] - now, tau)
-    _describe_rivals(k, p, tau, jobs, queue, pools, drain, x)
+    _describe_rivals(k, p, tau, jobs, queue, pools, drain, plan, x)
 
 
 @njit
 def _describe_state(
     now: float, jobs: Records, queue: Records, running: Records, pools: Records, drain: Drain,
-    pressure: _Pressure, count: int, tau: float, soonest: float, x: Floats,
+    pressure: _Pressure, plan: _Plan, count: int, tau: float, soonest: float, x: Floats,
 ) -> tuple[int, float]:  # fmt: skip
     """Fill in the features that all choices share; returns free GPUs and the shortest run time."""
     free, up, work, overdue = 0, 0, 0.0, 0
@@ -268,8 +277,7 @@ def _describe_state(
         gpus = jobs[queue[int(drain.places[k])].job].gpus
         asked += gpus
         widest = max(widest, gpus)
-        seconds, _ = _fastest(k, drain, pools)
-        shortest = min(shortest, seconds)
+        shortest = min(shortest, plan.fastest[k])
     for r in range(len(running)):
         overdue += running[r].expected <= now
     x[PRESSURE] = _squeeze(work / max(up, 1), tau)
@@ -284,8 +292,9 @@ def _describe_state(
 
 
 @njit
-def _compare_drains(count: int, planned: int, tau: float, costs: Floats, busy: Floats, known: int,
-                    features: Floats) -> None:  # fmt: skip
+def _compare_drains(
+    count: int, planned: int, tau: float, costs: Floats, busy: Floats, known: int, features: Floats
+) -> None:
     """Fill in what the drain costs of all choices say about each."""
     least = costs[0]
     for i in range(1, count):
@@ -301,27 +310,56 @@ def _compare_drains(count: int, planned: int, tau: float, costs: Floats, busy: F
 
 
 @njit
+def _choose_pairs(
+    now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
+    pools: Records, nodes: Records, gpus: Records, pairs: Pairs, scratch: Floats,
+) -> tuple[int, int]:  # fmt: skip
+    """Fill in the pairs to choose from; returns how many, and the place of Min-Min's (-1 = none).
+
+    Of a full list Min-Min's pair replaces the longest, if it is not there.
+    """
+    most = MOST_CHOICES - 1
+    count = shortest_pairs(most, jobs, est, queue, eligible, pools, nodes, gpus, pairs)
+    if count == 0:
+        return 0, -1
+    q, p = min_min_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    if q < 0:
+        return count, -1
+    for i in range(count):
+        if pairs.places[i] == q and pairs.pools[i] == p:
+            return count, i
+    pairs.places[count - 1], pairs.pools[count - 1] = q, p
+    pairs.seconds[count - 1] = est[queue[q].job, pools[p].model] * queue[q].left
+    return count, count - 1
+
+
+@njit
 def look(
     now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
     pools: Records, nodes: Records, gpus: Records, scratch: Floats,
 ) -> Choices:  # fmt: skip
     """The choices that a state offers, with their features; all in the scratch."""
-    most, wide_, total = MOST_CHOICES, len(FEATURES), len(pools)
+    most, wide_, total, n = MOST_CHOICES, len(FEATURES), len(pools), MOST_PLANNED
     features = scratch[: most * wide_].reshape((most, wide_))
     rest = scratch[most * wide_ :]
     places, at, seconds = rest[:most], rest[most : 2 * most], rest[2 * most : 3 * most]
     costs, busy, rest = rest[3 * most : 4 * most], rest[4 * most : 5 * most], rest[5 * most :]
-    pressure = _Pressure(rest[:total], rest[total : 2 * total])
-    rest, n = rest[2 * total :], MOST_PLANNED
-    plan = _Plan(rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 4 * n])
-    pairs, rest = split_pairs(rest[4 * n :])
-    count = 1 + shortest_pairs(most - 1, jobs, est, queue, eligible, pools, nodes, gpus, pairs)
-    if count == 1:
+    pressure, rest = _Pressure(rest[:total], rest[total : 2 * total]), rest[2 * total :]
+    plan = _Plan(
+        rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 4 * n], rest[4 * n : 5 * n],
+        rest[5 * n : (5 + total) * n],
+    )  # fmt: skip
+    pairs, rest = split_pairs(rest[(5 + total) * n :])
+    known, first = _choose_pairs(
+        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, rest
+    )
+    count, planned = known + 1, first + 1
+    if known == 0:
         return Choices(0, 0, 0.0, places, at, seconds, costs, features)
     drain = open_drain(
-        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, count - 1, rest
+        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, known, rest
     )
-    tau = _measure(now, jobs, queue, running, pools, drain, pressure)
+    tau = _measure(now, jobs, queue, running, pools, drain, pressure, plan)
     cost_of_waiting(now, np.inf, drain, pools)  # that is, the plan as it stands
     _read_plan(drain, pools, plan)
     soonest = next_finish(now, running)
@@ -332,9 +370,8 @@ def look(
         features[0, f] = 0.0
     features[0, WAIT] = 1.0
     free, shortest = _describe_state(
-        now, jobs, queue, running, pools, drain, pressure, count, tau, soonest, features[0]
+        now, jobs, queue, running, pools, drain, pressure, plan, count, tau, soonest, features[0]
     )
-    planned, first = 0, np.inf
     for i in range(1, count):
         x = features[i]
         for f in range(wide_):
@@ -346,12 +383,7 @@ def look(
         places[i], at[i], seconds[i] = q, p, own
         costs[i] = cost_of_start(k, p, own, np.inf, drain, pools)
         busy[i] = _busy(drain, pools)
-        _describe_pair(
-            k, p, own, shortest, free, tau, jobs, queue, pools, drain, plan, pressure, x
-        )
-        is_due = plan.pools[k] == p and plan.starts[k] <= now + _NEARLY
-        if is_due and plan.ranks[k] < first:
-            planned, first = i, plan.ranks[k]
+        _describe_pair(k, p, own, shortest, free, tau, jobs, queue, pools, drain, plan, pressure, x)
     features[planned, PLANNED] = 1.0
     _compare_drains(count, planned, tau, costs, busy, len(drain.places), features)
     return Choices(count, planned, tau, places, at, seconds, costs, features)

@@ -32,7 +32,17 @@ class Network(NamedTuple):
 
 
 def flat(network: Network) -> Floats:
-    """A network as the params of decide: sizes, residual, columns of its features, weights."""
+    """A network as the params of decide: sizes, residual, columns of its features, weights.
+
+    Raises:
+        ValueError: a feature does not exist, or a layer is too wide for the scratch.
+    """
+    unknown = [name for name in network.features if name not in FEATURES]
+    if unknown:
+        raise ValueError(f"there is no feature {unknown[0]!r}")
+    widest = max(len(network.first_bias), len(network.second_bias))
+    if widest > MOST_UNITS:
+        raise ValueError(f"a layer has at most {MOST_UNITS} units, not {widest}")
     columns = [FEATURES.index(name) for name in network.features]
     sizes = (len(columns), network.first.shape[1], network.second.shape[1])
     weights = (array.ravel() for array in network[2:])
@@ -45,27 +55,30 @@ def scratch_size(gpus: int, pools: int) -> int:
 
 
 @njit
-def predict(x: Floats, params: Floats, first: Floats, second: Floats) -> float:
+def predict(  # noqa: C901  the inner loops in functions of their own took a third longer
+    x: Floats, params: Floats, first: Floats, second: Floats
+) -> float:
     """What the choice with these features [all of FEATURES] costs; first and second are scratch."""
     count, units, more = int(params[0]), int(params[1]), int(params[2])
     columns, weights = params[_HEAD : _HEAD + count], params[_HEAD + count :]
     for k in range(units):
         first[k] = weights[count * units + k]
     for i in range(count):
-        value, row = x[int(columns[i])], i * units
+        value = x[int(columns[i])]
         if value != 0.0:
+            row = i * units
             for k in range(units):
                 first[k] += value * weights[row + k]
     weights = weights[(count + 1) * units :]
     for k in range(more):
         second[k] = weights[units * more + k]
     for i in range(units):
-        value, row = first[i], i * more
-        if value > 0.0:
+        if first[i] > 0.0:
+            value, row = first[i], i * more
             for k in range(more):
                 second[k] += value * weights[row + k]
     weights = weights[(units + 1) * more :]
-    cost = params[3] * x[DRAIN] + params[4] * x[DRAIN_LOG]
+    cost: float = params[3] * x[DRAIN] + params[4] * x[DRAIN_LOG]
     for k in range(more):
         if second[k] > 0.0:
             cost += second[k] * weights[k]
@@ -76,11 +89,13 @@ def predict(x: Floats, params: Floats, first: Floats, second: Floats) -> float:
 def choose(choices: Choices, may_wait: bool, params: Floats, scratch: Floats) -> int:
     """The choice with the smallest predicted cost; of equals Min-Min's, then the first.
 
-    Predictions replace nothing in the choices; `scratch` holds 2 * MOST_UNITS numbers.
+    A cost that is no number is never taken for its sake: one of the choices always is.
+    `scratch` holds 2 * MOST_UNITS numbers.
     """
     first, second = scratch[:MOST_UNITS], scratch[MOST_UNITS : 2 * MOST_UNITS]
-    best, taken = np.inf, -1
-    for i in range(0 if may_wait else 1, choices.count):
+    least = 0 if may_wait else 1
+    best, taken = np.inf, max(choices.planned, least)
+    for i in range(least, choices.count):
         cost = predict(choices.features[i], params, first, second)
         if cost < best or (cost == best and i == choices.planned):
             best, taken = cost, i

@@ -2,7 +2,9 @@
 
 Choices and features: encode/candidates_kernel.py; network: encode/network.py; training: train/.
 """
+
 import os
+
 import numpy as np
 
 from adlro.compiled import njit
@@ -13,6 +15,7 @@ from adlro.model.room import start
 
 
 def params(setting):
+    """Provisional: flat weights from the file that PROTO names, or the drain cost alone."""
     f = os.environ.get("PROTO")
     return np.load(f) if f else np.array([0, 0, 0, 1.0, 0.0])
 

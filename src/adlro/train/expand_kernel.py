@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from adlro.compiled import njit
 from adlro.encode.candidates_kernel import FEATURES, Choices, look
 from adlro.model.room import any_feasible, start
@@ -36,26 +34,29 @@ def _decide(
 
 @njit
 def _roll(
-    waits: bool, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
+    answered: int, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
     state: tuple[Records, ...], work: tuple[Records, ...], outcome: Records, spans: Records,
 ) -> bool:  # fmt: skip
-    """Play to the end; `waits` = nothing is started before the next event. False = a fault."""
-    done = 0 if waits else 1
+    """Play to the end from so many decisions in `out` on, 0 = the next event. False = a fault.
+
+    There is one `apply` and one `advance` here and in `expand`: each takes seconds to compile.
+    """
     while True:
-        while done > 0:
-            answered = _decide(decide, params, memory, out, state, work)
-            if answered == 0:
-                break
+        while answered > 0:
             done = apply(answered, out, *state, *work, outcome, spans)
-        if done < 0 or not advance(*state, *work, outcome, spans):
+            if done < 0:
+                return False
+            answered = _decide(decide, params, memory, out, state, work) if done > 0 else 0
+        if not advance(*state, *work, outcome, spans):
             break
-        done = 1
-    return state[0][0].fault == 0
+        answered = _decide(decide, params, memory, out, state, work)
+    is_sound: bool = state[0][0].fault == 0
+    return is_sound
 
 
 @njit
 def _weighted(w: Row, queue: Records, running: Records, jobs: Records, outcome: Records) -> float:
-    """Sum of priority x time in the system from w.now on, over all jobs of a copy played to its end.
+    """Sum of priority x time in the system from w.now on, over all jobs of a copy at its end.
 
     w, queue and running are the state before it was played.
     """
@@ -73,7 +74,10 @@ def _weighted(w: Row, queue: Records, running: Records, jobs: Records, outcome: 
 
 @njit
 def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
-    """Watts [P, 2] while busy and while idle, of a cluster that stands empty: joules so far."""
+    """Joules since time 0 of a cluster on which nothing runs any more; watts: see `expand`.
+
+    GPUs that are down count as idle.
+    """
     total = 0.0
     for g in range(len(gpus)):
         p = nodes[gpus[g].node].pool
@@ -88,20 +92,48 @@ def try_choice(
     work: tuple[Records, ...], outcome: Records, spans: Records, costs: Floats,
 ) -> bool:  # fmt: skip
     """Make choice i on a copy, play it to its end and write down its costs; False = a fault."""
+    for k in range(len(memory)):  # so that a policy that draws lots draws the same each time
+        memory[k] = 0.0
     clone(*state, memory, *copy, memory)
-    w, c = state[0][0], copy[0][0]
+    w, c, answered = state[0][0], copy[0][0], 0
     if i > 0:
         q = int(choices.places[i])
-        start(out, state[1][w.head + q].job, int(choices.pools[i]))
-        if apply(1, out, *copy, *work, outcome, spans) < 0:
-            return False
-    if not _roll(i == 0, base, params, memory, out, copy, work, outcome, spans):
+        answered = start(out, state[1][w.head + q].job, int(choices.pools[i]))
+    if not _roll(answered, base, params, memory, out, copy, work, outcome, spans):
         return False
     costs[0] = c.job_seconds - w.job_seconds
     costs[1] = _weighted(w, state[1], state[4], work[0], outcome)
     costs[2] = c.idle_seconds - w.idle_seconds
     costs[3] = c.now - w.now
     costs[4] = _energy(c.now, watts, copy[9], copy[10])
+    return True
+
+
+@njit
+def _expand_state(
+    choices: Choices, base: Callable[..., int], params: Floats, memory: Floats, horizon: int,
+    watts: Floats, out: Records, state: tuple[Records, ...], copy: tuple[Records, ...],
+    work: tuple[Records, ...], outcome: Records, spans: Records, features: Floats, costs: Floats,
+    group: Counts,
+) -> bool:  # fmt: skip
+    """Try every choice of a state; fills features [C, F], costs [C, 5], group [3]. False = a fault.
+
+    Copies know of no arrival beyond the horizon.
+    """
+    last = min(state[0][0].arrived + horizon, len(work[0]))
+    part = (
+        work[0][:last], work[1][:last], work[2][:last], work[3][:last], work[4], work[5], work[6],
+        work[7], work[8][:last], work[9], work[10], work[11],
+    )  # fmt: skip
+    for i in range(choices.count):
+        if not try_choice(
+            i, choices, base, params, memory, out, watts, state, copy, part, outcome, spans,
+            costs[i],
+        ):  # fmt: skip
+            return False
+        for f in range(len(FEATURES)):
+            features[i, f] = choices.features[i, f]
+    group[0], group[1], group[2] = choices.count, choices.planned, int(choices.tau * 1e6)
     return True
 
 
@@ -116,10 +148,11 @@ def expand(
 ) -> int:  # fmt: skip
     """Play an episode and expand a share `rate` of its states with something to choose.
 
-    Now and then (`stray`) the behaviour policy's choice is replaced by a random start.
-
-    Args of the result: features [N, F], costs [N, 5], groups [N, 3] (choices of the state; which is
-    Min-Min's; tau in microseconds), one row a choice; the first row of a state has its group.
+    Now and then (`stray`) the behaviour policy's choice is replaced by a random start. States in
+    which nothing runs are not expanded: there it is not allowed to wait. Nor are any once the rows
+    are used up. Filled in, one row a choice: features [N, F], costs [N, 5], groups [N, 3] (choices
+    of the state; which is Min-Min's; tau in microseconds) for the first row of each state. watts
+    [P, 2]: of a GPU while busy and while idle.
 
     Returns:
         How many rows were written, or -1 after a fault.
@@ -144,28 +177,19 @@ def expand(
                     state[4][: w.running], state[8], state[9], state[10], scratch,
                 )  # fmt: skip
                 if sampled and w.running > 0 and used + choices.count <= len(groups):
-                    last = min(w.arrived + horizon, len(work[0]))
-                    part = (
-                        work[0][:last], work[1][:last], work[2][:last], work[3][:last], work[4],
-                        work[5], work[6], work[7], work[8][:last], work[9], work[10], work[11],
-                    )  # fmt: skip
-                    for i in range(choices.count):
-                        if not try_choice(
-                            i, choices, base, base_params, base_memory, out_copy, watts, state,
-                            copy, part, outcome_copy, spans, costs[used + i],
-                        ):  # fmt: skip
-                            return -1
-                        for f in range(len(FEATURES)):
-                            features[used + i, f] = choices.features[i, f]
-                    groups[used, 0], groups[used, 1] = choices.count, choices.planned
-                    groups[used, 2] = int(choices.tau * 1e6)
+                    if not _expand_state(
+                        choices, base, base_params, base_memory, horizon, watts, out_copy, state,
+                        copy, work, outcome_copy, spans, features[used:], costs[used:],
+                        groups[used],
+                    ):  # fmt: skip
+                        return -1
                     used += choices.count
-                if strays:
-                    i = 1 + int(picked * (choices.count - 1))
-                    start(out, waiting[int(choices.places[i])].job, int(choices.pools[i]))
-                    done = apply(1, out, *state, *work, outcome, spans)
-                    continue
-            answered = _decide(behave, behave_params, behave_memory, out, state, work)
+            if strays:
+                i = 1 + int(picked * (choices.count - 1))
+                j = waiting[int(choices.places[i])].job
+                answered = start(out, j, int(choices.pools[i]))
+            else:
+                answered = _decide(behave, behave_params, behave_memory, out, state, work)
             if answered > 0:
                 done = apply(answered, out, *state, *work, outcome, spans)
         if done < 0:

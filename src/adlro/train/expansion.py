@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
@@ -13,19 +13,27 @@ from numpy.typing import NDArray
 from adlro.compiled import Dispatcher, dispatcher
 from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES, scratch_size
 from adlro.errors import PolicyError
+from adlro.evaluate.metrics import IDLE_POWER_SHARE
 from adlro.model.state import OUTCOME, SPAN, Counts, Floats
 from adlro.policies.registry import Policy
 from adlro.sim import faults
 from adlro.sim.signature import (
-    ANSWER, BOOKS, COUNTS, DECIDE, FLOATS, STATE, TABLE, WORKLOAD, compile_decide,
-)  # fmt: skip
+    ANSWER,
+    BOOKS,
+    COUNTS,
+    DECIDE,
+    FLOATS,
+    STATE,
+    TABLE,
+    WORKLOAD,
+    compile_decide,
+)
+from adlro.sim.simulator import is_compiled
 from adlro.sim.state import Empty, answers, fresh
 from adlro.train import expand_kernel
 from adlro.train.expand_kernel import COSTS
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
-
-IDLE_POWER_SHARE = 0.15  # as in evaluate/metrics.py
 
 
 class Plan(NamedTuple):
@@ -48,7 +56,8 @@ class Labels(NamedTuple):
 def _compiled() -> Dispatcher:
     policy = (types.FunctionType(DECIDE), FLOATS, FLOATS)
     rows = types.Array(types.float32, 2, "C")
-    state, work = types.Tuple(STATE), types.Tuple(WORKLOAD)
+    tuple_of: Callable[..., types.BaseTuple] = types.Tuple
+    state, work = tuple_of(STATE), tuple_of(WORKLOAD)
     expand = dispatcher(expand_kernel.expand)
     expand.compile(
         (
@@ -72,9 +81,15 @@ def expand(
 ) -> Labels:  # fmt: skip
     """Play one episode under `behave` and label some of its states by playing on under `base`.
 
+    Both must be compiled and do nothing but start jobs: they are asked only where one can start,
+    and in each copy `base` begins with an empty memory.
+
     Raises:
-        PolicyError: a policy asked for what cannot be.
+        PolicyError: a policy asked for what cannot be, or is not compiled.
     """
+    for policy in (behave, base):
+        if not is_compiled(policy.decide):
+            raise PolicyError(f"policy {policy.name} is not compiled: it cannot make labels")
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     state, copy = fresh(empty, workload, 1, 0), fresh(empty, workload, 1, 0)

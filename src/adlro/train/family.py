@@ -12,6 +12,7 @@ import numpy as np
 
 from adlro.config import Scenario
 from adlro.errors import ConfigError
+from adlro.workloads.synthetic import prepare
 
 LOADS = (0.5, 1.1)
 OVERLOADS = (1.1, 2.0)
@@ -20,8 +21,8 @@ SIGMAS = (0.05, 0.4)  # of noisy estimates
 PEAKS = (1.5, 2.5)  # of bursts
 BURSTS_S = (900.0, 7200.0)
 MODELS = (
-    "V100 32GB", "RTX 6000", "Radeon Pro VII", "P100", "A100 40GB", "A100 PCIe 80GB", "A10", "MI100",
-    "MI60", "RTX 8000", "RTX 2080 Ti", "K80",
+    "V100 32GB", "RTX 6000", "Radeon Pro VII", "P100", "A100 40GB", "A100 PCIe 80GB", "A10",
+    "MI100", "MI60", "RTX 8000", "RTX 2080 Ti", "K80",
 )  # fmt: skip
 _TRIES = 100
 
@@ -34,7 +35,7 @@ def _shares(rng: np.random.Generator, count: int) -> list[float]:
     """Random shares of job types, none of more than MOST_SHARE where there are several."""
     while True:
         shares = np.maximum(rng.dirichlet(np.full(count, 3.0)), 0.01)
-        if count < 3 or shares.max() <= MOST_SHARE:
+        if count == 1 or shares.max() <= MOST_SHARE:
             return [float(share) for share in shares]
 
 
@@ -101,8 +102,6 @@ def draw(base: Scenario, rng: np.random.Generator) -> Scenario:
     Raises:
         ConfigError: none was found.
     """
-    from adlro.workloads.synthetic import prepare
-
     problem = ""
     for _ in range(_TRIES):
         try:

@@ -1,0 +1,51 @@
+"""What the encoder makes of a state, for tests: `look` called from Python."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES, Choices, look, scratch_size
+from tests.worlds import InPython, Scheduled, build, play, unlocked
+
+
+def look_at(now, *view) -> Choices:
+    """The choices of a state, given as decide's arguments; arrays [C] and [C, F] of their own.
+
+    What compiled code without reference counts hands back is the whole scratch: it is cut anew.
+    """
+    plain = [unlocked(array) for array in view[:8]]
+    scratch = np.zeros(scratch_size(len(plain[7]), len(plain[5])))
+    count, planned, tau, *_ = look(now, *plain, scratch)
+    width, most = len(FEATURES), MOST_CHOICES
+    features = scratch[: most * width].reshape(most, width)[:count].copy()
+    columns = scratch[most * width :][: 4 * most].reshape(4, most)[:, :count].copy()
+    return Choices(count, planned, tau, *columns, features)
+
+
+def seen_at(time, groups, jobs, policy=None, **more) -> Choices:
+    """What is seen first at a time under a policy; None = first come, first served on pool 0."""
+    world, seen = build(groups, jobs, **more), []
+
+    def note(now, *view):
+        if now == time:
+            seen.append(look_at(now, *view))
+
+    play(world, InPython(policy, world, note) if policy else Scheduled({}, note))
+    return seen[0]
+
+
+def watched(policy, world):
+    """A compiled policy to be called from Python, and the list of what is seen at each call."""
+    seen = []
+    return InPython(policy, world, lambda *view: seen.append(look_at(*view))), seen
+
+
+def column(choices, name) -> np.ndarray:
+    """One feature of every choice."""
+    return choices.features[:, FEATURES.index(name)]
+
+
+def pairs(choices, queue) -> list:
+    """(job, pool) of every choice but to wait; queue: the waiting jobs in order."""
+    places, pools = choices.places[1:].astype(int), choices.pools[1:].astype(int)
+    return [(queue[q], int(p)) for q, p in zip(places, pools, strict=True)]

@@ -1,0 +1,305 @@
+"""Plain twin of adlro: the choices of a state, their features by name, and a network in lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import copysign, exp, inf, log, log2
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.encode.candidates_kernel import FEATURES
+from tests.plain import policies
+from tests.plain.cases import Case
+from tests.plain.drain import Choice, DrainArgmin, Planned
+from tests.plain.policies import Pair
+from tests.plain.simulator import PlainWorld, Policy
+from tests.plain.things import Decision
+
+MOST_PAIRS = 15
+FAR = 1000.0  # tau
+LEAST = 1e-9  # seconds
+TIE = 1e-9  # predictions that differ by less may be told apart by rounding
+
+Features = dict[str, float]
+
+
+class Net(NamedTuple):
+    """F features, two hidden layers of H1 and H2 units."""
+
+    residual: list[float]  # of the drain difference, plain and squeezed
+    first: list[list[float]]  # [F][H1]
+    first_bias: list[float]
+    second: list[list[float]]  # [H1][H2]
+    second_bias: list[float]
+    last: list[float]  # [H2]
+
+
+def random_net(seed: int, sizes: tuple[int, int] = (6, 5), scale: float = 0.3) -> Net:
+    """A network of all features; the residual is there or not."""
+    rng = np.random.default_rng(seed)
+    shapes = (2, (len(FEATURES), sizes[0]), sizes[0], sizes, sizes[1], sizes[1])
+    net = Net(*((scale * rng.standard_normal(shape)).tolist() for shape in shapes))
+    return net if seed % 2 else net._replace(residual=[0.0, 0.0])
+
+
+def as_params(net: Net) -> list[float]:
+    """What the compiled policy takes: sizes, residual, columns, then row after row."""
+    sizes = [len(net.first), len(net.first_bias), len(net.last)]
+    rows = [x for layer in (net.first, [net.first_bias], net.second) for row in layer for x in row]
+    return [*sizes, *net.residual, *range(len(net.first)), *rows, *net.second_bias, *net.last]
+
+
+def predicted(net: Net, x: Features) -> float:
+    """The cost that the network expects."""
+
+    def layer(values: list[float], weights: list[list[float]], bias: list[float]) -> list[float]:
+        columns = zip(*weights, strict=True)
+        sums = (sum(v * w for v, w in zip(values, c, strict=True)) for c in columns)
+        return [max(b + s, 0.0) for b, s in zip(bias, sums, strict=True)]
+
+    hidden = layer([x[name] for name in FEATURES], net.first, net.first_bias)
+    hidden = layer(hidden, net.second, net.second_bias)
+    residual = net.residual[0] * x["drain"] + net.residual[1] * x["drain_log"]
+    return residual + sum(h * w for h, w in zip(hidden, net.last, strict=True))
+
+
+class Pick(NamedTuple):
+    """Where and when the plan has a job."""
+
+    pool: int
+    start: float
+    end: float
+    rank: int
+
+
+class Looked(NamedTuple):
+    """What the policy sees of a state."""
+
+    choices: list[Choice]  # the first is to wait
+    planned: int  # which is Min-Min's
+    tau: float
+    costs: list[float]  # drain costs
+    features: list[Features]
+
+
+class Learned(DrainArgmin):
+    """The choice for which the network predicts the smallest cost."""
+
+    def __init__(self, case: Case, net: Net) -> None:
+        self.priority: list[float] = case.jobs["priority"].tolist()
+        self.net = net
+
+    def decide(self, world: PlainWorld) -> list[Decision]:
+        looked = self.look(world)
+        if not looked:
+            return []
+        costs = self.costs(world, looked)
+        least = min(costs.values())
+        best = looked.planned if costs.get(looked.planned) == least else min(costs, key=costs.get)
+        choice = looked.choices[best]
+        return policies.start(*choice) if choice else []
+
+    def costs(self, world: PlainWorld, looked: Looked) -> dict[int, float]:
+        """What is predicted for each choice that is allowed."""
+        allowed = range(0 if world.runs else 1, len(looked.choices))
+        return {i: predicted(self.net, looked.features[i]) for i in allowed}
+
+    def look(self, world: PlainWorld) -> Looked | None:
+        """None = nothing can start."""
+        pairs = sorted(policies.feasible_pairs(world), key=lambda pair: policies.p(world, *pair))
+        if not pairs:
+            return None
+        started = policies.MinMin().decide(world)
+        choices: list[Choice] = [None, *pairs[:MOST_PAIRS]]
+        first = Pair(started[0].job, started[0].pool) if started else None
+        if first not in choices:
+            choices[-1] = first
+        plan = self.plan(world, choices)
+        asked = sum(plan.gpus.values())
+        plan = plan._replace(free_at=[times[:asked] for times in plan.free_at])
+        return self.described(world, choices, choices.index(first), plan)
+
+    def described(
+        self, world: PlainWorld, choices: list[Choice], planned: int, plan: Planned
+    ) -> Looked:
+        state = State(self, world, plan, len(choices))
+        drained = [self.drained(world, choice, plan, state.tau) for choice in choices]
+        costs = [cost for cost, _ in drained]
+        features = []
+        for i, (choice, (cost, busy)) in enumerate(zip(choices, drained, strict=True)):
+            x = dict.fromkeys(FEATURES, 0.0) | state.shared
+            x |= state.pair(choice) if choice else {"wait": 1.0}
+            x["planned"] = float(i == planned)
+            x["drain"] = max(-FAR, min(FAR, (cost - costs[planned]) / state.tau))
+            x["drain_log"] = state.squeezed(cost - costs[planned])
+            x["drain_regret"] = state.squeezed(cost - min(costs))
+            x["drain_busy"] = state.squeezed(busy - drained[planned][1])
+            x["drain_wait"] = state.squeezed(costs[0] - costs[planned])
+            x["drain_mean"] = state.squeezed(costs[planned] / len(plan.jobs))
+            features.append(x)
+        return Looked(choices, planned, state.tau, costs, features)
+
+    def drained(
+        self, world: PlainWorld, choice: Choice, plan: Planned, tau: float
+    ) -> tuple[float, float]:
+        """Drain cost of a choice, and GPU time until then."""
+        free_at, others, at, own = [list(t) for t in plan.free_at], plan.jobs, world.now, 0.0
+        if choice is None:
+            at = min((world.expected_end(run) for run in world.running), default=inf)
+            at = min(at, world.now + FAR * tau)
+            free_at = [[max(time, at) for time in times] for times in free_at]
+        else:
+            own = plan.p[choice] * self.span(world, choice)
+            self.hold(plan, world.now, free_at, choice, world.now + own)
+            others = [job for job in others if job != choice.job]
+        picks = self.picks(plan, at, free_at, others)
+        cost = own + sum(pick.end - world.now for pick in picks.values())
+        return cost, sum(time - world.now for times in free_at for time in times)
+
+    def picks(
+        self, plan: Planned, at: float, free_at: list[list[float]], jobs: list[int]
+    ) -> dict[int, Pick]:
+        """Min-Min's plan of these jobs; free_at is filled up."""
+
+        def ready(pair: Pair) -> float:
+            return at if pair in plan.beside else free_at[pair.pool][plan.gpus[pair.job] - 1]
+
+        found: dict[int, Pick] = {}
+        pairs = [pair for pair in plan.p if pair.job in jobs]
+        while pairs:
+            pair = min(pairs, key=lambda pair: ready(pair) + plan.p[pair])
+            end = ready(pair) + plan.p[pair]
+            found[pair.job] = Pick(pair.pool, ready(pair), end, len(found))
+            self.hold(plan, at, free_at, pair, end)
+            pairs = [other for other in pairs if other.job != pair.job]
+        return found
+
+
+class State:
+    """The numbers of one state, and what they say of a pair."""
+
+    def __init__(self, policy: Learned, world: PlainWorld, plan: Planned, choices: int) -> None:
+        self.policy, self.world, self.plan = policy, world, plan
+        self.fastest = {
+            job: min(seconds for pair, seconds in plan.p.items() if pair.job == job)
+            for job in plan.jobs
+        }
+        lengths = [*self.fastest.values(), *(run.expected - run.start for run in world.running)]
+        self.tau = exp(sum(log(max(length, LEAST)) for length in lengths) / len(lengths))
+        self.work, self.next = self.pressure()
+        now = plan.now
+        self.picks = policy.picks(plan, now, [list(t) for t in plan.free_at], plan.jobs)
+        up = sum(len(pool.up()) for pool in world.pools)
+        self.free = sum(pool.free() for pool in world.pools)
+        overdue = [run.expected <= now for run in world.running]
+        self.shared = {
+            "pressure": self.squeezed(sum(self.work) / up),
+            "next": self.squeezed(min(self.next) - now),
+            "waiting": log(1 + len(world.waiting)),
+            "free": self.free / up,
+            "choices": log(choices),
+            "asked": log(1 + sum(plan.gpus.values()) / up),
+            "widest": log2(max(plan.gpus.values())),
+            "overdue": sum(overdue) / max(len(overdue), 1),
+        }
+
+    def pressure(self) -> tuple[list[float], list[float]]:
+        """GPU-seconds on and for each pool, and the next expected end there."""
+        world, plan = self.world, self.plan
+        work, soonest = [0.0] * len(world.pools), [inf] * len(world.pools)
+        for job, seconds in self.fastest.items():
+            pool = next(k for k in range(len(work)) if plan.p.get(Pair(job, k)) == seconds)
+            work[pool] += seconds * plan.gpus[job]
+        for run in world.running:
+            end = world.expected_end(run)
+            work[run.pool] += (end - world.now) * world.jobs[run.job].gpus
+            soonest[run.pool] = min(soonest[run.pool], end)
+        return work, soonest
+
+    def squeezed(self, seconds: float) -> float:
+        times = max(-FAR, min(FAR, seconds / self.tau))
+        return copysign(log(1 + abs(times)), times)
+
+    def pair(self, pair: Pair) -> Features:
+        world, plan, now = self.world, self.plan, self.world.now
+        plain, pick, fastest = plan.p[pair], self.picks[pair.job], self.fastest[pair.job]
+        own = plain * self.policy.span(world, pair)
+        job, gpus, pool = world.jobs[pair.job], plan.gpus[pair.job], world.pools[pair.pool]
+        up = len(pool.up())
+        return {
+            "seconds": self.squeezed(own),
+            "slowdown": log(max(own, LEAST) / max(fastest, LEAST)),
+            "is_fastest": float(plain == fastest),
+            "elsewhere": self.squeezed(self.elsewhere(pair) - now - own),
+            "plan_end": self.squeezed(pick.end - now),
+            "plan_gain": self.squeezed(pick.end - now - own),
+            "plan_start": self.squeezed(pick.start - now),
+            "plan_rank": pick.rank / len(plan.jobs),
+            "plan_here": float(pick.pool == pair.pool),
+            "over_shortest": self.squeezed(own - min(self.fastest.values())),
+            "gpus_log": log2(gpus),
+            "gpus_of_pool": gpus / up,
+            "gpus_of_free": gpus / max(self.free, 1),
+            "left_free": (pool.free() - gpus) / up,
+            "area": self.squeezed(own * gpus),
+            "spans": self.policy.span(world, pair) - 1 if plain > 0 else 0.0,
+            "waited": self.squeezed(now - job.arrival),
+            "priority": self.policy.priority[pair.job],
+            "pool_pressure": self.squeezed(self.work[pair.pool] / up),
+            "pool_next": self.squeezed(self.next[pair.pool] - now),
+            **self.rivals(pair),
+        }
+
+    def elsewhere(self, pair: Pair) -> float:
+        """When it would end on the best other pool if nothing else started."""
+        plan, ends = self.plan, [inf]
+        for other, seconds in plan.p.items():
+            if other.job == pair.job and other.pool != pair.pool:
+                ready = plan.free_at[other.pool][plan.gpus[other.job] - 1]
+                ends.append((plan.now if other in plan.beside else ready) + seconds)
+        return min(ends)
+
+    def rivals(self, pair: Pair) -> Features:
+        plan, free = self.plan, self.world.pools[pair.pool].free()
+        others = {
+            job: plan.p[Pair(job, pair.pool)]
+            for job in plan.jobs
+            if job != pair.job and Pair(job, pair.pool) in plan.p
+        }
+        left = free - plan.gpus[pair.job]
+        blocked = [others[job] for job in others if left < plan.gpus[job] <= free]
+        speeds = [self.fastest[job] / max(here, LEAST) for job, here in others.items()]
+        return {
+            "blocked": log(1 + len(blocked)),
+            "blocked_seconds": self.squeezed(sum(blocked)),
+            "rivals": len(others) / len(plan.jobs),
+            "rival_speed": sum(speeds) / max(len(speeds), 1),
+        }
+
+
+class Audit:
+    """Plays decisions recorded in the kernel, and checks that each is what the twin would do.
+
+    Where two predictions differ by rounding alone either is right.
+    """
+
+    def __init__(self, trace: list[list[Decision]], twin: Learned) -> None:
+        self.trace, self.twin = iter(trace), twin
+
+    def decide(self, world: PlainWorld) -> list[Decision]:
+        answer = next(self.trace)
+        looked = self.twin.look(world)
+        if looked is None:
+            assert answer == []
+            return answer
+        costs = self.twin.costs(world, looked)
+        taken = Pair(answer[0].job, answer[0].pool) if answer else None
+        assert taken in looked.choices, f"{taken} at {world.now} is no choice"
+        cost, least = costs[looked.choices.index(taken)], min(costs.values())
+        assert cost <= least + TIE * (1 + abs(least)), f"{taken} at {world.now} is not the best"
+        return answer
+
+
+NET = random_net(1)
+MAKERS: dict[str, Callable[[Case, int], Policy]] = {"adlro": lambda case, seed: Learned(case, NET)}

@@ -1,0 +1,252 @@
+"""Expanded targets beside brute force: each choice forced in the plain simulator."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from adlro.errors import PolicyError
+from adlro.evaluate.metrics import IDLE_POWER_SHARE
+from adlro.policies import registry
+from adlro.sim import simulator
+from adlro.train.expand_kernel import COSTS
+from adlro.train.expansion import Plan, expand, watts
+from tests.looking import watched
+from tests.plain.cases import random_case
+from tests.plain.policies import MinMin, PairSjf
+from tests.plain.recorded import Recorder
+from tests.plain.simulator import PlainWorld
+from tests.plain.things import Decision
+from tests.worlds import build, from_case, job, nodes
+
+ALL = Plan(horizon=60, rate=1.1, stray=0.0)  # every state with a choice
+TWINS = {"min-min": MinMin, "pair-sjf": PairSjf}
+
+
+def labels(world, plan=ALL, behave="min-min", base="min-min", seed=0):
+    ready = [registry.load(name, world.setting) for name in (behave, base)]
+    return expand(world.setting, world.workload, *ready, plan, np.random.default_rng(seed))
+
+
+# By hand.
+
+
+def by_hand(horizon=60):
+    """A V100 and a T4. Job 0 holds the V100 until 4; job 1 (V100 2 s, T4 8 s) comes at 1.
+
+    Min-Min lets it wait for the V100. Job 2 (V100 only, 2 s) comes at 3: so there are two states
+    with a choice, at 1 and at 3, each to wait or to start job 1 on the T4.
+    """
+    jobs = [
+        job(0, 4, 99, priority=0.5),
+        job(1, 2, 8, priority=1.0),
+        job(3, 2, 99, allowed=[0], priority=0.25),
+    ]
+    world = build([nodes("V100"), nodes("T4")], jobs)
+    return world, labels(world, ALL._replace(horizon=horizon))
+
+
+def test_every_state_with_a_choice_while_something_runs_is_expanded():
+    _, found = by_hand()
+    assert found.groups[:, :2].tolist() == [[2, 0], [2, 0]]
+    assert found.features.shape == (4, 40)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "costs"),
+    [
+        # Wait: job 0 1-4, job 1 until 6, job 2 3-8: 3 + 5 + 5. Start: job 1 until 9, job 2 3-6.
+        (60, [13, 14]),
+        (0, [8, 11]),  # nobody knows of job 2
+    ],
+)
+def test_the_cost_of_a_choice_is_the_time_that_jobs_are_in_the_system_from_then_on(horizon, costs):
+    _, found = by_hand(horizon)
+    assert found.costs[:2, COSTS.index("jct")].tolist() == costs
+
+
+def test_the_other_costs_of_the_same():
+    world, found = by_hand()
+    cost = dict(zip(COSTS, found.costs[:2].T.tolist(), strict=True))
+    assert cost["weighted_jct"] == [1.5 + 5 + 1.25, 1.5 + 8 + 0.75]
+    assert cost["idle"] == [7, 3]  # the T4 1-8; the V100 6-9
+    assert cost["span"] == [7, 8]  # until 8; until 9
+    v100, t4 = (model.tdp_w for model in world.setting.layout.models)
+    # Since time 0. Wait: the V100 is busy 0-8. Start: busy 0-6 of 9, the T4 1-9.
+    idle = IDLE_POWER_SHARE
+    expected = [8 * v100 + 8 * idle * t4, (6 + 3 * idle) * v100 + (8 + idle) * t4]
+    assert cost["energy"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_tau_is_kept_in_microseconds():
+    # At 1: job 1 2 s, job 0 4 s: the root of 8.
+    _, found = by_hand()
+    assert found.groups[0, 2] == int(8**0.5 * 1e6)
+
+
+def test_watts_are_those_of_each_pools_model():
+    world, _ = by_hand()
+    tdp = [model.tdp_w for model in world.setting.layout.models]
+    assert watts(world.setting).tolist() == [[w, IDLE_POWER_SHARE * w] for w in tdp]
+
+
+# By brute force.
+
+
+class Forced:
+    """Plays what was recorded, then one choice, then a policy; notes how things stood before it."""
+
+    def __init__(self, trace, choice, base):
+        self.trace, self.choice, self.base = trace, choice, base
+        self.calls, self.now, self.there, self.idle = 0, None, None, None
+
+    def decide(self, world):
+        self.calls += 1
+        if self.calls <= len(self.trace):
+            return self.trace[self.calls - 1]
+        if self.calls > len(self.trace) + 1:
+            return self.base.decide(world)
+        self.now, self.idle = world.now, world.result.idle_seconds
+        self.there = [*world.waiting, *world.runs]
+        return [Decision("start", *self.choice)] if self.choice else []
+
+
+def brute_force(case, trace, choice, arrived, horizon, base):
+    """The five costs of a choice, in plain Python."""
+    last = arrived + horizon
+    cut = {name: getattr(case, name)[:last] for name in ("jobs", "est", "seconds", "allowed")}
+    world = PlainWorld(case._replace(**cut))
+    policy = Forced(trace, choice, base())
+    result = world.play(policy)
+    since = [policy.now if j < arrived else world.jobs[j].arrival for j in range(len(world.jobs))]
+    counted = [*policy.there, *range(arrived, len(world.jobs))]
+    jct = {j: result.finish[j] - since[j] for j in counted}
+    priority = cut["jobs"]["priority"]
+    draws = [tdp(world.pools[gpu.node.pool].model) for gpu in world.cluster.gpus]
+    busy = zip(draws, result.busy, strict=True)
+    return [
+        sum(jct.values()),
+        sum(priority[j] * jct[j] for j in jct),
+        result.idle_seconds - policy.idle,
+        world.now - policy.now,
+        sum(w * (b + IDLE_POWER_SHARE * (world.now - b)) for w, b in busy),
+    ]
+
+
+def tdp(model):
+    return 100.0 + 50 * model
+
+
+def with_power(case):
+    """A random case whose models have a TDP."""
+    world = from_case(case)
+    models = [SimpleNamespace(tdp_w=tdp(m)) for m in range(case.est.shape[1])]
+    layout = SimpleNamespace(pools=case.pools, nodes=case.nodes, gpus=case.gpus, models=models)
+    return world._replace(setting=SimpleNamespace(**{**vars(world.setting), "layout": layout}))
+
+
+def visited(world, policy, seed):
+    """Calls of a policy on its own: the trace, and (call, arrived, choices) of the real ones."""
+    watcher, seen = watched(policy, world)
+    note, rows = watcher.look, []
+
+    def look(now, *view):
+        note(now, *view)
+        queue, running = view[2]["job"].tolist(), len(view[4])
+        if seen[-1].count and running:
+            rows.append((len(seen) - 1, len(view[0]), queue))
+
+    watcher.look = look
+    recorder = Recorder(watcher)
+    simulator.run(world.empty, world.workload, recorder, seed)
+    return recorder.trace, seen, rows
+
+
+@pytest.mark.parametrize("base", TWINS)
+@pytest.mark.parametrize(("seed", "horizon"), [(s, (60, 2, 0)[s % 3]) for s in range(0, 40, 2)])
+def test_the_costs_are_those_of_brute_force(seed, horizon, base):
+    case = random_case(seed)
+    world = with_power(case)
+    found = labels(world, ALL._replace(horizon=horizon), base=base)
+    trace, seen, rows = visited(world, "min-min", seed)
+    assert len(rows) == len(found.groups)
+    at = 0
+    for (call, arrived, queue), group in zip(rows, found.groups, strict=True):
+        choices = seen[call]
+        assert group[:2].tolist() == [choices.count, choices.planned]
+        for i in range(0, choices.count, 4):  # every fourth: plain Python takes its time
+            q, p = int(choices.places[i]), int(choices.pools[i])
+            choice = (queue[q], p) if i else None
+            expected = brute_force(case, trace[:call], choice, arrived, horizon, TWINS[base])
+            np.testing.assert_allclose(found.costs[at + i], expected, rtol=1e-9, atol=1e-6)
+        at += choices.count
+    assert at == len(found.costs)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_trying_choices_leaves_the_episode_as_it_is(seed):
+    # With no stray starts the states are those that the policy meets on its own.
+    world = with_power(random_case(seed))
+    found = labels(world, base="pair-sjf")
+    _, seen, rows = visited(world, "min-min", seed)
+    alone = [seen[call].features.astype(np.float32) for call, _, _ in rows]
+    expected = np.concatenate(alone) if alone else np.zeros((0, found.features.shape[1]))
+    assert found.features.tolist() == expected.tolist()
+
+
+# How often, and by what luck.
+
+
+def busy_world():
+    """Forty jobs of two kinds on three GPUs."""
+    kinds = [job(0, 5, 9), job(0, 30, 12)]
+    jobs = [{**kinds[j % 2], "arrival": 3.0 * j, "gpus": 1 + (j % 5 == 0)} for j in range(40)]
+    return build([nodes("V100", 2), nodes("T4", 2)], jobs)
+
+
+def same(a, b):
+    return all(x.tobytes() == y.tobytes() for x, y in zip(a, b, strict=True))
+
+
+def rows(found):
+    return {(*x, *c) for x, c in zip(found.features.tolist(), found.costs.tolist(), strict=True)}
+
+
+def test_one_seed_gives_the_same_labels_and_another_does_not():
+    world, plan = busy_world(), Plan(rate=0.5, stray=0.2)
+    first = labels(world, plan, seed=1)
+    assert len(first.groups) > 5
+    assert same(first, labels(world, plan, seed=1))
+    assert not same(first, labels(world, plan, seed=2))
+
+
+def test_the_rate_is_the_share_of_the_states_that_are_expanded():
+    world = busy_world()
+    counts = [len(labels(world, Plan(rate=rate, stray=0.0)).groups) for rate in (0, 0.5, 1.1)]
+    assert counts[0] == 0
+    assert 0.2 * counts[2] < counts[1] < 0.8 * counts[2]
+
+
+def test_stray_starts_lead_to_other_states():
+    world = busy_world()
+    straight = labels(world, ALL)
+    stray = labels(world, ALL._replace(stray=0.5))
+    assert straight.features.tolist() != stray.features.tolist()
+
+
+def test_a_base_policy_that_draws_lots_draws_the_same_for_each_choice():
+    # What was tried before does not matter: of half of the states the labels are the same.
+    world = busy_world()
+    first = labels(world, ALL, base="random")
+    assert same(first, labels(world, ALL, base="random"))
+    plain = labels(world, ALL._replace(rate=0.5), base="random", seed=3)
+    assert len(plain.costs) > 10
+    assert rows(plain) <= rows(first)
+
+
+def test_a_policy_in_plain_python_is_refused():
+    world = busy_world()
+    ready = registry.load("min-min", world.setting)
+    slow = ready._replace(name="mine", decide=lambda *_: 0)
+    with pytest.raises(PolicyError, match=r"^policy mine is not compiled: it cannot make labels$"):
+        expand(world.setting, world.workload, slow, ready, ALL, np.random.default_rng(0))
