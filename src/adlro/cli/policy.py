@@ -13,7 +13,7 @@ from adlro.cli.options import stdout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.policies.card import Card, Figure
+    from adlro.policies.card import Figure
     from adlro.policies.learned import Learned
     from adlro.policies.registry import Facts
 
@@ -88,14 +88,11 @@ def _figures(title: str, figures: tuple[Figure, ...]) -> Table:
     return table
 
 
-def _size(policy: Learned, file: Path) -> str:
-    weights = sum(array.size for array in policy.network[1:])
-    return f"{weights:,} weights, {file.with_suffix('.npz').stat().st_size:,} bytes"
-
-
-def _card_rows(card: Card, size: str) -> dict[str, str]:
+def _card_rows(policy: Learned, file: Path) -> dict[str, str]:
+    card, weights = policy.card, sum(array.size for array in policy.network[1:])
     budget, seeds = card.budget, card.seeds
     return {
+        "file": str(file),
         "policy": card.name,
         "about": card.about,
         "objective": card.objective,
@@ -106,7 +103,7 @@ def _card_rows(card: Card, size: str) -> dict[str, str]:
         "network": f"{len(card.features)} features, hidden layers of {card.hidden[0]} and "
         f"{card.hidden[1]} units",
         "features": ", ".join(card.features),
-        "size": size,
+        "size": f"{weights:,} weights, {file.stat().st_size:,} bytes",
         "written": f"{card.date} by adlro {card.version}, format {card.format}",
         "sha256 of weights": card.sha256_weights,
         "sha256 of card": card.sha256_card,
@@ -121,7 +118,7 @@ def _show_card(file: Path, as_json: bool) -> None:
         click.echo(policy.card.model_dump_json(indent=2))
         return
     console, card = stdout(), policy.card
-    console.print(_pairs(_card_rows(card, _size(policy, file))), highlight=False)
+    console.print(_pairs(_card_rows(policy, file.with_suffix(".npz"))), highlight=False)
     if card.selection:
         title = "on the seeds by which it was chosen (flattering)"
         console.print(_figures(title, card.selection), highlight=False)

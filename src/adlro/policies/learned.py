@@ -28,9 +28,10 @@ from adlro.policies.card import Card, Origin, parse, shortened, write
 
 SUFFIXES = (".npz", ".json")
 
-_MOST_MB = {".npz": 64, ".json": 1}
+_MOST_MIB = {".npz": 64, ".json": 1}
 _FIRST, _LAST, _LAST_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # of a zip file with no comment
 _TYPES = ("<f4", "<f8")
+_LARGEST = 1e6  # of a weight: so no sum of products overflows, and every choice has a cost
 _HEADER = re.compile(  # of a .npy file, version 1, as numpy writes it
     rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, "
     rb"'shape': (\([^()]*\)), \} *\n",
@@ -133,7 +134,7 @@ def save(path: Path, network: Network, origin: Origin) -> Card:
 
 def _content(path: Path, loss: str = "") -> bytes:
     """All of a file, but never more than it may have."""
-    most = _MOST_MB[path.suffix]
+    most = _MOST_MIB[path.suffix]
     try:
         if not path.is_file():
             raise PolicyError(f"{path}: there is no such file{loss}")
@@ -217,8 +218,8 @@ def _array(name: str, data: bytes, shape: tuple[int, ...]) -> Floats:
     if len(data) - header.end() != math.prod(shape) * np.dtype(kind).itemsize:
         raise _ContentError(f"{name!r} is longer or shorter than its shape")
     array = np.frombuffer(data, kind, offset=header.end()).reshape(shape)
-    if not np.isfinite(array).all():
-        raise _ContentError(f"{name!r} holds nan or inf")
+    if not (np.abs(array) <= _LARGEST).all():
+        raise _ContentError(f"{name!r} holds nan, inf or a number beyond ±{_LARGEST:g}")
     return array.astype(np.float64)
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from adlro import __version__
 from adlro.cli import policy, simulate
 from adlro.policies import learned, registry
 from tests.trained import NAMES, ORIGIN, network, saved
@@ -30,11 +31,13 @@ def rows(text):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
-def test_the_card_of_a_learned_policy_is_shown(tmp_path, suffix):
-    path = saved(tmp_path)
-    shown, card = printed("show", str(path.with_suffix(suffix))), learned.load(path).card
+def test_the_card_of_a_learned_policy_is_shown(tmp_path, monkeypatch, suffix):
+    monkeypatch.chdir(tmp_path)
+    path = saved(tmp_path, "mine.npz")
+    shown, card = printed("show", f"./mine{suffix}"), learned.load(path).card
     found = rows(shown.partition("on the seeds")[0])
     assert found == {
+        "file": "mine.npz",
         "policy": "toy",
         "about": "five features, two small layers",
         "objective": "mean JCT",
@@ -45,7 +48,7 @@ def test_the_card_of_a_learned_policy_is_shown(tmp_path, suffix):
         "features": ", ".join(NAMES),
         # 2 + 5 * 4 + 4 + 4 * 3 + 3 + 3 = 44 weights
         "size": f"44 weights, {path.stat().st_size:,} bytes",
-        "written": "2026-11-16 by adlro 0.1.0, format 1",
+        "written": f"2026-11-16 by adlro {__version__}, format 1",
         "sha256 of weights": card.sha256_weights,
         "sha256 of card": card.sha256_card,
     }

@@ -61,6 +61,13 @@ def test_weights_in_another_order_of_memory_are_the_same_bytes(tmp_path):
     assert (tmp_path / "turned.npz").read_bytes() == saved(tmp_path).read_bytes()
 
 
+def test_a_policy_that_was_loaded_is_saved_as_the_same_bytes(tmp_path):
+    path, copy = saved(tmp_path), tmp_path / "copy.npz"
+    learned.save(copy, *learned.load(path))
+    for suffix in learned.SUFFIXES:
+        assert copy.with_suffix(suffix).read_bytes() == path.with_suffix(suffix).read_bytes()
+
+
 def test_numpy_reads_the_weights_too(tmp_path):
     with np.load(saved(tmp_path), allow_pickle=False) as found:
         assert {name: found[name].tolist() for name in found} == {
@@ -162,8 +169,9 @@ def test_a_forged_pair_is_loaded_if_nothing_is_wrong_with_it(tmp_path):
         ({"last": np.zeros(3, np.float16)}, "'last' is of type <f2, not float32 or float64"),
         ({"last": np.array([1, None, 2], object)}, "'last' holds Python objects, which are"),
         ({"last": np.zeros(3, [("a", "f8")])}, "'last' is not a plain array"),
-        ({"last": np.array([0, np.nan, 0])}, "'last' holds nan or inf"),
-        ({"residual": np.array([np.inf, 0], np.float32)}, "'residual' holds nan or inf"),
+        ({"last": np.array([0, np.nan, 0])}, "'last' holds nan, inf or a number beyond ±1e+06"),
+        ({"residual": np.array([np.inf, 0], np.float32)}, "'residual' holds nan, inf or a number"),
+        ({"last": np.array([0, -1.1e6, 0])}, "'last' holds nan, inf or a number beyond ±1e+06"),
     ],
 )  # fmt: skip
 def test_arrays_that_no_policy_has_are_refused_though_the_hash_is_right(tmp_path, changes, said):
@@ -228,7 +236,7 @@ def test_an_absurdly_large_file_is_refused_without_being_read_in_whole(tmp_path,
     ("wrong", "said"),
     [
         ({"last": np.zeros(9)}, "'last' has shape (9,); by the card it is (3,)"),
-        ({"last": np.array([0, np.nan, 0])}, "'last' holds nan or inf"),
+        ({"last": np.array([0, np.nan, 0])}, "'last' holds nan, inf or a number beyond"),
         ({"features": (*NAMES[:4], "colour")}, "unknown feature 'colour'"),
         ({"first_bias": np.zeros(MOST_UNITS + 1)}, "'hidden.0': input should be less than"),
     ],
