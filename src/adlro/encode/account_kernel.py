@@ -10,13 +10,11 @@ import numpy as np
 from adlro.compiled import njit
 from adlro.encode.candidates_kernel import look
 from adlro.encode.drain import (
-    MOST_PAIRS,
     cost_of_start,
     cost_of_waiting,
     next_finish,
     open_drain,
     place_in,
-    shortest_pairs,
     split_pairs,
 )
 from adlro.model.state import Floats, Mask, Records
@@ -47,33 +45,34 @@ def write_choices(
 
 @njit
 def write_plan(
-    q: int, p: int, seconds: float, now: float, jobs: Records, est: Floats, queue: Records,
+    i: int, count: int, table: Floats, now: float, jobs: Records, est: Floats, queue: Records,
     eligible: Mask, running: Records, pools: Records, nodes: Records, gpus: Records,
     scratch: Floats, plan: Floats,
 ) -> int:  # fmt: skip
-    """Fill in how Min-Min would go on after a choice, plan [MOST_PLANNED, 4], in its order.
+    """Fill in how Min-Min would go on after choice i of a table, plan [MOST_PLANNED, 4].
 
-    The choice is to start queue place q (of the shortest pairs) on pool p for so many seconds, or
-    to start nothing before the next expected end (q < 0). What starts is part of the plan.
+    What the choice starts comes first; to wait is to start nothing before the next expected end.
 
     Returns:
         How many jobs are planned.
     """
     pairs, rest = split_pairs(scratch)
-    count = shortest_pairs(MOST_PAIRS - 1, jobs, est, queue, eligible, pools, nodes, gpus, pairs)
+    for k in range(1, count):
+        pairs.places[k - 1] = table[k, 0]
     drain = open_drain(
-        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, count, rest
+        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, count - 1, rest
     )
     known, first = len(drain.places), 0
-    if q < 0:
+    if i == 0:
         cost_of_waiting(next_finish(now, running), np.inf, drain, pools)
     else:
+        q, p, seconds = int(table[i, 0]), int(table[i, 1]), table[i, 2]
         cost_of_start(place_in(drain, q), p, seconds, np.inf, drain, pools)
         plan[0, 0], plan[0, 1], plan[0, 2], plan[0, 3] = q, p, now, now + seconds
         first = 1
-    for i in range(known - first):
-        at = int(drain.picks[i])
-        k, start = at // len(pools), drain.pick_starts[i]
-        plan[first + i, 0], plan[first + i, 1] = drain.places[k], at % len(pools)
-        plan[first + i, 2], plan[first + i, 3] = start, start + drain.seconds[at]
+    for n in range(known - first):
+        at = int(drain.picks[n])
+        k, start = at // len(pools), drain.pick_starts[n]
+        plan[first + n, 0], plan[first + n, 1] = drain.places[k], at % len(pools)
+        plan[first + n, 2], plan[first + n, 3] = start, start + drain.seconds[at]
     return known

@@ -82,6 +82,7 @@ class Decision(NamedTuple):
     view: View
     options: tuple[Option, ...]
     features: Floats  # [C, F]
+    table: Floats  # [C or C + 1, columns of CHOICE]: to wait is in it even where it is no option
     chosen: int
     planned: int  # what Min-Min would do
     network: Floats | None  # params of the learned policy; None = another kind of policy
@@ -112,7 +113,7 @@ def compile_all(policy: Policy) -> None:
     compile_steps()
     seen = DECIDE.args[:9]
     dispatcher(write_choices).compile((*seen, FLOATS, TABLE, TABLE))
-    dispatcher(write_plan).compile((types.int64, types.int64, types.float64, *seen, FLOATS, TABLE))
+    dispatcher(write_plan).compile((types.int64, types.int64, TABLE, *seen, FLOATS, TABLE))
 
 
 def watch(setting: Setting, workload: Workload, policy: Policy, seed: int, see: See) -> None:
@@ -200,8 +201,9 @@ def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Deci
     first = 0 if len(view.running) > 0 or 0 in (chosen, planned) else 1
     network = policy.params if policy.decide is adlro.decide else None
     options = tuple(_option(i, view, table, tau, network) for i in range(first, count))
-    features = table.features[first:count]
-    return Decision(0, _kept(view), options, features, chosen - first, planned - first, network)
+    features, whole = table.features[first:count], table.choices[:count]
+    at = (chosen - first, planned - first)
+    return Decision(0, _kept(view), options, features, whole, *at, network)
 
 
 def _kept(view: View) -> View:
@@ -323,14 +325,15 @@ def explain(decision: Decision) -> Explanation:
 
 
 def _plan_after(decision: Decision, i: int) -> dict[int, Planned]:
-    view, option = decision.view, decision.options[i]
-    places = view.queue["job"].tolist()
+    view, table = decision.view, decision.table
     scratch = np.zeros(drain.scratch_size(len(view.gpus), len(view.pools)))
     plan = np.zeros((MOST_PLANNED, len(PLANNED)))
-    q = places.index(option.job) if option.job >= 0 else -1
-    count = write_plan(q, option.pool, option.seconds, *view, scratch, plan)
+    row = i + len(table) - len(decision.options)
+    count = write_plan(row, len(table), table, *view, scratch, plan)
     return {
-        places[int(place)]: Planned(int(pool), float(start - view.now), float(end - view.now))
+        int(view.queue["job"][int(place)]): Planned(
+            int(pool), float(start - view.now), float(end - view.now)
+        )
         for place, pool, start, end in plan[:count]
     }
 

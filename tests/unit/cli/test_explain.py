@@ -64,6 +64,16 @@ def test_a_learned_policys_predictions_are_shown_against_the_choice():
     assert "The network predicts that the other would cost" in shown
 
 
+def test_the_table_counts_predicted_costs_from_the_choice():
+    facts = json.loads(explained("adlro", *SMALL, "--json", "-"))
+    assert facts["min_min"]["predicted_s"] > 0
+    lines = explained("adlro", *SMALL).splitlines()
+    chosen = next(line for line in lines if line.rstrip().endswith("chosen"))
+    planned = next(line for line in lines if line.rstrip().endswith("Min-Min"))
+    assert " +0 " in chosen
+    assert f" {facts['min_min']['predicted_s']:+,.0f} " in planned
+
+
 def test_json_has_both_plans_and_goes_to_a_file(tmp_path, of_drain):
     file = tmp_path / "why.json"
     printed = explained("drain-argmin", *SMALL, "--json", str(file))

@@ -88,6 +88,14 @@ def test_a_predicted_cost_is_the_score_in_seconds_above_min_mins_choice():
     assert decision.options[1].score == pytest.approx(math.log(1 + 170 / tau))
 
 
+def test_what_is_predicted_to_be_better_than_min_mins_choice_costs_less_than_0():
+    # As in test_drain_argmin: Min-Min waits, 12.5 s; job 2 now costs 10 s.
+    world = build(TWO, [job(0, 4), job(1, 1, gpus=2), job(1, 4.5)])
+    decision = found(world, by_drain(world))
+    assert decision.options[decision.chosen].cost_s == pytest.approx(-2.5)
+    assert decision.options[decision.planned].cost_s == 0
+
+
 def test_a_score_off_any_scale_is_a_thousand_tau():
     world = build(FAST_AND_SLOW, WAITS)
     policy = learned(world, without_layers(1e6, 0.0))
