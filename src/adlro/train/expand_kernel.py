@@ -1,8 +1,9 @@
 """Simulator-expanded targets, compiled: what every choice of a state leads to, tried on copies.
 
 An episode is played under one policy. At sampled states each choice is made on a copy of the world,
-which then plays on under a base policy with the very jobs and run times that come in the episode,
-the same for every choice, until the next `horizon` arrivals are done.
+which then plays on under a base policy until the next `horizon` arrivals are done. What arrives is
+the same for every choice: the episode's own future, or that of several other episodes in turn, and
+then costs are means. (Labels from one future are so noisy that they teach to idle.)
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
 def try_choice(
     i: int, choices: Choices, base: Callable[..., int], params: Floats, memory: Floats,
     out: Records, watts: Floats, state: tuple[Records, ...], copy: tuple[Records, ...],
-    work: tuple[Records, ...], outcome: Records, spans: Records, costs: Floats,
+    work: tuple[Records, ...], outcome: Records, spans: Records, share: float, costs: Floats,
 ) -> bool:  # fmt: skip
-    """Make choice i on a copy, play it to its end and write down its costs; False = a fault."""
+    """Make choice i on a copy, play it to its end, add a share of its costs; False = a fault."""
     for k in range(len(memory)):  # so that a policy that draws lots draws the same each time
         memory[k] = 0.0
     clone(*state, memory, *copy, memory)
@@ -101,38 +102,70 @@ def try_choice(
         answered = start(out, state[1][w.head + q].job, int(choices.pools[i]))
     if not _roll(answered, base, params, memory, out, copy, work, outcome, spans):
         return False
-    costs[0] = c.job_seconds - w.job_seconds
-    costs[1] = _weighted(w, state[1], state[4], work[0], outcome)
-    costs[2] = c.idle_seconds - w.idle_seconds
-    costs[3] = c.now - w.now
-    costs[4] = _energy(c.now, watts, copy[9], copy[10])
+    costs[0] += share * (c.job_seconds - w.job_seconds)
+    costs[1] += share * _weighted(w, state[1], state[4], work[0], outcome)
+    costs[2] += share * (c.idle_seconds - w.idle_seconds)
+    costs[3] += share * (c.now - w.now)
+    costs[4] += share * _energy(c.now, watts, copy[9], copy[10])
     return True
+
+
+@njit
+def _copy_job(i: int, work: tuple[Records, ...], j: int, to: tuple[Records, ...]) -> None:
+    """Copy all that a workload says of its job i to job j of another."""
+    to[0][j] = work[0][i]
+    for m in range(work[1].shape[1]):
+        to[1][j, m], to[3][j, m] = work[1][i, m], work[3][i, m]
+    for p in range(work[2].shape[1]):
+        to[2][j, p] = work[2][i, p]
+    to[8][j, 0], to[8][j, 1] = work[8][i, 0], work[8][i, 1]
+
+
+@njit
+def _write_future(
+    w: Row, horizon: int, before: int, others: tuple[Records, ...], longer: tuple[Records, ...]
+) -> None:
+    """Let what follows job `before` of other episodes be what comes next, at the same distances."""
+    for k in range(horizon):
+        i, j = before + 1 + k, w.arrived + k
+        _copy_job(i, others, j, longer)
+        longer[0][j].arrival = w.now + (others[0][i].arrival - others[0][before].arrival)
 
 
 @njit
 def _expand_state(
     choices: Choices, base: Callable[..., int], params: Floats, memory: Floats, horizon: int,
-    watts: Floats, out: Records, state: tuple[Records, ...], copy: tuple[Records, ...],
-    work: tuple[Records, ...], outcome: Records, spans: Records, features: Floats, costs: Floats,
+    futures: int, watts: Floats, out: Records, state: tuple[Records, ...],
+    copy: tuple[Records, ...], work: tuple[Records, ...], others: tuple[Records, ...],
+    longer: tuple[Records, ...], outcome: Records, spans: Records, features: Floats, costs: Floats,
     group: Counts,
 ) -> bool:  # fmt: skip
     """Try every choice of a state; fills features [C, F], costs [C, 5], group [3]. False = a fault.
 
     Copies know of no arrival beyond the horizon.
     """
-    last = min(state[0][0].arrived + horizon, len(work[0]))
+    w, source = state[0][0], longer if futures > 0 else work
+    last = min(w.arrived + horizon, len(source[0]))
     part = (
-        work[0][:last], work[1][:last], work[2][:last], work[3][:last], work[4], work[5], work[6],
-        work[7], work[8][:last], work[9], work[10], work[11],
+        source[0][:last], source[1][:last], source[2][:last], source[3][:last], work[4], work[5],
+        work[6], work[7], source[8][:last], work[9], work[10], work[11],
     )  # fmt: skip
     for i in range(choices.count):
-        if not try_choice(
-            i, choices, base, params, memory, out, watts, state, copy, part, outcome, spans,
-            costs[i],
-        ):  # fmt: skip
-            return False
         for f in range(len(FEATURES)):
             features[i, f] = choices.features[i, f]
+        for c in range(len(COSTS)):
+            costs[i, c] = 0.0
+    count, each = max(futures, 1), len(others[0]) // max(futures, 1)
+    for k in range(count):
+        if futures > 0:
+            before = min(w.arrived - 1, each - 1 - horizon)
+            _write_future(w, horizon, k * each + before, others, longer)
+        for i in range(choices.count):
+            if not try_choice(
+                i, choices, base, params, memory, out, watts, state, copy, part, outcome, spans,
+                1.0 / count, costs[i],
+            ):  # fmt: skip
+                return False
     group[0], group[1], group[2] = choices.count, choices.planned, int(choices.tau * 1e6)
     return True
 
@@ -141,9 +174,10 @@ def _expand_state(
 def expand(
     behave: Callable[..., int], behave_params: Floats, behave_memory: Floats,
     base: Callable[..., int], base_params: Floats, base_memory: Floats,
-    horizon: int, rate: float, stray: float, draws: Floats, watts: Floats, scratch: Floats,
-    out: Records, out_copy: Records, state: tuple[Records, ...], copy: tuple[Records, ...],
-    work: tuple[Records, ...], outcome: Records, outcome_copy: Records, spans: Records,
+    horizon: int, futures: int, rate: float, stray: float, draws: Floats, watts: Floats,
+    scratch: Floats, out: Records, out_copy: Records, state: tuple[Records, ...],
+    copy: tuple[Records, ...], work: tuple[Records, ...], others: tuple[Records, ...],
+    longer: tuple[Records, ...], outcome: Records, outcome_copy: Records, spans: Records,
     features: Floats, costs: Floats, groups: Counts,
 ) -> int:  # fmt: skip
     """Play an episode and expand a share `rate` of its states with something to choose.
@@ -152,12 +186,14 @@ def expand(
     which nothing runs are not expanded: there it is not allowed to wait. Nor are any once the rows
     are used up. Filled in, one row a choice: features [N, F], costs [N, 5], groups [N, 3] (choices
     of the state; which is Min-Min's; tau in microseconds) for the first row of each state. watts
-    [P, 2]: of a GPU while busy and while idle.
+    [P, 2]: of a GPU while busy and while idle. `others`: so many (`futures`) other episodes, one
+    behind the other, each of as many jobs and of more than the horizon; 0 = the episode's own
+    future. `longer`: the workload with `horizon` rows more, to write on.
 
     Returns:
         How many rows were written, or -1 after a fault.
     """
-    w, used, drawn = state[0][0], 0, 0
+    w, used, drawn, known = state[0][0], 0, 0, 0
     while advance(*state, *work, outcome, spans):
         done = 1
         while done > 0:
@@ -177,10 +213,13 @@ def expand(
                     state[4][: w.running], state[8], state[9], state[10], scratch,
                 )  # fmt: skip
                 if sampled and w.running > 0 and used + choices.count <= len(groups):
+                    for j in range(known, w.arrived):  # who has really come meanwhile
+                        _copy_job(j, work, j, longer)
+                    known = w.arrived
                     if not _expand_state(
-                        choices, base, base_params, base_memory, horizon, watts, out_copy, state,
-                        copy, work, outcome_copy, spans, features[used:], costs[used:],
-                        groups[used],
+                        choices, base, base_params, base_memory, horizon, futures, watts, out_copy,
+                        state, copy, work, others, longer, outcome_copy, spans, features[used:],
+                        costs[used:], groups[used],
                     ):  # fmt: skip
                         return -1
                     used += choices.count

@@ -10,7 +10,7 @@ from adlro.evaluate.metrics import IDLE_POWER_SHARE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.train.expand_kernel import COSTS
-from adlro.train.expansion import Plan, expand, watts
+from adlro.train.expansion import OF_JOBS, Plan, expand, watts
 from tests.looking import watched
 from tests.plain.cases import random_case
 from tests.plain.policies import MinMin, PairSjf
@@ -23,9 +23,10 @@ ALL = Plan(horizon=60, rate=1.1, stray=0.0)  # every state with a choice
 TWINS = {"min-min": MinMin, "pair-sjf": PairSjf}
 
 
-def labels(world, plan=ALL, behave="min-min", base="min-min", seed=0):
+def labels(world, plan=ALL, behave="min-min", base="min-min", seed=0, others=()):
     ready = [registry.load(name, world.setting) for name in (behave, base)]
-    return expand(world.setting, world.workload, *ready, plan, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return expand(world.setting, world.workload, *ready, plan, rng, others)
 
 
 # By hand.
@@ -88,6 +89,43 @@ def test_watts_are_those_of_each_pools_model():
     world, _ = by_hand()
     tdp = [model.tdp_w for model in world.setting.layout.models]
     assert watts(world.setting).tolist() == [[w, IDLE_POWER_SHARE * w] for w in tdp]
+
+
+# Futures of other episodes.
+
+FIRST = [job(0, 4, 99, priority=0.5), job(1, 2, 8, priority=1.0)]  # as in by_hand
+
+
+def spliced(*future):
+    """The world by_hand with another future."""
+    return build([nodes("V100"), nodes("T4")], [*FIRST, *future])
+
+
+def test_the_future_can_be_that_of_other_episodes_at_the_same_distances_and_costs_are_means():
+    # Of others with 3 jobs, 2 follow their first one: after 2 s and 5 s, after 1 s and 9 s.
+    # In the state at 1 they come at 3 and 6, at 2 and 10.
+    a = [job(7, 1, 1), job(9, 3, 5, priority=0.25), job(12, 1, 2, allowed=[0], priority=1.0)]
+    b = [job(2, 1, 1), job(3, 6, 2, priority=0.75), job(11, 2, 2, priority=0.5)]
+    others = [spliced(*jobs).workload for jobs in (a, b)]
+    others = [one._replace(**{n: getattr(one, n)[2:] for n in OF_JOBS}) for one in others]
+    world, _ = by_hand()
+    found = labels(world, others=others)
+    at = [{**a[1], "arrival": 3.0}, {**a[2], "arrival": 6.0}]
+    bt = [{**b[1], "arrival": 2.0}, {**b[2], "arrival": 10.0}]
+    each = [labels(spliced(*future)).costs[:2] for future in (at, bt)]
+    assert each[0].tolist() != each[1].tolist()
+    np.testing.assert_allclose(found.costs[:2], (each[0] + each[1]) / 2, rtol=1e-12)
+
+
+def test_jobs_that_came_meanwhile_are_the_episodes_own_again():
+    # The second state, at 3, knows of job 2 (priority 0.25), not of what the first was tried on.
+    world, alone = by_hand(horizon=0)
+    quiet = [job(0, 1, 1), *[job(1e6 + k, 1, 1, priority=0.0) for k in range(2)]]
+    other = spliced(*quiet).workload
+    other = other._replace(**{n: getattr(other, n)[2:] for n in OF_JOBS})
+    found = labels(world, others=[other])
+    weighted = COSTS.index("weighted_jct")
+    assert found.costs[2:, weighted].tolist() == alone.costs[2:, weighted].tolist()
 
 
 # By brute force.
