@@ -31,7 +31,7 @@ from adlro.encode.drain import (
 )
 from adlro.encode.plan import min_min_start
 from adlro.model.room import expected_end
-from adlro.model.state import Floats, Mask, Records
+from adlro.model.state import WHOLE, Floats, Mask, Records
 
 FEATURES = (
     "wait",  # 1 = the choice to wait; most features below are 0 for it
@@ -76,17 +76,22 @@ FEATURES = (
     "asked",  # log of GPUs asked for by planned jobs over those that are up
     "widest",  # log2 of the widest planned job
     "overdue",  # share of running jobs that have outlived their estimate
+    "recent_load",  # log of the work of the last RECENT arrivals over what all GPUs could do since
+    "recent_gap",  # mean time between them, squeezed
+    "recent_scale",  # log of the geometric mean of their run times over tau
 )
 (
     WAIT, PLANNED, DRAIN, DRAIN_LOG, DRAIN_REGRET, DRAIN_BUSY, DRAIN_WAIT, DRAIN_MEAN, SECONDS,
     SLOWDOWN, IS_FASTEST, ELSEWHERE, PLAN_END, PLAN_GAIN, PLAN_START, PLAN_RANK, PLAN_HERE,
     OVER_SHORTEST, GPUS_LOG, GPUS_OF_POOL, GPUS_OF_FREE, LEFT_FREE, AREA, SPANS, WAITED, PRIORITY,
     BLOCKED, BLOCKED_SECONDS, RIVALS, RIVAL_SPEED, POOL_PRESSURE, POOL_NEXT, PRESSURE, NEXT,
-    WAITING, FREE, CHOICES, ASKED, WIDEST, OVERDUE,
+    WAITING, FREE, CHOICES, ASKED, WIDEST, OVERDUE, RECENT_LOAD, RECENT_GAP, RECENT_SCALE,
 ) = range(len(FEATURES))  # fmt: skip
 
 MOST_CHOICES = MOST_PAIRS  # to wait, and as many pairs as that leaves
 _FAR = 1e3  # tau: what lies beyond, or never comes
+RECENT = 32  # arrivals that tell what comes: how much, how often, how long
+_FEW = 8  # arrivals that tell nothing yet: the features are 0
 _LEAST = 1e-9  # seconds: an estimate of 0 counts as this where it divides
 
 
@@ -292,6 +297,32 @@ def _describe_state(
 
 
 @njit
+def _describe_arrivals(
+    now: float, jobs: Records, est: Floats, pools: Records, tau: float, x: Floats
+) -> None:
+    """Fill in what the last arrivals, waiting or not, say about those to come."""
+    first, up = max(len(jobs) - RECENT, 0), 0
+    for p in range(len(pools)):
+        up += pools[p].gpus
+    span = now - jobs[first].arrival
+    if len(jobs) < _FEW or span <= 0.0 or up == 0:
+        return
+    work, product, logs = 0.0, 1.0, 0.0
+    for j in range(first, len(jobs)):
+        fastest = np.inf
+        for p in range(len(pools)):
+            fastest = min(fastest, est[j, pools[p].model])
+        work += fastest * jobs[j].gpus * (jobs[j].share / WHOLE)
+        product *= max(fastest, _LEAST) / tau
+        if product > 1e100 or product < 1e-100 or j == len(jobs) - 1:  # one log for many numbers
+            logs, product = logs + np.log(product), 1.0
+    count = len(jobs) - first
+    x[RECENT_LOAD] = min(max(np.log(max(work, _LEAST) / (span * up)), -5.0), 5.0)
+    x[RECENT_GAP] = _squeeze(span / count, tau)
+    x[RECENT_SCALE] = min(max(logs / count, -5.0), 5.0)
+
+
+@njit
 def _compare_drains(
     count: int, planned: int, tau: float, costs: Floats, busy: Floats, known: int, features: Floats
 ) -> None:
@@ -372,6 +403,7 @@ def look(
     free, shortest = _describe_state(
         now, jobs, queue, running, pools, drain, pressure, plan, count, tau, soonest, features[0]
     )
+    _describe_arrivals(now, jobs, est, pools, tau, features[0])
     for i in range(1, count):
         x = features[i]
         for f in range(wide_):
