@@ -35,20 +35,22 @@ def _decide(
 
 @njit
 def _roll(
-    waits: bool, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
+    answered: int, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
     state: tuple[Records, ...], work: tuple[Records, ...], outcome: Records, spans: Records,
 ) -> bool:  # fmt: skip
-    """Play to the end; `waits` = nothing is started before the next event. False = a fault."""
-    done = 0 if waits else 1
+    """Play to the end from so many decisions in `out` on, 0 = the next event. False = a fault.
+
+    There is one `apply` and one `advance` here and in `expand`: each takes seconds to compile.
+    """
     while True:
-        while done > 0:
-            answered = _decide(decide, params, memory, out, state, work)
-            if answered == 0:
-                break
+        while answered > 0:
             done = apply(answered, out, *state, *work, outcome, spans)
-        if done < 0 or not advance(*state, *work, outcome, spans):
+            if done < 0:
+                return False
+            answered = _decide(decide, params, memory, out, state, work) if done > 0 else 0
+        if not advance(*state, *work, outcome, spans):
             break
-        done = 1
+        answered = _decide(decide, params, memory, out, state, work)
     is_sound: bool = state[0][0].fault == 0
     return is_sound
 
@@ -94,13 +96,11 @@ def try_choice(
     for k in range(len(memory)):  # so that a policy that draws lots draws the same each time
         memory[k] = 0.0
     clone(*state, memory, *copy, memory)
-    w, c = state[0][0], copy[0][0]
+    w, c, answered = state[0][0], copy[0][0], 0
     if i > 0:
         q = int(choices.places[i])
-        start(out, state[1][w.head + q].job, int(choices.pools[i]))
-        if apply(1, out, *copy, *work, outcome, spans) < 0:
-            return False
-    if not _roll(i == 0, base, params, memory, out, copy, work, outcome, spans):
+        answered = start(out, state[1][w.head + q].job, int(choices.pools[i]))
+    if not _roll(answered, base, params, memory, out, copy, work, outcome, spans):
         return False
     costs[0] += share * (c.job_seconds - w.job_seconds)
     costs[1] += share * _weighted(w, state[1], state[4], work[0], outcome)
@@ -223,12 +223,12 @@ def expand(
                     ):  # fmt: skip
                         return -1
                     used += choices.count
-                if strays:
-                    i = 1 + int(picked * (choices.count - 1))
-                    start(out, waiting[int(choices.places[i])].job, int(choices.pools[i]))
-                    done = apply(1, out, *state, *work, outcome, spans)
-                    continue
-            answered = _decide(behave, behave_params, behave_memory, out, state, work)
+            if strays:
+                i = 1 + int(picked * (choices.count - 1))
+                j = waiting[int(choices.places[i])].job
+                answered = start(out, j, int(choices.pools[i]))
+            else:
+                answered = _decide(behave, behave_params, behave_memory, out, state, work)
             if answered > 0:
                 done = apply(answered, out, *state, *work, outcome, spans)
         if done < 0:
