@@ -123,13 +123,16 @@ def _copy_job(i: int, work: tuple[Records, ...], j: int, to: tuple[Records, ...]
 
 @njit
 def _write_future(
-    w: Row, horizon: int, before: int, others: tuple[Records, ...], longer: tuple[Records, ...]
+    w: Row, last: int, first: int, others: tuple[Records, ...], longer: tuple[Records, ...]
 ) -> None:
-    """Let what follows job `before` of other episodes be what comes next, at the same distances."""
-    for k in range(horizon):
-        i, j = before + 1 + k, w.arrived + k
-        _copy_job(i, others, j, longer)
-        longer[0][j].arrival = w.now + (others[0][i].arrival - others[0][before].arrival)
+    """Let jobs w.arrived to `last` be those of another episode, at the same distances.
+
+    `first` is where the other begins in `others`.
+    """
+    before = others[0][first + w.arrived - 1].arrival
+    for j in range(w.arrived, last):
+        _copy_job(first + j, others, j, longer)
+        longer[0][j].arrival = w.now + (others[0][first + j].arrival - before)
 
 
 @njit
@@ -145,7 +148,7 @@ def _expand_state(
     Copies know of no arrival beyond the horizon.
     """
     w, source = state[0][0], longer if futures > 0 else work
-    last = min(w.arrived + horizon, len(source[0]))
+    last = min(w.arrived + horizon, len(work[0]))
     part = (
         source[0][:last], source[1][:last], source[2][:last], source[3][:last], work[4], work[5],
         work[6], work[7], source[8][:last], work[9], work[10], work[11],
@@ -155,11 +158,10 @@ def _expand_state(
             features[i, f] = choices.features[i, f]
         for c in range(len(COSTS)):
             costs[i, c] = 0.0
-    count, each = max(futures, 1), len(others[0]) // max(futures, 1)
+    count = max(futures, 1) if last > w.arrived else 1
     for k in range(count):
         if futures > 0:
-            before = min(w.arrived - 1, each - 1 - horizon)
-            _write_future(w, horizon, k * each + before, others, longer)
+            _write_future(w, last, k * len(work[0]), others, longer)
         for i in range(choices.count):
             if not try_choice(
                 i, choices, base, params, memory, out, watts, state, copy, part, outcome, spans,
@@ -187,8 +189,8 @@ def expand(
     are used up. Filled in, one row a choice: features [N, F], costs [N, 5], groups [N, 3] (choices
     of the state; which is Min-Min's; tau in microseconds) for the first row of each state. watts
     [P, 2]: of a GPU while busy and while idle. `others`: so many (`futures`) other episodes, one
-    behind the other, each of as many jobs and of more than the horizon; 0 = the episode's own
-    future. `longer`: the workload with `horizon` rows more, to write on.
+    behind the other, each of as many jobs; 0 = the episode's own future. `longer`: a copy of the
+    workload to write on.
 
     Returns:
         How many rows were written, or -1 after a fault.

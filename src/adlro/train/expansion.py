@@ -35,7 +35,7 @@ from adlro.train.expand_kernel import COSTS
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
-OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")  # what a workload has for each job
+_OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")  # what a workload has for each job
 
 
 class Plan(NamedTuple):
@@ -78,22 +78,10 @@ def watts(setting: Setting) -> Floats:
     return np.stack([tdp, IDLE_POWER_SHARE * tdp], axis=1)
 
 
-def _longer(workload: Workload, rows: int) -> Workload:
-    """A workload with room for so many jobs more."""
-    return workload._replace(
-        **{
-            name: np.concatenate(
-                [getattr(workload, name), getattr(workload, name)[:1].repeat(rows, 0)]
-            )
-            for name in OF_JOBS
-        }
-    )
-
-
 def _joined(workloads: Sequence[Workload]) -> Workload:
     """The jobs of several workloads, one after the other."""
     return workloads[0]._replace(
-        **{name: np.concatenate([getattr(one, name) for one in workloads]) for name in OF_JOBS}
+        **{name: np.concatenate([getattr(one, name) for one in workloads]) for name in _OF_JOBS}
     )
 
 
@@ -103,8 +91,9 @@ def expand(  # noqa: PLR0913  two policies on one world
 ) -> Labels:  # fmt: skip
     """Play one episode under `behave` and label some of its states by playing on under `base`.
 
-    `others` are episodes of the same scenario and length: what comes next is taken from each of
-    them in turn, and costs are means; without any, it is what really comes.
+    `others` are episodes of the same scenario and length: what comes next, until the last job has
+    come, is taken from each of them in turn, and costs are means; without any, it is what really
+    comes.
 
     Both must be compiled and do nothing but start jobs: they are asked only where one can start,
     and in each copy `base` begins with an empty memory.
@@ -118,20 +107,18 @@ def expand(  # noqa: PLR0913  two policies on one world
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     jobs = len(workload.jobs)
-    horizon = min(plan.horizon, jobs - 1) if others else plan.horizon
-    longer = _longer(workload, horizon if others else 0)
-    state, copy = fresh(empty, workload, 1, 0), fresh(empty, longer, 1, 0)
+    state, copy = fresh(empty, workload, 1, 0), fresh(empty, workload, 1, 0)
     most = max(int(4 * jobs * plan.rate), 16) * MOST_CHOICES
     features = np.empty((most, len(FEATURES)), np.float32)
     costs, groups = np.empty((most, len(COSTS))), np.zeros((most, 3), np.int64)
     used = _compiled()(
         compile_decide(behave.decide), behave.params, np.zeros(behave.memory),
         compile_decide(base.decide), base.params, np.zeros(base.memory),
-        horizon, len(others), plan.rate, plan.stray, rng.random(30 * jobs), watts(setting),
+        plan.horizon, len(others), plan.rate, plan.stray, rng.random(30 * jobs), watts(setting),
         np.zeros(scratch_size(len(layout.gpus), len(layout.pools))),
         answers(state), answers(copy), tuple(state[:11]), tuple(copy[:11]), tuple(workload),
-        tuple(_joined(others) if others else workload), tuple(longer), np.zeros(jobs, OUTCOME),
-        np.zeros(len(longer.jobs), OUTCOME), np.zeros(0, SPAN), features, costs, groups,
+        tuple(_joined(others) if others else workload), tuple(_joined([workload])),
+        np.zeros(jobs, OUTCOME), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN), features, costs, groups,
     )  # fmt: skip
     if used < 0:
         fault = copy.world[0] if copy.world["fault"][0] else state.world[0]

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from adlro.encode.candidates_kernel import FEATURES
 from adlro.errors import PolicyError
 from adlro.evaluate.metrics import IDLE_POWER_SHARE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.train.expand_kernel import COSTS
-from adlro.train.expansion import OF_JOBS, Plan, expand, watts
+from adlro.train.expansion import Plan, expand, watts
 from tests.looking import watched
 from tests.plain.cases import random_case
 from tests.plain.policies import MinMin, PairSjf
@@ -50,7 +51,7 @@ def by_hand(horizon=60):
 def test_every_state_with_a_choice_while_something_runs_is_expanded():
     _, found = by_hand()
     assert found.groups[:, :2].tolist() == [[2, 0], [2, 0]]
-    assert found.features.shape == (4, 40)
+    assert found.features.shape == (4, len(FEATURES))
 
 
 @pytest.mark.parametrize(
@@ -101,31 +102,32 @@ def spliced(*future):
     return build([nodes("V100"), nodes("T4")], [*FIRST, *future])
 
 
+def other(*jobs):
+    """The jobs of another episode on the same cluster."""
+    return build([nodes("V100"), nodes("T4")], list(jobs)).workload
+
+
 def test_the_future_can_be_that_of_other_episodes_at_the_same_distances_and_costs_are_means():
-    # Of others with 3 jobs, 2 follow their first one: after 2 s and 5 s, after 1 s and 9 s.
-    # In the state at 1 they come at 3 and 6, at 2 and 10.
-    a = [job(7, 1, 1), job(9, 3, 5, priority=0.25), job(12, 1, 2, allowed=[0], priority=1.0)]
-    b = [job(2, 1, 1), job(3, 6, 2, priority=0.75), job(11, 2, 2, priority=0.5)]
-    others = [spliced(*jobs).workload for jobs in (a, b)]
-    others = [one._replace(**{n: getattr(one, n)[2:] for n in OF_JOBS}) for one in others]
+    # In the state at 1 two of three jobs have come; the third of the others comes 3 s and 1 s
+    # after their second: at 4 and at 2.
+    a, b = job(12, 3, 5, priority=0.25), job(4, 6, 2, priority=0.75)
+    others = [other(job(7, 1, 1), job(9, 1, 1), a), other(job(2, 1, 1), job(3, 1, 1), b)]
     world, _ = by_hand()
     found = labels(world, others=others)
-    at = [{**a[1], "arrival": 3.0}, {**a[2], "arrival": 6.0}]
-    bt = [{**b[1], "arrival": 2.0}, {**b[2], "arrival": 10.0}]
-    each = [labels(spliced(*future)).costs[:2] for future in (at, bt)]
+    each = [
+        labels(spliced({**a, "arrival": 4.0})).costs[:2],
+        labels(spliced({**b, "arrival": 2.0})).costs[:2],
+    ]
     assert each[0].tolist() != each[1].tolist()
     np.testing.assert_allclose(found.costs[:2], (each[0] + each[1]) / 2, rtol=1e-12)
 
 
-def test_jobs_that_came_meanwhile_are_the_episodes_own_again():
-    # The second state, at 3, knows of job 2 (priority 0.25), not of what the first was tried on.
-    world, alone = by_hand(horizon=0)
-    quiet = [job(0, 1, 1), *[job(1e6 + k, 1, 1, priority=0.0) for k in range(2)]]
-    other = spliced(*quiet).workload
-    other = other._replace(**{n: getattr(other, n)[2:] for n in OF_JOBS})
-    found = labels(world, others=[other])
-    weighted = COSTS.index("weighted_jct")
-    assert found.costs[2:, weighted].tolist() == alone.costs[2:, weighted].tolist()
+def test_jobs_that_came_meanwhile_are_the_episodes_own_again_and_after_the_last_none_comes():
+    # The second state, at 3, knows of job 2, not of what the first was tried on.
+    world, alone = by_hand()
+    found = labels(world, others=[other(job(0, 1, 1), job(1, 1, 1), job(2, 50, 50))])
+    assert found.costs[:2].tolist() != alone.costs[:2].tolist()
+    assert found.costs[2:].tolist() == alone.costs[2:].tolist()
 
 
 # By brute force.
