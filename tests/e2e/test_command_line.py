@@ -177,6 +177,8 @@ def test_what_a_policy_prints_does_not_spoil_the_json(tmp_path):
         ("scenario", "show", "hetero64", "--json"),
         ("cluster", "show", "hetero64", "--json"),
         ("policy", "list"),
+        ("policy", "show", "adlro"),
+        ("policy", "show", "min-min", "--json"),
         ("--version",),
         ("--help",),
         ("compare", "--help"),

@@ -186,7 +186,8 @@ def _play(
     "--policies",
     default="all",
     show_default=True,
-    help="Names with commas between (see 'adlro policy list'); ./mine.py is a policy of your own.",
+    help="Names with commas between (see 'adlro policy list'); ./mine.py is a policy of your own, "
+    "./trained.npz one that was learned.",
 )
 @click.option(
     "--seeds",

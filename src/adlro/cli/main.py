@@ -68,7 +68,7 @@ def cli() -> None:
 
     \b
     Start with:   adlro compare paper16
-    Then look at: adlro simulate paper16 --policy min-min --gantt schedule.html
+    Then look at: adlro simulate paper16 --gantt schedule.html
     """  # noqa: D301  click wants the character itself
 
 

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from adlro.cli.options import stdout
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from adlro.policies.card import Card, Figure
+    from adlro.policies.learned import Learned
+    from adlro.policies.registry import Facts
+
 
 @click.group("policy")
 def command() -> None:
-    """List policies."""
+    """List and show policies."""
+
+
+def _kind(facts: Facts) -> str:
+    from adlro.policies.registry import weights_file
+
+    if weights_file(facts.name) is not None:
+        return "learned"
+    return "compiled" if facts.is_compiled else "Python"
 
 
 @command.command("list")
@@ -22,7 +40,123 @@ def list_() -> None:
 
     table = Table(box=SIMPLE_HEAD)
     table.add_column("policy", no_wrap=True)
+    table.add_column("kind", no_wrap=True)
     table.add_column("rule")
     for name in registry.names():
-        table.add_row(name, registry.about(name))
+        table.add_row(name, _kind(registry.facts(name)), registry.about(name))
     stdout().print(table)
+
+
+def _pairs(rows: dict[str, str]) -> Table:
+    """Two columns, without the empty rows; what stands in them is text, never markup."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for label, text in rows.items():
+        if text:
+            table.add_row(label, Text(text))
+    return table
+
+
+def _figures(title: str, figures: tuple[Figure, ...]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
+    table.add_column("scenario")
+    for heading in ("load", "mean JCT vs min-min", "95 % interval", "seeds"):
+        table.add_column(heading, justify="right")
+    for figure in figures:
+        low, high = figure.ci95
+        seeds = f"{figure.seeds.first}-{figure.seeds.last}" if figure.seeds else ""
+        table.add_row(
+            Text(figure.scenario),
+            f"{figure.load:g}",
+            f"{figure.mean_jct_pct:+.2f} %",
+            f"{low:+.2f} to {high:+.2f}",
+            seeds,
+        )
+    return table
+
+
+def _size(policy: Learned, file: Path) -> str:
+    weights = sum(array.size for array in policy.network[1:])
+    return f"{weights:,} weights, {file.with_suffix('.npz').stat().st_size:,} bytes"
+
+
+def _card_rows(card: Card, size: str) -> dict[str, str]:
+    budget, seeds = card.budget, card.seeds
+    return {
+        "policy": card.name,
+        "about": card.about,
+        "objective": card.objective,
+        "trained on": card.family,
+        "training seeds": f"{seeds.first} to {seeds.last}",
+        "budget": f"{budget.cpu_s / 60:,.1f} CPU-minutes, {budget.labelled_states:,} labelled "
+        f"states, {budget.episodes:,} episodes",
+        "network": f"{len(card.features)} features, hidden layers of {card.hidden[0]} and "
+        f"{card.hidden[1]} units",
+        "features": ", ".join(card.features),
+        "size": size,
+        "written": f"{card.date} by adlro {card.version}, format {card.format}",
+        "sha256 of weights": card.sha256_weights,
+        "sha256 of card": card.sha256_card,
+    }
+
+
+def _show_card(file: Path, as_json: bool) -> None:
+    from adlro.policies import learned
+
+    policy = learned.load(file)
+    if as_json:
+        click.echo(policy.card.model_dump_json(indent=2))
+        return
+    console, card = stdout(), policy.card
+    console.print(_pairs(_card_rows(card, _size(policy, file))), highlight=False)
+    if card.selection:
+        title = "on the seeds by which it was chosen (flattering)"
+        console.print(_figures(title, card.selection), highlight=False)
+    if card.final:
+        title = "on seeds that nothing was chosen by"
+        console.print(_figures(title, card.final), highlight=False)
+
+
+def _show_facts(facts: Facts, as_json: bool) -> None:
+    import json
+
+    if as_json:
+        click.echo(json.dumps(facts._asdict(), indent=2))
+        return
+    rows = {
+        "policy": facts.name,
+        "kind": _kind(facts),
+        "preempts": "yes" if facts.is_preemptive else "no",
+        "parameters": facts.params or "none",
+        "memory": facts.memory or "none",
+        "refuses": facts.refuses or "no scenario",
+        "rule": facts.text,
+    }
+    stdout().print(_pairs(rows), highlight=False)
+
+
+@command.command("show")
+@click.argument("policy")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+def show(policy: str, as_json: bool) -> None:
+    """What a policy is: its rule, or how it was trained and how well it did.
+
+    POLICY is a name (see 'adlro policy list') or a file of your own: ./mine.py, or ./mine.npz that
+    'adlro train' wrote.
+    """
+    from adlro.policies import registry
+
+    file = registry.weights_file(policy)
+    if file is not None:
+        _show_card(file, as_json)
+    else:
+        _show_facts(registry.facts(policy), as_json)

@@ -222,7 +222,12 @@ def _write_telemetry(path: Path, run: _Run, every_s: float, *, quiet: bool) -> N
 
 @click.command("simulate")
 @scenario_options
-@click.option("--policy", default="min-min", show_default=True, help="Name, or a file of your own.")
+@click.option(
+    "--policy",
+    default="adlro",
+    show_default=True,
+    help="Name (see 'adlro policy list'), or a file of your own: ./mine.py, ./trained.npz.",
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option("--json", "json_file", type=FILE, help="Also write the figures here; - = print them.")
 @click.option("--gantt", type=FILE, help="Draw the schedule into this HTML file.")

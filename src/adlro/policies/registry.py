@@ -1,8 +1,12 @@
-"""Policies by name: every file of this folder with a `decide`, and any file of the user's own."""
+"""Policies by name: every file of this folder with a `decide`, and any file of the user's own.
+
+A user's file is Python with a `decide`, or what `adlro train` wrote: the weights of a network.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import pkgutil
 import re
 from collections.abc import Callable
@@ -13,10 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 import adlro.policies
+from adlro.encode.network import flat
 from adlro.errors import PolicyError, suggestion
 from adlro.model.state import Floats
-from adlro.policies import own
+from adlro.policies import learned, own
+from adlro.sim.simulator import is_compiled
 from adlro.workloads.synthetic import Setting
+
+LEARNED = "adlro"  # decides by a network: the one that comes with the package, or a file's
 
 
 class Policy(NamedTuple):
@@ -26,7 +34,7 @@ class Policy(NamedTuple):
     decide: Callable[..., int]
     params: Floats
     memory: int
-    file: Path | None  # of a user's own policy; None = ours
+    file: Path | None  # of a user's own code; None = ours
     line: int  # where its decide stands in that file
     is_preemptive: bool  # as its file says: PREEMPTIVE = True
 
@@ -52,15 +60,66 @@ def about(name: str) -> str:
     return text.split(". ")[0].rstrip(".")
 
 
-def _find(name: str) -> tuple[str, ModuleType, Path | None]:
-    """A policy's short name, its module, and its file if it is the user's own."""
+class _Found(NamedTuple):
+    """A policy, not yet made ready."""
+
+    name: str
+    module: ModuleType
+    file: Path | None  # of a user's own code
+    params: Floats | None  # of a user's own network
+
+
+def weights_file(name: str) -> Path | None:
+    """One of the two files of a learned policy, by its name or either file; None = not learned."""
+    if name.endswith(learned.SUFFIXES):
+        return Path(name)
+    return learned.shipped_file() if name == LEARNED else None
+
+
+def _find(name: str) -> _Found:
+    if name.endswith(learned.SUFFIXES):
+        path = Path(name)
+        params = flat(learned.load(path).network)
+        return _Found(path.stem, _known(LEARNED), None, params)
     if "/" in name or name.endswith(".py"):
         path = Path(name)
-        return path.stem, own.load(path), path
+        return _Found(path.stem, own.load(path), path, None)
+    return _Found(name, _known(name), None, None)
+
+
+def _known(name: str) -> ModuleType:
     module = _module(name)
     if module is None:
         raise PolicyError(f"unknown policy {name!r}; {suggestion(name, names())}")
-    return name, module, None
+    return module
+
+
+class Facts(NamedTuple):
+    """What a policy's file says of it."""
+
+    name: str
+    text: str  # its docstring
+    is_compiled: bool
+    is_preemptive: bool
+    params: str | None  # what it says of its parameters; None = it has none
+    memory: str | None  # and of what it keeps from call to call
+    refuses: str | None  # and of the scenarios that it cannot run
+
+
+def facts(name: str) -> Facts:
+    """What can be said of a policy without a scenario.
+
+    Raises:
+        PolicyError: there is no such policy, or the user's file is wrong.
+    """
+    found = _find(name)
+    module = found.module
+    said = {
+        part: inspect.getdoc(getattr(module, part)) or "yes" if hasattr(module, part) else None
+        for part in ("params", "memory", "refuses")
+    }
+    compiled, preempts = is_compiled(module.decide), _is_preemptive(module, found.name)
+    return Facts(found.name, inspect.getdoc(module) or "", compiled, preempts, **said)
 
 
 def _reason(module: ModuleType, setting: Setting) -> str | None:
@@ -74,9 +133,9 @@ def refusal(name: str, setting: Setting) -> str | None:
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
     """
-    _, module, file = _find(name)
-    with own.mistakes(file):
-        return _reason(module, setting)
+    found = _find(name)
+    with own.mistakes(found.file):
+        return _reason(found.module, setting)
 
 
 def _is_preemptive(module: ModuleType, name: str) -> bool:
@@ -87,18 +146,22 @@ def _is_preemptive(module: ModuleType, name: str) -> bool:
 
 
 def load(name: str, setting: Setting) -> Policy:
-    """A policy by name, or from the user's file (anything with a slash or .py), made ready.
+    """A policy by name, or from the user's file, made ready.
+
+    Anything that ends in .npz or .json is a learned policy, by either of its two files; anything
+    else with a slash or .py is code. The name of a file's policy is that of the file.
 
     Raises:
         PolicyError: there is no such policy, it cannot run this scenario, or the user's file is
             wrong.
     """
-    name, module, file = _find(name)
+    name, module, file, params = _find(name)
     with own.mistakes(file):
         reason = _reason(module, setting)
         if reason is not None:
             raise PolicyError(f"policy {name} cannot run {setting.scenario.name}: {reason}")
-        params = module.params(setting) if hasattr(module, "params") else np.zeros(0)
+        if params is None:
+            params = module.params(setting) if hasattr(module, "params") else np.zeros(0)
         memory = module.memory(setting) if hasattr(module, "memory") else 0
         ready = np.ascontiguousarray(params, dtype=np.float64).ravel()
         line, preempts = own.first_line(module.decide), _is_preemptive(module, name)

@@ -1,12 +1,17 @@
 """What a policy's file may say of itself besides `decide`."""
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from adlro.encode.network import flat
 from adlro.errors import PolicyError
-from adlro.policies import own, registry
+from adlro.evaluate.compare import compare
+from adlro.policies import learned, own, registry
+from tests.trained import network, saved
+from tests.worlds import build, job, nodes, play
 
 DECIDE = f"def decide({', '.join(own.ARGUMENTS)}):\n    return 0\n"
 SETTING = SimpleNamespace(scenario=SimpleNamespace(name="hand"), gangs=4)
@@ -61,3 +66,62 @@ def test_a_mistake_in_refuses_is_named_by_its_line(tmp_path):
     path = write(tmp_path, "def refuses(setting):\n    return setting.nothing\n")
     with pytest.raises(PolicyError, match=r"mine\.py:4: AttributeError"):
         registry.refusal(path, SETTING)
+
+
+WORLD = build([nodes("V100", 2), nodes("T4")], [job(0, 5, 9)])
+
+
+@pytest.mark.parametrize("name", ["toy.npz", "toy.json", "toy.v2.npz"])
+def test_a_learned_policys_files_are_the_policy_adlro_with_other_weights(tmp_path, name):
+    path = saved(tmp_path, name)
+    ready, ours = (registry.load(policy, WORLD.setting) for policy in (str(path), "adlro"))
+    assert ready.name == path.stem
+    assert ready.decide is ours.decide
+    assert ready.params.tolist() == flat(network()).tolist()
+    assert ready.params.tolist() != ours.params.tolist()
+    assert ready.memory == ours.memory > 0
+    assert ready.file is None  # no stranger's code
+    assert not ready.is_preemptive
+
+
+def test_a_learned_policy_plays(tmp_path):
+    result = play(WORLD, str(saved(tmp_path)))
+    assert result.outcome["finish"].tolist() in ([5], [9])
+
+
+def test_a_broken_learned_policy_can_neither_be_loaded_nor_asked_what_it_refuses(tmp_path):
+    path = saved(tmp_path)
+    path.with_suffix(".json").unlink()
+    for asked in (registry.load, registry.refusal):
+        with pytest.raises(PolicyError, match=r"toy\.json: there is no such file"):
+            asked(str(path), WORLD.setting)
+
+
+def test_two_files_of_one_name_are_not_compared_under_it(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    paths = [saved(tmp_path / "a"), saved(tmp_path / "b", seed=1)]
+    twins = [registry.load(str(path), WORLD.setting) for path in paths]
+    with pytest.raises(PolicyError, match=r"^two policies are called 'toy'; rename a file$"):
+        compare(WORLD.setting, twins, range(2))
+
+
+def test_learned_policies_are_known_by_their_files(tmp_path):
+    assert registry.weights_file("x/toy.json") == Path("x/toy.json")
+    assert registry.weights_file("adlro") == learned.shipped_file()
+    assert registry.weights_file("min-min") is None
+    assert registry.weights_file("./adlro.py") is None
+
+
+def test_what_is_known_of_a_policy_of_ours():
+    facts = registry.facts("tiresias")
+    assert facts.text.startswith("Tiresias, two-queue least attained service")
+    assert (facts.name, facts.is_compiled, facts.is_preemptive) == ("tiresias", True, True)
+    assert "GPU-seconds" in facts.params
+    assert "next round" in facts.memory
+    assert facts.refuses is None
+
+
+def test_what_is_known_of_a_users_file(tmp_path):
+    facts = registry.facts(write(tmp_path, REFUSES))
+    assert facts == registry.Facts("mine", "", False, False, None, None, "yes")

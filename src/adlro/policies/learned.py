@@ -1,0 +1,265 @@
+"""A learned policy on disk: weights in NAME.npz, its card in NAME.json; numbers, never code.
+
+What a file holds is checked before it is used, and again by hash: see docs/learned.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import re
+import struct
+import zipfile
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro import __version__
+from adlro.encode.candidates_kernel import FEATURES
+from adlro.encode.network import Network
+from adlro.errors import OutputError, PolicyError
+from adlro.model.state import Floats
+from adlro.policies.card import Card, Origin, parse, shortened, write
+
+SUFFIXES = (".npz", ".json")
+
+_MOST_MB = {".npz": 64, ".json": 1}
+_FIRST, _LAST, _LAST_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # of a zip file with no comment
+_TYPES = ("<f4", "<f8")
+_HEADER = re.compile(  # of a .npy file, version 1, as numpy writes it
+    rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, "
+    rb"'shape': (\([^()]*\)), \} *\n",
+    re.DOTALL,
+)
+_BROKEN = (zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError)
+
+
+class Learned(NamedTuple):
+    """A learned policy, read and checked."""
+
+    network: Network
+    card: Card
+
+
+class _Files(NamedTuple):
+    """Where the two files of a policy are."""
+
+    weights: Path
+    card: Path
+
+
+def _files(path: Path) -> _Files:
+    """Both files, by the name of either."""
+    if path.suffix not in SUFFIXES:
+        raise PolicyError(f"{path}: is not the name of a learned policy; it ends in .npz or .json")
+    return _Files(*(path.with_suffix(suffix) for suffix in SUFFIXES))
+
+
+def _shapes(card: Card) -> dict[str, tuple[int, ...]]:
+    """Every array of the .npz file; the names are those of Network's fields."""
+    inputs, (first, second) = len(card.features), card.hidden
+    return {
+        "residual": (2,),
+        "first": (inputs, first),
+        "first_bias": (first,),
+        "second": (first, second),
+        "second_bias": (second,),
+        "last": (second,),
+    }
+
+
+def load(path: Path) -> Learned:
+    """Read a policy by either of its files.
+
+    Raises:
+        PolicyError: a file is absent, or does not hold what it must; nothing of it is used then.
+    """
+    files = _files(path)
+    partner = files.card if path == files.weights else files.weights
+    content = {
+        path: _content(path),
+        partner: _content(partner, f"; {path} is of no use without it"),
+    }
+    return _checked(files, content[files.weights], content[files.card])
+
+
+def shipped_file() -> Path:
+    """The weights that come with the package."""
+    return Path(str(resources.files("adlro") / "policies" / "shipped" / "adlro.npz"))
+
+
+@cache
+def shipped() -> Learned:
+    """The policy that comes with the package; read once a process."""
+    return load(shipped_file())
+
+
+def save(path: Path, network: Network, origin: Origin) -> Card:
+    """Write both files, or neither; the same weights and origin make the same bytes.
+
+    Args:
+        path: of either file.
+        network: of float32 or float64, which is kept; of at least one unit a layer.
+        origin: what is told of it. The rest of the card follows from the network.
+
+    Returns:
+        The card as it was written.
+
+    Raises:
+        PolicyError: the network is none that `load` would take.
+        OutputError: the files cannot be written.
+    """
+    files = _files(path)
+    weights = _packed(network)
+    text = write(
+        origin,
+        version=__version__,
+        features=list(network.features),
+        hidden=[len(network.first_bias), len(network.second_bias)],
+        sha256_weights=hashlib.sha256(weights).hexdigest(),
+    ).encode()
+    card = _checked(files, weights, text).card
+    try:
+        _replace(files, weights, text)
+    except OSError as exc:
+        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
+    return card
+
+
+def _content(path: Path, loss: str = "") -> bytes:
+    """All of a file, but never more than it may have."""
+    most = _MOST_MB[path.suffix]
+    try:
+        if not path.is_file():
+            raise PolicyError(f"{path}: there is no such file{loss}")
+        with path.open("rb") as file:
+            data = file.read(most * 2**20 + 1)
+    except OSError as exc:
+        raise PolicyError(f"{path}: cannot be read: {exc.strerror}") from exc
+    if len(data) > most * 2**20:
+        raise PolicyError(
+            f"{path}: has more than {most} MiB, the most that is read; is it the right file?"
+        )
+    return data
+
+
+def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
+    """What two files hold, if it is all as it must be."""
+    card = parse(text, files.card)
+    for name in card.features:
+        if name not in FEATURES:
+            raise PolicyError(
+                f"{files.card}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
+                f"update yours ({__version__}), or train anew"
+            )
+    if not (weights.startswith(_FIRST) and weights[-_LAST_BYTES:].startswith(_LAST)):
+        raise PolicyError(f"{files.weights}: is not an .npz file, or is cut short; take it anew")
+    if hashlib.sha256(weights).hexdigest() != card.sha256_weights:
+        raise PolicyError(
+            f"{files.weights}: is not what {files.card} describes (sha256 differs): changed, or "
+            "mixed up; take both files anew from one place"
+        )
+    try:
+        arrays = _unpacked(weights, _shapes(card))
+    except _ContentError as exc:
+        raise PolicyError(f"{files.weights}: {exc}; train anew, or name another file") from exc
+    return Learned(Network(card.features, **arrays), card)
+
+
+class _ContentError(Exception):
+    """What is wrong inside an .npz file, in a phrase."""
+
+
+def _unpacked(weights: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, Floats]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(weights)) as archive:
+            _refuse_others(archive.infolist(), shapes, len(weights))
+            data = {name: archive.read(f"{name}.npy") for name in shapes}
+    except _BROKEN as exc:
+        raise _ContentError("its arrays cannot be read") from exc
+    return {name: _array(name, data[name], shape) for name, shape in shapes.items()}
+
+
+def _refuse_others(
+    entries: list[zipfile.ZipInfo], shapes: dict[str, tuple[int, ...]], most: int
+) -> None:
+    """Raise unless the entries are the arrays, once each, and no larger than `most` bytes."""
+    found, wanted = [entry.filename for entry in entries], [f"{name}.npy" for name in shapes]
+    for name in wanted:
+        if found.count(name) != 1:
+            raise _ContentError(f"{name!r} is in it {found.count(name)} times, not once")
+    for name in found:
+        if name not in wanted:
+            raise _ContentError(f"{shortened(name)} is in it and no array of a policy")
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise _ContentError("its arrays are compressed, which adlro never does")
+    if sum(entry.file_size for entry in entries) > most:
+        raise _ContentError("its arrays claim to be larger than the file")
+
+
+def _array(name: str, data: bytes, shape: tuple[int, ...]) -> Floats:
+    """One array from the bytes of a .npy file. Nothing in it is evaluated."""
+    header = _HEADER.match(data)
+    if header is None:
+        raise _ContentError(f"{name!r} is not a plain array")
+    kind, said = (shortened(part.decode("latin-1"))[1:-1] for part in header.groups())
+    if kind == "|O":
+        raise _ContentError(f"{name!r} holds Python objects, which are never loaded")
+    if kind not in _TYPES:
+        raise _ContentError(f"{name!r} is of type {kind}, not float32 or float64 (<f4, <f8)")
+    if said != str(shape):
+        raise _ContentError(f"{name!r} has shape {said}; by the card it is {shape}")
+    if len(data) - header.end() != math.prod(shape) * np.dtype(kind).itemsize:
+        raise _ContentError(f"{name!r} is longer or shorter than its shape")
+    array = np.frombuffer(data, kind, offset=header.end()).reshape(shape)
+    if not np.isfinite(array).all():
+        raise _ContentError(f"{name!r} holds nan or inf")
+    return array.astype(np.float64)
+
+
+def _packed(network: Network) -> bytes:
+    """The .npz file: entries are stored as they are, in the order of Network, without a date."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w") as archive:
+        for name, value in network._asdict().items():
+            if name == "features":
+                continue
+            array = io.BytesIO()
+            np.lib.format.write_array(
+                array, np.ascontiguousarray(value), version=(1, 0), allow_pickle=False
+            )
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.create_system = 3  # Unix, wherever it is written
+            archive.writestr(entry, array.getvalue())
+    return result.getvalue()
+
+
+def _replace(files: _Files, weights: bytes, text: bytes) -> None:
+    """Put both files in place; if the second cannot be, the first is as it was before."""
+    former = files.weights.read_bytes() if files.weights.is_file() else None
+    staged = _Files(*(_beside(path) for path in files))
+    try:
+        staged.weights.write_bytes(weights)
+        staged.card.write_bytes(text)
+        staged.weights.replace(files.weights)
+        try:
+            staged.card.replace(files.card)
+        except BaseException:
+            if former is None:
+                files.weights.unlink()
+            else:
+                staged.weights.write_bytes(former)
+                staged.weights.replace(files.weights)
+            raise
+    finally:
+        for path in staged:
+            path.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
