@@ -23,11 +23,12 @@ from adlro.train.trainer import SHARES
 QUICK_S = 240.0  # budgets below this are scaled from `quick`
 _CARE = 0.9  # share of a budget that is planned with: speeds are known roughly
 _PHASE = 31  # see seeds.training
-_MEASURED = 3  # episodes of each kind
+_MEASURED, _PLAYED = 3, 8  # episodes that are labelled, and played
 _FEWEST_STATES = 300
 _MOST_STATES = 3_000_000  # what fits into memory
 _FEWEST_SEEDS = 10
 _LAST_LOOK, _LOOKS = 0.1, 0.2  # shares of the tuning's time
+_TINY = 1e-6  # weights
 _RUNS_A_LABELLED = 40  # episodes that take about as long as one that is labelled
 
 
@@ -48,10 +49,13 @@ def _cpu_s(work: Callable[[], object]) -> float:
 
 
 def _any_network(hidden: tuple[int, int]) -> Network:
-    """Small random weights: as slow as any other."""
-    blank = weights.zeros(hidden)
-    noise = np.random.default_rng(0).standard_normal(len(weights.vector(blank)))
-    return weights.from_vector(blank, 0.01 * noise)
+    """Decides by the drain cost, and with weights too small to matter takes as long as any other.
+
+    A bad network would be slower: it makes queues longer.
+    """
+    network = weights.like_drain_argmin(hidden)
+    noise = np.random.default_rng(0).standard_normal(len(weights.vector(network)))
+    return weights.from_vector(network, _TINY * noise)
 
 
 def _fit_s(wish: Wish, recipe: Recipe, labels: Sequence[Labels]) -> float:
@@ -74,7 +78,7 @@ def measure(wish: Wish, recipe: Recipe) -> Speeds:
         labels += [work.label(episode) for episode in range(_MEASURED)]
         found = sum(len(part.groups) for part in labels[known:])
         states.append((time.thread_time() - before) / max(found, 1))
-    places = [Place(wish.seed, _PHASE, _MEASURED + e) for e in range(_MEASURED)]
+    places = [Place(wish.seed, _PHASE, _MEASURED + e) for e in range(_PLAYED)]
     worlds = [ground.draw(place, recipe.tuning.family_share, place.rng) for place in places]
 
     def run_s(name: str | None) -> float:
