@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 
 from adlro.config import Scenario
-from adlro.model.state import Floats
 from adlro.train.recipe import Fit, Recipe, Round, Selection, Tuning
 from adlro.train.store import Wish
 from adlro.workloads.synthetic import Setting
@@ -89,3 +88,18 @@ def small(**changes) -> Recipe:
 def wish(scenario: Scenario, recipe: Recipe, **changes) -> Wish:
     usual = {"objective": "jct", "seed": 0, "budget_s": None, "episodes": None}
     return Wish(**{**usual, "scenario": scenario, "recipe": recipe, **changes})
+
+
+def tiny() -> Recipe:
+    """A recipe of a second, for what does not depend on how good the policy is."""
+    return small(
+        rounds=(
+            Round(base="min-min", behaviours=("min-min", "pair-sjf"), states=20, horizon=6,
+                  rate=1.0, stray=0.2, family_share=0.2),
+            Round(base="self", behaviours=("self", "drain-argmin"), states=20, horizon=6,
+                  rate=1.0, stray=0.2, family_share=0.0),
+        ),
+        fit=Fit(epochs=3, batch=8),
+        tuning=Tuning(generations=3, pairs=2, episodes=2, family_share=0.5, look_every=2),
+        selection=Selection(loads=(), seeds=5, final_seeds=6),
+    )  # fmt: skip

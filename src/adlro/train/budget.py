@@ -21,6 +21,7 @@ from adlro.train.store import Wish
 from adlro.train.trainer import SHARES
 
 QUICK_S = 240.0  # budgets below this are scaled from `quick`
+_QUICK_EPISODES = 20_000  # so are these
 _CARE = 0.9  # share of a budget that is planned with: speeds are known roughly
 _PHASE = 31  # see seeds.training
 _MEASURED, _PLAYED = 3, 8  # episodes that are labelled, and played
@@ -145,7 +146,8 @@ def scaled_to_time(wish: Wish, spent_s: float, budget_s: float, speeds: Speeds) 
 
 def scaled_to_episodes(recipe: Recipe, episodes: int) -> Recipe:
     """The recipe with about so many episodes, half of the time labelled, half in tuning."""
-    tuning, rounds = recipe.tuning, recipe.rounds
+    recipe = recipe if episodes >= _QUICK_EPISODES else quick(recipe)
+    tuning, rounds, selection = recipe.tuning, recipe.rounds, recipe.selection
     labelled = max(episodes // (_RUNS_A_LABELLED + 1) // len(rounds), 1)
     few = {"states": _MOST_STATES, "episodes": labelled}
     left = max(episodes - labelled * len(rounds), 0)
@@ -154,5 +156,11 @@ def scaled_to_episodes(recipe: Recipe, episodes: int) -> Recipe:
         update={
             "rounds": tuple(wanted.model_copy(update=few) for wanted in rounds),
             "tuning": tuning.model_copy(update={"generations": generations}),
+            "selection": selection.model_copy(
+                update={
+                    "seeds": min(max(episodes // 100, _FEWEST_SEEDS), selection.seeds),
+                    "final_seeds": min(max(episodes // 20, _FEWEST_SEEDS), selection.final_seeds),
+                }
+            ),
         }
     )
