@@ -103,3 +103,26 @@ def tiny() -> Recipe:
         tuning=Tuning(generations=3, pairs=2, episodes=2, family_share=0.5, look_every=2),
         selection=Selection(loads=(), seeds=5, final_seeds=6),
     )  # fmt: skip
+
+
+def mixed() -> Scenario:
+    """Urgent and other jobs on two hungry fast GPUs and two frugal slow ones.
+
+    A fast GPU draws 300 W and a slow one, of 0.6 times the speed, 70 W: a job costs 300 J a second
+    of work there and 117 J here.
+    """
+    size = {"median_s": 100, "sigma": 1.0}
+    speed = {FAST: 1.0, SLOW: 0.6}
+    low, high = {"low": 0.0, "high": 0.1}, {"low": 0.9, "high": 1.0}
+    return Scenario.model_validate(
+        {
+            "name": "mixed",
+            "cluster": {"name": "toy", "nodes": [node(FAST, 2), node(SLOW, 2)]},
+            "types": [
+                {"name": "urgent", "share": 1, "size": size, "speed": speed, "priority": high},
+                {"name": "other", "share": 3, "size": size, "speed": speed, "priority": low},
+            ],
+            "jobs": 40,
+            "load": 0.9,
+        }
+    )

@@ -160,7 +160,7 @@ class Folder:
 
     def _read_arrays(self, file: Path) -> Arrays:
         try:
-            with np.load(file, allow_pickle=False) as found:
+            with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as found:
                 return {name: found[name] for name in found.files}
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as exc:
             raise ConfigError(f"{file}: cannot be read; say --fresh to train anew") from exc

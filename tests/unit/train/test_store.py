@@ -25,7 +25,7 @@ def labels(rows, value):
 
 
 def wish(**changes):
-    return toys.wish(toys.bound_and_free(), toys.tiny(), **changes)
+    return toys.wish(**{"scenario": toys.bound_and_free(), "recipe": toys.tiny(), **changes})
 
 
 def test_a_plan_comes_back_the_same(folder):

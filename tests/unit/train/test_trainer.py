@@ -67,12 +67,12 @@ def mean_jct(network, seeds):
 
 def test_a_toy_is_solved_within_seconds(solved):
     network = learned.load(solved[0]).network
-    seeds = range(6)
+    seeds = range(12)
     setting = prepare(TOY)
     best = np.mean([toys.best_mean_jct(setting, generate(setting, seed)) for seed in seeds])
     min_min, ours = mean_jct(None, seeds), mean_jct(network, seeds)
     assert best <= ours < min_min
-    assert (min_min - ours) / (min_min - best) > 0.5
+    assert (min_min - ours) / (min_min - best) > 0.6
 
 
 def test_the_same_seed_trains_the_same_bytes_whatever_the_threads(solved, tmp_path):
@@ -97,7 +97,7 @@ def test_interrupted_and_resumed_ends_like_uninterrupted(tmp_path):
     with whole.held(), parts.held():
         expected = Trainer(plan, whole, Crew(2), lambda _: None).run()
         stops = 0
-        while stopped_after(37, parts, plan):
+        while stopped_after(21 + stops, parts, plan):
             stops += 1
             assert stops < 100
         again = Trainer(plan, parts, Crew(1), lambda _: None).run()
