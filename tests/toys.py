@@ -119,10 +119,11 @@ def mixed() -> Scenario:
             "name": "mixed",
             "cluster": {"name": "toy", "nodes": [node(FAST, 2), node(SLOW, 2)]},
             "types": [
-                {"name": "urgent", "share": 1, "size": size, "speed": speed, "priority": high},
-                {"name": "other", "share": 3, "size": size, "speed": speed, "priority": low},
+                {"name": "urgent", "share": 0.25, "size": size, "speed": speed, "priority": high},
+                {"name": "other", "share": 0.75, "size": size, "speed": speed, "priority": low},
             ],
             "jobs": 40,
             "load": 0.9,
+            "idle_weight": 0.95,
         }
     )

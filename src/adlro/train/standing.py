@@ -72,8 +72,10 @@ def unpack(arrays: Arrays, meta: dict[str, Any], features: tuple[str, ...]) -> S
     }
     search = None
     if "search/at" in arrays:
-        *parts, generation = (arrays[f"search/{name}"] for name in Search._fields)
-        search = Search(*parts, generation=int(generation))
+        start, scale, at, mean, square, average, generation = (
+            arrays[f"search/{name}"] for name in Search._fields
+        )
+        search = Search(start, scale, at, mean, square, average, int(generation))
     return Standing(
         tuple(_unpack(f"network{i}", arrays, features) for i in range(len(meta["scores"]))),
         tuple(meta["scores"]),
