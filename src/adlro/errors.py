@@ -4,6 +4,7 @@ AdlroError            printed as one line, exit status 2
 ├── ConfigError       a scenario, cluster or option does not say what it must
 ├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
 ├── OutputError       a result cannot be written
+├── MissingExtraError what was asked for needs packages that are not installed
 └── TraceError        a file of recorded jobs or nodes does not hold what its format promises
 """
 
@@ -27,6 +28,13 @@ class PolicyError(AdlroError):
 
 class OutputError(AdlroError):
     """A result cannot be written where the user asked for it."""
+
+
+class MissingExtraError(AdlroError):
+    """What was asked for needs packages that are not installed."""
+
+    def __init__(self, command: str, extra: str) -> None:
+        super().__init__(f"{command} needs the extra: pip install 'adlro[{extra}]'")
 
 
 class TraceError(AdlroError):

@@ -10,7 +10,7 @@ import sys
 
 import click
 
-COMMANDS = ("compare", "simulate", "scenario", "cluster", "policy", "bench")
+COMMANDS = ("compare", "simulate", "scenario", "cluster", "policy", "train", "bench")
 
 
 class _Commands(click.Group):

@@ -1,0 +1,243 @@
+"""`adlro train`: a policy for a cluster of one's own, from simulated episodes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say_if_slow
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from adlro.evaluate.stats import Estimate
+    from adlro.train.session import Files, Result
+    from adlro.train.store import Wish
+    from adlro.train.trainer import Status
+
+_SOONEST = 0.02  # share of the work after which the time left is told
+_STOPPED = 130  # exit status after Ctrl-C
+
+
+def _percent(figure: Estimate) -> str:
+    if figure.ci95 is None:
+        return f"{figure.mean:+.2f} %"
+    low, high = figure.ci95
+    return f"{figure.mean:+.2f} % ({low:+.2f} to {high:+.2f})"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class _Clock:
+    """How long it will take, from how fast it has been in this session."""
+
+    def __init__(self) -> None:
+        self._begin: tuple[float, float] | None = None
+
+    def left(self, done: float) -> str:
+        """In words; empty while nothing can be said."""
+        now = time.monotonic()
+        if self._begin is None:
+            self._begin = now, done
+        since, before = now - self._begin[0], done - self._begin[1]
+        if before < _SOONEST:
+            return ""
+        return f"{_duration(since * (1 - done) / before)} left"
+
+
+def _line(status: Status) -> str:
+    text = status.phase
+    if status.best is not None:
+        gain = _percent(status.best.look.gain)
+        text += f" · vs min-min {gain}, {status.best.source}"
+    return f"{text} · {_duration(status.cpu_s)} CPU"
+
+
+def _with_progress(work: Callable[[Callable[[Status], object]], Result]) -> Result:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=20), TaskProgressColumn(),
+        TextColumn("{task.fields[left]}"),
+    )  # fmt: skip
+    clock = _Clock()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("making ready", total=1.0, left="")
+
+        def tell(status: Status) -> None:
+            left = clock.left(status.done)
+            progress.update(task, description=_line(status), completed=status.done, left=left)
+
+        return work(tell)
+
+
+def _table(result: Result, wish: Wish) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    look = result.kept.look
+    table = Table(
+        title=f"{wish.scenario.name} · mean JCT · {look.seeds} selection seeds",
+        caption="(a to b): 95 % intervals, paired seed by seed. The policy was chosen by these "
+        "seeds: expect a little less on others.",
+        box=SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+    )
+    for heading in ("load", "vs min-min", "vs drain-argmin", "p99 JCT vs min-min"):
+        table.add_column(heading, justify="right")
+    for row in result.table:
+        figures = (row.jct_vs_min_min, row.jct_vs_drain_argmin, row.p99_vs_min_min)
+        table.add_row(f"{row.load:g}", *(_percent(figure) for figure in figures))
+    return table
+
+
+def _report(result: Result, wish: Wish, where: Files) -> str:
+    import json
+
+    look = result.kept.look
+    data = {
+        "scenario": wish.scenario.name,
+        "objective": wish.objective,
+        "seed": wish.seed,
+        "file": str(where.weights),
+        "source": result.kept.source,
+        "gain_pct": look.gain.model_dump(),
+        "p99_ratio": look.p99_ratio,
+        "selection_seeds": look.seeds,
+        "budget": result.card.budget.model_dump(),
+        "table": [row.model_dump() for row in result.table],
+    }
+    return json.dumps(data, indent=2)
+
+
+def _again(context: click.Context) -> str:
+    """The command that goes on with this training."""
+    words = ["adlro", "train", context.params["scenario"]]
+    for name in ("out", "budget", "episodes", "objective", "seed"):
+        value = context.params[name]
+        if value is not None:
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            words += [f"--{name}", shown]
+    return shlex.join(words)
+
+
+def _refuse_without_torch() -> None:
+    from adlro.errors import MissingExtraError
+
+    if importlib.util.find_spec("torch") is None:
+        raise MissingExtraError("adlro train", "train")
+
+
+def _wish(
+    scenario: str, budget: float | None, episodes: int | None, objective: str, seed: int
+) -> Wish:
+    from adlro.config import find_scenario
+    from adlro.errors import ConfigError
+    from adlro.train.objective import find
+    from adlro.train.recipe import Recipe
+    from adlro.train.store import Wish
+
+    if budget is not None and episodes is not None:
+        raise ConfigError("--budget and --episodes: name one of them")
+    return Wish(
+        scenario=find_scenario(scenario),
+        objective=find(objective).name,
+        seed=seed,
+        budget_s=budget,
+        episodes=episodes,
+        recipe=Recipe(),
+    )
+
+
+@click.command("train")
+@click.argument("scenario", default="paper16")
+@click.option(
+    "--out", required=True, type=FILE, help="The policy's files: FILE.npz and its card FILE.json."
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(1, 10**7),
+    metavar="SECONDS",
+    help="CPU time to spend, compiling apart.  [default: as long as the full recipe takes]",
+)
+@click.option(
+    "--episodes", type=click.IntRange(1, 10**7), help="Episodes to play, instead of a time."
+)
+@click.option(
+    "--objective",
+    default="jct",
+    show_default=True,
+    help="What to make small or large: jct, weighted-jct, reward, throughput or energy.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 10**6 - 1))
+@click.option(
+    "--threads",
+    default=lambda: os.cpu_count() or 1,
+    show_default="one a core",
+    type=click.IntRange(1, 256),
+)
+@click.option(
+    "--resume/--fresh",
+    default=True,
+    show_default=True,
+    help="Go on with what is in FILE-training, or forget it.",
+)
+@click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
+@click.pass_context
+def command(
+    context: click.Context,
+    scenario: str,
+    out: Path,
+    budget: float | None,
+    episodes: int | None,
+    objective: str,
+    seed: int,
+    threads: int,
+    resume: bool,
+    json_file: Path | None,
+) -> None:
+    """Train a policy for a scenario and its relatives; use it as --policies FILE.npz.
+
+    SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own. Ctrl-C keeps the best
+    so far; the same command goes on from there. FILE-training holds all of it, metrics for
+    TensorBoard included. See docs/training.md.
+    """
+    _refuse_without_torch()
+    from adlro.train.session import compile_all, files, train
+
+    check_json_file(json_file)
+    wish, where = _wish(scenario, budget, episodes, objective, seed), files(out)
+    with say_if_slow():
+        compile_all(wish)
+    result = _with_progress(
+        lambda tell: train(wish, where, threads=threads, is_fresh=not resume, tell=tell)
+    )
+    if not result.is_whole:
+        gain = _percent(result.kept.look.gain)
+        click.echo(
+            f"adlro: stopped; {where.weights} holds the best so far ({gain} vs min-min); "
+            f"to go on: {_again(context)}",
+            err=True,
+        )
+        raise SystemExit(_STOPPED)
+    hand_out(_table(result, wish), _report(result, wish, where), json_file)
+    if json_file != PRINTED:
+        look = result.kept.look
+        click.echo(
+            f"{where.weights} and its card: {wish.objective} {_percent(look.gain)} vs min-min, "
+            f"from {result.kept.source}; try: adlro compare {scenario} --policies "
+            f"min-min,{where.weights}"
+        )

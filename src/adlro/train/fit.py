@@ -1,0 +1,192 @@
+"""Regression of the network on labelled states, in torch; one thread, the same bytes by seed.
+
+The target of a choice is what it costs above Min-Min's choice of the same state, in tau, squeezed;
+the network learns what the drain difference, likewise squeezed, leaves of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from adlro.encode.candidates_kernel import DRAIN_LOG, FEATURES, MOST_CHOICES
+from adlro.encode.network import Network
+from adlro.model.state import Counts, Floats, Mask
+from adlro.train.expansion import Labels
+from adlro.train.recipe import Fit
+
+_RESIDUAL = (0.0, 1.0)  # of the plain and of the log drain difference
+_SMALL_START = 0.1  # of torch's usual last layer: at first the drain difference decides
+_WARM = 0.3  # share of the steps in which the rate rises
+_FIRST, _LAST = 1 / 25, 1 / 250_000  # shares of the largest rate
+_MOMENTA = (0.95, 0.85)  # at the smallest and at the largest rate
+_FLAT = 1e-6  # a feature that spreads less is left as it is
+
+
+class Targets(NamedTuple):
+    """N choices of S states, F features, at most C choices a state."""
+
+    features: NDArray[np.float32]  # [N, F]
+    rows: Counts  # [S, C] of features; the last one repeats where there are fewer
+    known: Mask  # [S, C]
+    planned: Counts  # [S] which choice is Min-Min's
+    costs: NDArray[np.float32]  # [S, C] above Min-Min's choice, tau
+
+
+def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
+    """Labels made ready; weights are those of an objective over the columns of the costs."""
+    features = np.concatenate([part.features for part in labels])
+    cost = np.concatenate([part.costs @ weights for part in labels])
+    groups = np.concatenate([part.groups for part in labels])
+    count, planned, tau = groups[:, 0], groups[:, 1], groups[:, 2] * 1e-6
+    first = np.cumsum(count) - count
+    place = np.arange(MOST_CHOICES)[None]
+    rows = first[:, None] + np.minimum(place, count[:, None] - 1)
+    above = (cost[rows] - cost[first + planned][:, None]) / tau[:, None]
+    return Targets(features, rows, place < count[:, None], planned, above.astype(np.float32))
+
+
+class Quality(NamedTuple):
+    """How well a network does on the states held out."""
+
+    loss: float
+    gain: float  # mean cost of its choices above Min-Min's, tau; below 0 = better
+
+
+def _cycle(step: int, steps: int) -> tuple[float, float]:
+    """Share of the largest rate, and momentum: up, then down, along cosines."""
+    warm = max(_WARM * steps, 1.0)
+    if step < warm:
+        from_, to, along = _FIRST, 1.0, step / warm
+    else:
+        from_, to, along = 1.0, _LAST, (step - warm) / max(steps - warm, 1.0)
+    height = (1 + math.cos(math.pi * along)) / 2
+    calm, fast = _MOMENTA
+    speed = 1 - height if step < warm else height
+    return to + (from_ - to) * height, calm + (fast - calm) * speed
+
+
+class Fitting:
+    """A fit under way: epoch after epoch, to be put down and taken up again at any of them."""
+
+    def __init__(self, data: Targets, hidden: tuple[int, int], fit: Fit, seed: int) -> None:
+        torch.set_num_threads(1)
+        self._fit, self._seed, self.epoch = fit, seed, 0
+        self._middle = data.features.mean(axis=0)
+        spread = data.features.std(axis=0)
+        self._spread = np.where(spread > _FLAT, spread, 1.0).astype(np.float32)
+        self._x = torch.from_numpy((data.features - self._middle) / self._spread)
+        self._drain = torch.from_numpy(data.features[:, DRAIN_LOG].copy())
+        self._rows, self._known = torch.from_numpy(data.rows), torch.from_numpy(data.known)
+        self._planned = torch.from_numpy(data.planned)[:, None]
+        self._costs = torch.from_numpy(data.costs)
+        self._goal = torch.sign(self._costs) * torch.log1p(self._costs.abs())
+        states = len(data.planned)
+        self._held_out = max(int(states * fit.held_out), 1)
+        self._seen = max(states - self._held_out, 1)
+        self._batch = min(fit.batch, self._seen)
+        self._layers = self._build(hidden)
+        one, two, three = self._layers
+        relu = torch.nn.ReLU()
+        self._net = torch.nn.Sequential(one, relu, two, relu, three)
+        self._adam = torch.optim.AdamW(
+            self._net.parameters(), lr=fit.rate, weight_decay=fit.weight_decay
+        )
+
+    def _build(self, hidden: tuple[int, int]) -> list[torch.nn.Linear]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._seed)
+            layers = [
+                torch.nn.Linear(len(FEATURES), hidden[0]),
+                torch.nn.Linear(hidden[0], hidden[1]),
+                torch.nn.Linear(hidden[1], 1, bias=False),
+            ]
+        with torch.no_grad():
+            layers[2].weight *= _SMALL_START
+        return layers
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all epochs are."""
+        return self.epoch >= self._fit.epochs
+
+    def _scores(self, states: torch.Tensor) -> torch.Tensor:
+        rows = self._rows[states]
+        scores: torch.Tensor = self._drain[rows] + self._net(self._x[rows]).squeeze(-1)
+        return scores
+
+    def _loss(self, scores: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        above = scores - scores.gather(1, self._planned[states])
+        known = self._known[states]
+        error = torch.nn.functional.huber_loss(above, self._goal[states], reduction="none")
+        return (error * known).sum() / known.sum()
+
+    def run_epoch(self, check: Callable[[], object] = lambda: None) -> Quality:
+        """Go once over all states but those held out, in an order that the seed gives.
+
+        `check` is called before each step and may raise; the fit is then of no more use.
+        """
+        rng = np.random.default_rng((self._seed, self.epoch))
+        order = torch.from_numpy(rng.permutation(self._seen))
+        steps = self._seen // self._batch
+        for k in range(steps):
+            check()
+            share, momentum = _cycle(self.epoch * steps + k, self._fit.epochs * steps)
+            for group in self._adam.param_groups:
+                group["lr"], group["betas"] = self._fit.rate * share, (momentum, 0.999)
+            states = order[k * self._batch : (k + 1) * self._batch]
+            loss = self._loss(self._scores(states), states)
+            self._adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self._adam.step()
+        self.epoch += 1
+        return self._measure()
+
+    def _measure(self) -> Quality:
+        states = torch.arange(len(self._planned) - self._held_out, len(self._planned))
+        with torch.no_grad():
+            scores = self._scores(states)
+            loss = float(self._loss(scores, states))
+            taken = scores.masked_fill(~self._known[states], math.inf).argmin(1)
+            return Quality(loss, float(self._costs[states].gather(1, taken[:, None]).mean()))
+
+    def network(self) -> Network:
+        """The network so far; the scaling of the features is folded into its weights."""
+        first, first_bias, second, second_bias, last = (
+            weight.detach().numpy().astype(np.float64) for weight in self._net.parameters()
+        )
+        scaled = first / self._spread
+        return Network(
+            FEATURES,
+            np.array(_RESIDUAL),
+            np.ascontiguousarray(scaled.T),
+            first_bias - scaled @ self._middle.astype(np.float64),
+            np.ascontiguousarray(second.T),
+            second_bias,
+            last.ravel(),
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is needed to go on after this epoch."""
+        found: dict[str, NDArray[Any]] = {}
+        for i, weight in enumerate(self._net.parameters()):
+            found[f"weight{i}"] = weight.detach().numpy().copy()
+            for key, value in self._adam.state[weight].items():
+                found[f"{key}{i}"] = value.detach().numpy().copy()
+        return found | {"epoch": np.array(self.epoch)}
+
+    def take_up(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from where `arrays` were taken."""
+        with torch.no_grad():
+            for i, weight in enumerate(self._net.parameters()):
+                weight.copy_(torch.from_numpy(arrays[f"weight{i}"]))
+                self._adam.state[weight] = {
+                    key: torch.from_numpy(arrays[f"{key}{i}"].copy())
+                    for key in ("step", "exp_avg", "exp_avg_sq")
+                }
+        self.epoch = int(arrays["epoch"])

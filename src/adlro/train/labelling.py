@@ -1,0 +1,42 @@
+"""Labels of a round, episode by episode."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from adlro.encode.network import Network
+from adlro.policies.registry import Policy
+from adlro.train import expansion, weights
+from adlro.train.episodes import Ground, Place, named
+from adlro.train.expansion import Labels
+from adlro.train.recipe import SELF, Round
+from adlro.workloads.synthetic import Setting
+
+
+class Labelling(NamedTuple):
+    """One round: any of its episodes can be labelled by itself."""
+
+    ground: Ground
+    round: Round
+    run: int
+    phase: int
+    network: Network  # that "self" stands for
+
+    def _policy(self, name: str, setting: Setting) -> Policy:
+        return weights.policy(self.network, setting) if name == SELF else named(name, setting)
+
+    def label(self, episode: int) -> Labels:
+        """Play an episode and label some of its states."""
+        place = Place(self.run, self.phase, episode)
+        rng, wanted = place.rng, self.round
+        world = self.ground.draw(place, wanted.family_share, rng)
+        behaviour = wanted.behaviours[episode % len(wanted.behaviours)]
+        plan = expansion.Plan(wanted.horizon, wanted.rate, wanted.stray)
+        return expansion.expand(
+            world.setting,
+            world.workload,
+            self._policy(behaviour, world.setting),
+            self._policy(wanted.base, world.setting),
+            plan,
+            rng,
+        )

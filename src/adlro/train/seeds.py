@@ -1,0 +1,53 @@
+"""Which seeds training may draw jobs from; every workload of a training comes through here.
+
+0 to 9,999 are the users', 200,000 to 200,499 are kept for claims: neither is ever trained on or
+chosen by.
+"""
+
+from __future__ import annotations
+
+from adlro.policies.card import Seeds
+from adlro.workloads.synthetic import Setting, generate
+from adlro.workloads.workload import Workload
+
+SELECTION = range(100_000, 100_500)
+FIRST_TRAINING = 1_000_000
+MOST_RUNS = 10**6  # seeds of `adlro train --seed`
+_BLOCK = 10**6  # seeds of one phase
+_PHASES = 32  # of one training
+
+
+def jobs(setting: Setting, seed: int) -> Workload:
+    """The jobs of a seed that training may see.
+
+    Raises:
+        ValueError: it may not.
+    """
+    if seed < FIRST_TRAINING and seed not in SELECTION:
+        raise ValueError(
+            f"seed {seed} is not for training: these are {FIRST_TRAINING:,} and above, and for "
+            f"selection {SELECTION.start:,} to {SELECTION.stop - 1:,}"
+        )
+    return generate(setting, seed)
+
+
+def _first(run: int, phase: int) -> int:
+    if not (0 <= run < MOST_RUNS and 0 <= phase < _PHASES):
+        raise ValueError(f"run {run} or phase {phase} is out of range")
+    return FIRST_TRAINING + (run * _PHASES + phase) * _BLOCK
+
+
+def training(run: int, phase: int, episode: int) -> int:
+    """The seed of an episode: no two phases of two runs share one.
+
+    Raises:
+        ValueError: a phase has no more seeds.
+    """
+    if not 0 <= episode < _BLOCK:
+        raise ValueError(f"episode {episode}: a phase has {_BLOCK:,}")
+    return _first(run, phase) + episode
+
+
+def block(run: int) -> Seeds:
+    """All seeds that a run may train on."""
+    return Seeds(first=_first(run, 0), last=_first(run, _PHASES - 1) + _BLOCK - 1)

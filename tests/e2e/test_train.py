@@ -1,0 +1,116 @@
+"""`adlro train` as a process."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from adlro.config import Scenario
+from adlro.policies import learned
+from tests import toys
+
+ADLRO = (sys.executable, "-m", "adlro")
+
+
+def adlro(*args, cwd, **more):
+    return subprocess.run([*ADLRO, *args], cwd=cwd, capture_output=True, text=True, **more)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with a scenario file of a toy in it."""
+    (tmp_path / "toy.toml").write_text(as_toml(toys.bound_and_free()))
+    return tmp_path
+
+
+def as_toml(scenario: Scenario) -> str:
+    nodes = "".join(
+        f"[[cluster.nodes]]\nname = {group.name!r}\ngpu = {group.gpu!r}\ngpus = {group.gpus}\n"
+        f"cores = {group.cores}\nmemory_gb = {group.memory_gb}\n"
+        for group in scenario.cluster.nodes
+    )
+    types = "".join(
+        f"[[types]]\nname = {kind.name!r}\nshare = {kind.share}\nmodels = {list(kind.models)}\n"
+        "size = { law = 'constant', seconds = 60 }\n"
+        "speed = { " + ", ".join(f"{name!r} = {x}" for name, x in kind.speed.items()) + " }\n"
+        for kind in scenario.types
+    )
+    return f"jobs = 30\nload = {scenario.load}\n[cluster]\nname = 'toy'\n{nodes}{types}"
+
+
+def test_ctrl_c_keeps_the_best_and_the_same_command_goes_on(place):
+    args = ("train", "./toy.toml", "--out", "mine", "--episodes", "1200", "--threads", "2")
+    whole = adlro("train", "./toy.toml", "--out", "whole", *args[4:], cwd=place)
+    assert whole.returncode == 0, whole.stderr
+    process = subprocess.Popen(
+        [*ADLRO, *args], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    metrics = place / "mine-training" / "metrics.jsonl"
+    while process.poll() is None and not metrics.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("adlro: stopped; mine.npz holds the best so far (")
+    assert last.endswith(
+        "to go on: adlro train ./toy.toml --out mine --episodes 1200 --objective jct --seed 0"
+    )
+    learned.load(place / "mine.npz")
+    resumed = adlro(*args, cwd=place)
+    assert resumed.returncode == 0, resumed.stderr
+    assert (place / "mine.npz").read_bytes() == (place / "whole.npz").read_bytes()
+
+
+def test_the_table_and_the_figures_are_handed_out(place):
+    result = adlro(
+        "train", "./toy.toml", "--out", "mine.npz", "--episodes", "10", "--json", "out.json",
+        cwd=place,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "vs drain-argmin" in result.stdout
+    data = json.loads((place / "out.json").read_text())
+    assert [row["load"] for row in data["table"]] == [0.6, 0.9, 0.95]
+    assert data["file"] == "mine.npz"
+    shown = adlro("simulate", "./toy.toml", "--policy", "./mine.npz", cwd=place)
+    assert shown.returncode == 0, shown.stderr
+
+
+WRONG = {
+    "--objective speed": "adlro: --objective: unknown 'speed'; known: jct,",
+    "--budget 5 --episodes 5": "adlro: --budget and --episodes: name one of them",
+    "--out no/mine": "adlro: no/mine.npz: there is no folder 'no'; make it first",
+}
+
+
+@pytest.mark.parametrize("options", WRONG)
+def test_what_cannot_be_is_said_in_one_line(place, options):
+    result = adlro("train", "./toy.toml", "--out", "mine", *options.split(), cwd=place)
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith(WRONG[options])
+    assert [file.name for file in place.iterdir()] == ["toy.toml"]
+
+
+WITHOUT = "import runpy, sys; sys.modules['torch'] = None; sys.argv = ['adlro', *sys.argv[1:]]; "
+WITHOUT += "runpy.run_module('adlro', run_name='__main__')"
+
+
+def without_torch(*args, cwd):
+    run = [sys.executable, "-c", WITHOUT, *args]
+    return subprocess.run(run, cwd=cwd, capture_output=True, text=True)
+
+
+def test_without_torch_training_says_what_to_install(place):
+    result = without_torch("train", "--out", "mine", cwd=place)
+    assert result.returncode == 2
+    assert result.stderr == "adlro: adlro train needs the extra: pip install 'adlro[train]'\n"
+
+
+@pytest.mark.parametrize("args", [("--help",), ("train", "--help"), ("policy", "list")])
+def test_without_torch_all_else_works(place, args):
+    result = without_torch(*args, cwd=place)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,129 @@
+"""Toy scenarios and recipes that train in seconds."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from adlro.config import Scenario
+from adlro.train.recipe import Fit, Recipe, Round, Selection, Tuning
+from adlro.train.store import Wish
+from adlro.workloads.synthetic import Setting
+from adlro.workloads.workload import Workload
+
+FAST, SLOW = "V100 16GB", "T4"
+
+
+def node(gpu: str, gpus: int) -> dict:
+    return {
+        "name": gpu.split()[0].lower(), "gpu": gpu, "gpus": gpus, "cores": 99, "memory_gb": 99
+    }  # fmt: skip
+
+
+def bound_and_free(jobs: int = 6) -> Scenario:
+    """Two fast and two slow GPUs; half of the jobs can only use the fast ones, 60 s each.
+
+    The others take 60 s on a fast GPU and 61.2 s on a slow one. Min-Min puts them on a fast GPU
+    whenever one is free, and a bound job that comes next waits for up to a minute; it is better to
+    leave the fast GPUs to those who need them, but for that one must know what is yet to come.
+    """
+    size = {"law": "constant", "seconds": 60}
+    return Scenario.model_validate(
+        {
+            "name": "bound-and-free",
+            "cluster": {"name": "toy", "nodes": [node(FAST, 2), node(SLOW, 2)]},
+            "types": [
+                {"name": "bound", "share": 1, "size": size, "speed": {FAST: 1, SLOW: 1},
+                 "models": [FAST]},
+                {"name": "free", "share": 1, "size": size, "speed": {FAST: 1, SLOW: 0.98}},
+            ],
+            "jobs": jobs,
+            "load": 0.9,
+        }
+    )  # fmt: skip
+
+
+def best_mean_jct(setting: Setting, workload: Workload) -> float:
+    """Of all schedules that do not preempt, by trying them: every order, every choice of pools.
+
+    Jobs are placed in order, each on the GPU of its pool that is free first; some order and choice
+    of pools gives every schedule in which nothing could start earlier, the best one among them.
+    """
+    arrival, pools = workload.jobs["arrival"], setting.pools
+    seconds = workload.seconds[:, pools["model"]]
+    open_to = [np.flatnonzero(row).tolist() for row in workload.allowed]
+    best = np.inf
+    for order in itertools.permutations(range(len(arrival))):
+        for places in itertools.product(*(open_to[j] for j in order)):
+            free = [[0.0] * int(count) for count in pools["gpus"]]
+            total = 0.0
+            for j, p in zip(order, places, strict=True):
+                end = max(free[p][0], arrival[j]) + seconds[j, p]
+                free[p] = sorted([*free[p][1:], end])
+                total += end - arrival[j]
+                if total >= best:
+                    break
+            best = min(best, total)
+    return best / len(arrival)
+
+
+def small(**changes) -> Recipe:
+    """A recipe of seconds for the toys."""
+    usual = {
+        "hidden": (8, 4),
+        "rounds": (
+            Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=600, horizon=6,
+                  rate=1.0, stray=0.2, family_share=0.0),
+        ),
+        "loads": (0.9, 0.9),
+        "fit": Fit(epochs=10, batch=64, rate=0.01),
+        "tuning": Tuning(generations=12, pairs=8, episodes=12, sigma=0.1, rate=0.1, averaging=0.8,
+                         settling=3, family_share=0.0, look_every=4),
+        "selection": Selection(loads=(), seeds=40, final_seeds=60),
+    }  # fmt: skip
+    return Recipe(**{**usual, **changes})
+
+
+def wish(scenario: Scenario, recipe: Recipe, **changes) -> Wish:
+    usual = {"objective": "jct", "seed": 0, "budget_s": None, "episodes": None}
+    return Wish(**{**usual, "scenario": scenario, "recipe": recipe, **changes})
+
+
+def tiny() -> Recipe:
+    """A recipe of a second, for what does not depend on how good the policy is."""
+    return small(
+        rounds=(
+            Round(base="min-min", behaviours=("min-min", "pair-sjf"), states=20, horizon=6,
+                  rate=1.0, stray=0.2, family_share=0.2),
+            Round(base="self", behaviours=("self", "drain-argmin"), states=20, horizon=6,
+                  rate=1.0, stray=0.2, family_share=0.0),
+        ),
+        fit=Fit(epochs=3, batch=8),
+        tuning=Tuning(generations=3, pairs=2, episodes=2, family_share=0.5, look_every=2),
+        selection=Selection(loads=(), seeds=5, final_seeds=6),
+    )  # fmt: skip
+
+
+def mixed() -> Scenario:
+    """Urgent and other jobs on two hungry fast GPUs and two frugal slow ones.
+
+    A fast GPU draws 300 W and a slow one, of 0.6 times the speed, 70 W: a job costs 300 J a second
+    of work there and 117 J here.
+    """
+    size = {"median_s": 100, "sigma": 1.0}
+    speed = {FAST: 1.0, SLOW: 0.6}
+    low, high = {"low": 0.0, "high": 0.1}, {"low": 0.9, "high": 1.0}
+    return Scenario.model_validate(
+        {
+            "name": "mixed",
+            "cluster": {"name": "toy", "nodes": [node(FAST, 2), node(SLOW, 2)]},
+            "types": [
+                {"name": "urgent", "share": 0.25, "size": size, "speed": speed, "priority": high},
+                {"name": "other", "share": 0.75, "size": size, "speed": speed, "priority": low},
+            ],
+            "jobs": 40,
+            "load": 0.9,
+            "idle_weight": 0.95,
+        }
+    )

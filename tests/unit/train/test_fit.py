@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from adlro.encode.candidates_kernel import DRAIN_LOG, FEATURES, PLANNED, SECONDS
+from adlro.encode.network import MOST_UNITS, flat, predict
+from adlro.train.expansion import Labels
+from adlro.train.fit import Fitting, targets
+from adlro.train.recipe import Fit
+
+JCT = np.array([1.0, 0, 0, 0, 0])
+
+
+def some_labels(states, choices=4, seed=0):
+    """States whose choices cost 2 tau more than Min-Min's where `seconds` > 0, else 2 tau less.
+
+    In squeezed tau that is ± log 3; the drain difference says nothing of it.
+    """
+    rng = np.random.default_rng(seed)
+    features = np.zeros((states * choices, len(FEATURES)), np.float32)
+    features[:, SECONDS] = rng.normal(size=len(features))
+    features[::choices, PLANNED] = 1
+    features[::choices, SECONDS] = 0
+    costs = np.zeros((len(features), 5))
+    costs[:, 0] = 100.0 + 2 * 7.0 * np.sign(features[:, SECONDS])
+    costs[:, 1:] = rng.normal(size=(len(features), 4))
+    groups = np.tile([choices, 0, 7_000_000], (states, 1))  # tau = 7 s
+    return Labels(features, costs, groups)
+
+
+def predicted(network, rows):
+    first, second = np.zeros(MOST_UNITS), np.zeros(MOST_UNITS)
+    params = flat(network)
+    return np.array(
+        [predict.py_func(row.astype(np.float64), params, first, second) for row in rows]
+    )
+
+
+def fitted(labels, epochs=30, seed=0):
+    fitting = Fitting(
+        targets([labels], JCT), (16, 8), Fit(epochs=epochs, batch=64, rate=0.02), seed
+    )
+    while not fitting.is_done:
+        quality = fitting.run_epoch()
+    return fitting, quality
+
+
+def test_targets_are_costs_above_min_mins_choice_in_tau():
+    # Two states: of 2 choices (Min-Min's is the second) with tau 2 s, of 3 (the first) with 10 s.
+    costs = np.zeros((5, 5))
+    costs[:, 0] = [8, 4, 30, 50, 20]
+    costs[:, 2] = [0, 2, 0, 0, 0]  # weighs 0.5
+    groups = np.array([[2, 1, 2_000_000], [3, 0, 10_000_000]])
+    found = targets(
+        [Labels(np.zeros((5, 1), np.float32), costs, groups)], np.array([1, 0, 0.5, 0, 0])
+    )
+    assert found.known.sum(axis=1).tolist() == [2, 3]
+    # (8 - (4 + 1)) / 2 = 1.5, and 0; then 0, (50 - 30) / 10 = 2, (20 - 30) / 10 = -1.
+    assert found.costs[0, :2].tolist() == [1.5, 0]
+    assert found.costs[1, :3].tolist() == [0, 2, -1]
+    assert found.rows[0, :3].tolist() == [0, 1, 1]
+    assert found.rows[1, :4].tolist() == [2, 3, 4, 4]
+
+
+def test_a_known_function_is_recovered():
+    labels = some_labels(600)
+    fitting, quality = fitted(labels)
+    assert quality.loss < 0.05
+    assert quality.gain < -1.6  # some choice costs 2 tau less in 7 of 8 states: -1.75
+    rows = np.zeros((3, len(FEATURES)))
+    rows[:, SECONDS] = [-1.5, 0, 1.5]
+    rows[1, PLANNED] = 1
+    low, middle, high = predicted(fitting.network(), rows)
+    assert low - middle == pytest.approx(-np.log(3), abs=0.25)
+    assert high - middle == pytest.approx(np.log(3), abs=0.25)
+
+
+def test_the_drain_difference_is_added_outside_of_the_network():
+    network = fitted(some_labels(50), epochs=1)[0].network()
+    rows = np.zeros((2, len(FEATURES)))
+    rows[1, DRAIN_LOG] = 0.5
+    blind = network._replace(first=network.first * (np.arange(len(FEATURES)) != DRAIN_LOG)[:, None])
+    one, other = predicted(blind, rows)
+    assert other - one == pytest.approx(0.5)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
+    labels = some_labels(80)
+    one, again, other = (flat(fitted(labels, 3, seed)[0].network()) for seed in (1, 1, 2))
+    assert one.tobytes() == again.tobytes() != other.tobytes()
+
+
+def test_a_fit_that_is_put_down_and_taken_up_ends_the_same():
+    labels = some_labels(80)
+    whole = fitted(labels, epochs=5)[0]
+    data, recipe = targets([labels], JCT), Fit(epochs=5, batch=64, rate=0.02)
+    begun = Fitting(data, (16, 8), recipe, 0)
+    begun.run_epoch()
+    begun.run_epoch()
+    rest = Fitting(data, (16, 8), recipe, 0)
+    rest.take_up(begun.arrays())
+    assert rest.epoch == 2
+    while not rest.is_done:
+        rest.run_epoch()
+    assert flat(rest.network()).tobytes() == flat(whole.network()).tobytes()
+
+
+def test_a_single_state_can_be_fitted():
+    network = fitted(some_labels(1), epochs=2)[0].network()
+    assert np.isfinite(flat(network)).all()
