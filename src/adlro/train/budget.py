@@ -23,7 +23,7 @@ from adlro.train.trainer import SHARES
 QUICK_S = 240.0  # budgets below this are scaled from `quick`
 _QUICK_EPISODES = 20_000  # so are these
 _CARE = 0.9  # share of a budget that is planned with: speeds are known roughly
-_PHASE = 31  # see seeds.training
+_PHASE = 14  # see seeds.training; rounds have those below
 _MEASURED, _PLAYED = 3, 8  # episodes that are labelled, and played
 _FEWEST_STATES = 300
 _MOST_STATES = 3_000_000  # what fits into memory

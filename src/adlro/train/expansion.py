@@ -118,7 +118,8 @@ def expand(  # noqa: PLR0913  two policies on one world
         np.zeros(scratch_size(len(layout.gpus), len(layout.pools))),
         answers(state), answers(copy), tuple(state[:11]), tuple(copy[:11]), tuple(workload),
         tuple(_joined(others) if others else workload), tuple(_joined([workload])),
-        np.zeros(jobs, OUTCOME), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN), features, costs, groups,
+        np.zeros(jobs, OUTCOME), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN), features, costs,
+        groups,
     )  # fmt: skip
     if used < 0:
         fault = copy.world[0] if copy.world["fault"][0] else state.world[0]

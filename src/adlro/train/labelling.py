@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from adlro.encode.network import Network
 from adlro.policies.registry import Policy
-from adlro.train import expansion, weights
+from adlro.train import expansion, seeds, weights
 from adlro.train.episodes import Ground, Place, named
 from adlro.train.expansion import Labels
 from adlro.train.recipe import SELF, Round
 from adlro.workloads.synthetic import Setting
+
+
+FUTURES = 17  # phase of round 1's futures, see seeds.training; later rounds have those above
 
 
 class Labelling(NamedTuple):
@@ -30,6 +33,11 @@ class Labelling(NamedTuple):
         place = Place(self.run, self.phase, episode)
         rng, wanted = place.rng, self.round
         world = self.ground.draw(place, wanted.family_share, rng)
+        first = episode * wanted.futures
+        others = [
+            seeds.jobs(world.setting, seeds.training(self.run, FUTURES + self.phase, first + k))
+            for k in range(wanted.futures)
+        ]
         behaviour = wanted.behaviours[episode % len(wanted.behaviours)]
         plan = expansion.Plan(wanted.horizon, wanted.rate, wanted.stray)
         return expansion.expand(
@@ -39,4 +47,5 @@ class Labelling(NamedTuple):
             self._policy(wanted.base, world.setting),
             plan,
             rng,
+            others,
         )

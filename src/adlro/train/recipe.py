@@ -22,6 +22,7 @@ class Round(Record):
     states: PositiveInt  # to label, at least
     episodes: PositiveInt | None = None  # after which it ends in any case
     horizon: PositiveInt = 60  # arrivals that are seen done after a choice
+    futures: PositiveInt = 4  # over which the cost of a choice is averaged
     rate: Part = 0.1  # share of an episode's states that are labelled
     stray: Part = 0.02  # share of decisions that are random starts
     family_share: Part = 0.6  # of episodes on random relatives; the others on the scenario itself
@@ -66,7 +67,7 @@ class Recipe(Record):
     """All of it."""
 
     hidden: tuple[Units, Units] = (64, 32)
-    rounds: Annotated[tuple[Round, ...], Field(min_length=1)] = (
+    rounds: Annotated[tuple[Round, ...], Field(min_length=1, max_length=8)] = (
         Round(base="min-min", behaviours=("min-min", "drain-argmin", "pair-sjf"), states=400_000),
         Round(base="self", behaviours=("self", "min-min", "drain-argmin"), states=300_000),
     )
