@@ -12,7 +12,6 @@ from adlro.train.expansion import Labels
 from adlro.train.recipe import SELF, Round
 from adlro.workloads.synthetic import Setting
 
-
 FUTURES = 17  # phase of round 1's futures, see seeds.training; later rounds have those above
 
 
