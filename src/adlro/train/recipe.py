@@ -23,9 +23,9 @@ class Round(Record):
     episodes: PositiveInt | None = None  # after which it ends in any case
     horizon: PositiveInt = 60  # arrivals that are seen done after a choice
     futures: PositiveInt = 4  # over which the cost of a choice is averaged
-    rate: Part = 0.1  # share of an episode's states that are labelled
-    stray: Part = 0.02  # share of decisions that are random starts
-    family_share: Part = 0.6  # of episodes on random relatives; the others on the scenario itself
+    rate: Part = 0.08  # share of an episode's states that are labelled
+    stray: Part = 0.03  # share of decisions that are random starts
+    family_share: Part = 0.5  # of episodes on random relatives; the others on the scenario itself
 
 
 class Fit(Record):
@@ -41,16 +41,16 @@ class Fit(Record):
 class Tuning(Record):
     """Evolution strategies on the figures of whole episodes."""
 
-    generations: Annotated[int, Field(ge=0)] = 400
-    pairs: PositiveInt = 24  # of mirrored networks in a generation
-    episodes: PositiveInt = 12  # that each network of a generation plays, the same for all
-    sigma: PositiveFloat = 0.05  # of the noise, in units of the rms of a row of weights
-    rate: PositiveFloat = 0.02  # of Adam, in the same units
+    generations: Annotated[int, Field(ge=0)] = 160
+    pairs: PositiveInt = 32  # of mirrored networks in a generation
+    episodes: PositiveInt = 16  # that each network of a generation plays, the same for all
+    sigma: PositiveFloat = 0.1  # of the noise, in units of the rms of a row of weights
+    rate: PositiveFloat = 0.025  # of Adam, in the same units
     last_rate: Part = 0.3  # share of it that is left in the last generation
     averaging: Part = 0.98  # of the averaged weights that a generation leaves as they are
     settling: int = 20  # generations until then, in which it is half
-    family_share: Part = 0.5
-    tail_weight: Annotated[float, Field(ge=0)] = 0.5  # of p99 above Min-Min's
+    family_share: Part = 0.4
+    tail_weight: Annotated[float, Field(ge=0)] = 0.05  # of p99 above Min-Min's
     look_every: PositiveInt = 10  # generations between looks at the selection seeds
 
 
@@ -58,7 +58,7 @@ class Selection(Record):
     """What decides which network is kept."""
 
     loads: tuple[PositiveFloat, ...] = (0.6, 0.95)  # and the scenario's own
-    seeds: PositiveInt = 60  # of each look, at each load
+    seeds: PositiveInt = 100  # of each look, at each load
     final_seeds: PositiveInt = 500  # of the figures on the card
     patience: PositiveInt = 20  # looks without a better network after which tuning ends
 
@@ -68,8 +68,8 @@ class Recipe(Record):
 
     hidden: tuple[Units, Units] = (64, 32)
     rounds: Annotated[tuple[Round, ...], Field(min_length=1, max_length=8)] = (
-        Round(base="min-min", behaviours=("min-min", "drain-argmin", "pair-sjf"), states=400_000),
-        Round(base="self", behaviours=("self", "min-min", "drain-argmin"), states=300_000),
+        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=300_000),
+        Round(base="min-min", behaviours=("self", "self", "min-min"), states=150_000),
     )
     loads: tuple[PositiveFloat, PositiveFloat] = (0.55, 1.05)  # between which the scenario is drawn
     fit: Fit = Fit()
