@@ -28,7 +28,7 @@ from adlro.train.store import Folder, Plan, Wish
 from adlro.train.trainer import Outcome, Row, Status, Trainer
 from adlro.workloads.synthetic import prepare
 
-_WARM_JOBS, _WARM_PHASE = 20, 30  # of an episode that is played to compile; see seeds.training
+_WARM_JOBS, _WARM_PHASE = 20, 13  # of an episode that is played to compile; see seeds.training
 
 Tell = Callable[[Status], object]
 
