@@ -2,7 +2,8 @@
 
 Run it when a new policy is shipped, and only then: tests/unit/policies/test_shipped.py holds every
 other change to these choices. The file has plain arrays only, the rows of all states one after the
-other. Of the jobs those that wait or run are kept, numbered anew; no choice may depend on others.
+other. Of the jobs those that wait or run and the last arrivals are kept, numbered anew; no choice
+may depend on others.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
 from adlro.config import adjusted, find_scenario
+from adlro.encode.candidates_kernel import RECENT
 from adlro.encode.network import flat, scratch_size
 from adlro.evaluate.explanation import decision_of, watch
 from adlro.model.state import DECISION, GPU, JOB, NODE, POOL, RUNNING, WAITING
@@ -59,8 +61,9 @@ class Recorded(NamedTuple):
 
 
 def compact(view: View) -> View:
-    """A state with no jobs but those that wait or run, numbered in the old order."""
-    kept = np.union1d(view.queue["job"], view.running["job"])
+    """A state with only the jobs that wait, run or came last, numbered in the old order."""
+    recent = np.arange(len(view.jobs))[-RECENT:]
+    kept = np.union1d(np.union1d(view.queue["job"], view.running["job"]), recent)
     queue, running, gpus = view.queue.copy(), view.running.copy(), view.gpus.copy()
     for rows in (queue, running):
         rows["job"] = np.searchsorted(kept, rows["job"])

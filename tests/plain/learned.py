@@ -19,6 +19,7 @@ from tests.plain.things import Decision
 MOST_PAIRS = 15
 FAR = 1000.0  # tau
 LEAST = 1e-9  # seconds
+RECENT, FEW = 32, 8  # arrivals that tell what comes; fewer tell nothing
 TIE = 1e-9  # predictions that differ by less may be told apart by rounding
 
 Features = dict[str, float]
@@ -202,6 +203,24 @@ class State:
             "asked": log(1 + sum(plan.gpus.values()) / up),
             "widest": log2(max(plan.gpus.values())),
             "overdue": sum(overdue) / max(len(overdue), 1),
+            **self.recent(up),
+        }
+
+    def recent(self, up: int) -> Features:
+        """What the last arrivals say about those to come."""
+        world, known = self.world, range(self.world.arrived)[-RECENT:]
+        span = world.now - world.jobs[known[0]].arrival
+        if world.arrived < FEW or span <= 0:
+            return {}
+        models = {pool.model for pool in world.pools}
+        fastest = [min(world.est[j][m] for m in models) for j in known]
+        gpus = [world.jobs[j].gpus * world.jobs[j].share / 1000 for j in known]
+        work = sum(seconds * n for seconds, n in zip(fastest, gpus, strict=True))
+        scale = sum(log(max(seconds, LEAST) / self.tau) for seconds in fastest) / len(known)
+        return {
+            "recent_load": max(-5.0, min(5.0, log(max(work, LEAST) / (span * up)))),
+            "recent_gap": self.squeezed(span / len(known)),
+            "recent_scale": max(-5.0, min(5.0, scale)),
         }
 
     def pressure(self) -> tuple[list[float], list[float]]:

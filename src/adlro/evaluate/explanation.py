@@ -50,6 +50,7 @@ GROUPS = {  # what people call the features
     ),
     "time waited and priority": ("waited", "priority"),
     "estimates": ("overdue",),
+    "recent arrivals": ("recent_load", "recent_gap", "recent_scale"),
 }  # fmt: skip
 _MOST_SCORE = math.log1p(1e3)  # beyond that a prediction says no more than: very bad
 

@@ -96,6 +96,9 @@ WORKED = {  # of: wait, job 2 on the V100, job 2 on a T4, job 1 on the T4s
     "asked": [log(1.75)] * 4,  # 3 GPUs of 4
     "widest": [1] * 4,
     "overdue": [0] * 4,
+    "recent_load": [0] * 4,  # three arrivals tell nothing yet, see below
+    "recent_gap": [0] * 4,
+    "recent_scale": [0] * 4,
 }
 
 
@@ -106,6 +109,25 @@ def test_every_feature_is_what_was_worked_out_by_hand(name):
 
 def test_no_feature_was_left_out():
     assert set(FEATURES) == {"wait", "planned", *WORKED}
+
+
+def test_the_last_arrivals_tell_how_much_comes_how_often_and_how_long():
+    # Nine jobs came at 0, 1 .. 8, each 2 s on a V100, 8 s on a T4, the last for 2 GPUs: at 8 that
+    # is 10 V100s x 2 s over 8 s x 4 GPUs. The first eight are done or run; only the last waits.
+    jobs = [job(float(t), 2, 8) for t in range(8)] + [job(8, 2, 8, gpus=2)]
+    seen = seen_at(8, [nodes("V100", 3), nodes("T4", 1)], jobs)
+    load, gap, scale = (column(seen, f"recent_{name}")[0] for name in ("load", "gap", "scale"))
+    assert seen.tau == pytest.approx(2, rel=1e-12)  # job 7 runs, job 8 waits, 2 s each
+    assert load == pytest.approx(log(20 / 32), rel=1e-12)
+    assert gap == pytest.approx(log(1 + 8 / 9 / 2), rel=1e-12)
+    assert scale == pytest.approx(0, abs=1e-12)
+
+
+def test_only_the_last_32_arrivals_count():
+    # Of 40 jobs, one a second, the first 8 are long ones.
+    jobs = [job(float(t), 50 if t < 8 else 1) for t in range(40)]
+    seen = seen_at(39, [nodes("V100", 12)], jobs)
+    assert column(seen, "recent_load")[0] == pytest.approx(log(32 / (31 * 12)), rel=1e-12)
 
 
 def test_a_gang_that_would_span_nodes_runs_longer_by_its_penalty():
