@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
+from numpy.typing import NDArray
 
 from adlro.config import adjusted, find_scenario
 from adlro.encode.candidates_kernel import RECENT
@@ -60,10 +61,15 @@ class Recorded(NamedTuple):
     choices: np.ndarray  # [S, 2] job and pool, -1 = to wait
 
 
-def compact(view: View) -> View:
-    """A state with only the jobs that wait, run or came last, numbered in the old order."""
+def kept_jobs(view: View) -> NDArray[np.int64]:
+    """The jobs that wait, run or came last."""
     recent = np.arange(len(view.jobs))[-RECENT:]
-    kept = np.union1d(np.union1d(view.queue["job"], view.running["job"]), recent)
+    return np.union1d(np.union1d(view.queue["job"], view.running["job"]), recent)
+
+
+def compact(view: View) -> View:
+    """A state with only those jobs, numbered in the old order."""
+    kept = kept_jobs(view)
     queue, running, gpus = view.queue.copy(), view.running.copy(), view.gpus.copy()
     for rows in (queue, running):
         rows["job"] = np.searchsorted(kept, rows["job"])

@@ -12,7 +12,16 @@ from adlro.policies import learned, registry
 from adlro.policies.active import View
 from adlro.workloads.synthetic import generate, prepare
 from tests import record_choices
-from tests.record_choices import FILE, KINDS, OF_A_RUN, SEEDS, as_records, choices, compact
+from tests.record_choices import (
+    FILE,
+    KINDS,
+    OF_A_RUN,
+    SEEDS,
+    as_records,
+    choices,
+    compact,
+    kept_jobs,
+)
 
 SHIPPED = len(KINDS) * len(SEEDS) * OF_A_RUN
 
@@ -126,7 +135,7 @@ def test_leaving_out_jobs_that_are_done_changes_no_choice(network):
     for all_jobs, few, view in zip(
         choices(states, params), choices(compacts, params), states, strict=True
     ):
-        kept = np.union1d(view.queue["job"], view.running["job"])
+        kept = kept_jobs(view)
         assert few[1] == all_jobs[1]
         assert all_jobs[0] == (kept[few[0]] if few[0] >= 0 else -1)
 
