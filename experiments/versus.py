@@ -15,6 +15,11 @@ from adlro.sim import simulator
 from adlro.workloads.synthetic import prepare
 
 
+def heuristics() -> list[str]:
+    """Every policy of the package but the learned one, whose table is adlro_quality."""
+    return [name for name in registry.names() if name != registry.LEARNED]
+
+
 def compared(
     scenario: Scenario,
     policies: Sequence[str],

@@ -8,11 +8,10 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 from common import Result, main, plus_minus
-from versus import against, by_name, compared, hindsight_against, in_hindsight
+from versus import against, by_name, compared, heuristics, hindsight_against, in_hindsight
 
 from adlro.config import adjusted, find_scenario
 from adlro.evaluate.comparison import BASELINE, Comparison, Row
-from adlro.policies import registry
 
 LOADS = (0.6, 0.8, 0.95)
 SEEDS, QUICK_SEEDS = range(50), range(3)
@@ -61,7 +60,7 @@ def make(quick: bool) -> Result:
     seeds = QUICK_SEEDS if quick else SEEDS
     scenario = find_scenario("paper16")
     found = [
-        compared(adjusted(scenario, load=load), registry.names(), seeds, with_hindsight=True)
+        compared(adjusted(scenario, load=load), heuristics(), seeds, with_hindsight=True)
         for load in LOADS
     ]
     at_load = [by_name(result) for result in found]
