@@ -82,6 +82,9 @@ def test_the_table_and_the_figures_are_handed_out(place):
 WRONG = {
     "--objective speed": "adlro: --objective: unknown 'speed'; known: jct,",
     "--budget 5 --episodes 5": "adlro: --budget and --episodes: name one of them",
+    "--json mine.json": "adlro: --json mine.json: is a file of the policy itself; choose another",
+    "--out .npz": "adlro: --out .npz: '' is no name for a policy; take one of 1 to 80 printable",
+    f"--out {'x' * 81}": f"adlro: --out {'x' * 81}: '{'x' * 81}' is no name for a policy",
     "--out no/mine": "adlro: no/mine.npz: there is no folder 'no'; make it first",
 }
 

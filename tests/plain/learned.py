@@ -104,6 +104,8 @@ class Learned(DrainArgmin):
     def costs(self, world: PlainWorld, looked: Looked) -> dict[int, float]:
         """What is predicted for each choice that is allowed."""
         allowed = range(0 if world.runs else 1, len(looked.choices))
+        if not world.runs and looked.planned > 0:
+            allowed = range(looked.planned, looked.planned + 1)
         return {i: predicted(self.net, looked.features[i]) for i in allowed}
 
     def look(self, world: PlainWorld) -> Looked | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import shlex
 import time
@@ -129,7 +129,7 @@ def _again(context: click.Context) -> str:
     for name in ("out", "budget", "episodes", "objective", "seed"):
         value = context.params[name]
         if value is not None:
-            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            shown = f"{value:.15g}" if isinstance(value, float) else str(value)
             words += [f"--{name}", shown]
     return shlex.join(words)
 
@@ -137,8 +137,10 @@ def _again(context: click.Context) -> str:
 def _refuse_without_torch() -> None:
     from adlro.errors import MissingExtraError
 
-    if importlib.util.find_spec("torch") is None:
-        raise MissingExtraError("adlro train", "train")
+    try:
+        importlib.import_module("adlro.train.session")
+    except (ImportError, OSError) as exc:  # not there, or there and broken
+        raise MissingExtraError("adlro train", "train") from exc
 
 
 def _wish(
@@ -216,10 +218,13 @@ def command(
     TensorBoard included. See docs/training.md.
     """
     _refuse_without_torch()
+    from adlro.errors import OutputError
     from adlro.train.session import compile_all, files, train
 
     check_json_file(json_file)
     wish, where = _wish(scenario, budget, episodes, objective, seed), files(out)
+    if json_file is not None and Path(json_file).absolute() in where.both:
+        raise OutputError(f"--json {json_file}: is a file of the policy itself; choose another")
     with say_if_slow():
         compile_all(wish)
     result = _with_progress(

@@ -201,7 +201,8 @@ def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Deci
         )
     first = 0 if len(view.running) > 0 or 0 in (chosen, planned) else 1
     network = policy.params if policy.decide is adlro.decide else None
-    options = tuple(_option(i, view, table, tau, network) for i in range(first, count))
+    base = 0.0 if network is None else _score(table.features[planned], network)
+    options = tuple(_option(i, view, table, tau, network, base) for i in range(first, count))
     features, whole = table.features[first:count], table.choices[:count]
     at = (chosen - first, planned - first)
     return Decision(0, _kept(view), options, features, whole, *at, network)
@@ -211,10 +212,13 @@ def _kept(view: View) -> View:
     return View._make((view.now, *(array.copy() for array in view[1:])))
 
 
-def _option(i: int, view: View, table: _Table, tau: float, network: Floats | None) -> Option:
+def _option(
+    i: int, view: View, table: _Table, tau: float, network: Floats | None, base: float
+) -> Option:
+    """Base is the score of Min-Min's choice: only what is above it was trained to mean anything."""
     place, pool, seconds, drain_s = table.choices[i]
     job = int(view.queue["job"][int(place)]) if i > 0 else -1
-    score = 0.0 if network is None else _score(table.features[i], network)
+    score = 0.0 if network is None else _score(table.features[i], network) - base
     cost_s = drain_s if network is None else tau * _unsqueezed(score)
     return Option(job, int(pool), float(seconds), float(drain_s), score, float(cost_s))
 

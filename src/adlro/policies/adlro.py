@@ -23,12 +23,17 @@ def memory(setting):
 
 @njit
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-    """The choice with the smallest predicted cost; waiting only if something runs."""
+    """The choice with the smallest predicted cost; where nothing runs, Min-Min's.
+
+    Such states are not labelled in training, for there it makes no sense to wait.
+    """
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
     choices = look(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
     if choices.count == 0:
         return 0
-    i = choose(choices, len(running) > 0, params, units)
+    i = choices.planned if len(running) == 0 else 0
+    if i == 0:
+        i = choose(choices, len(running) > 0, params, units)
     if i == 0:
         return 0
     return start(out, queue[int(choices.places[i])].job, int(choices.pools[i]))

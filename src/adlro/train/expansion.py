@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -54,8 +55,16 @@ class Labels(NamedTuple):
     groups: Counts  # [S, 3] number of choices, which is Min-Min's, tau in microseconds
 
 
-@functools.cache
+_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+
+
 def _compiled() -> Dispatcher:
+    with _ONE_AT_A_TIME:
+        return _compiled_once()
+
+
+@functools.cache
+def _compiled_once() -> Dispatcher:
     policy = (types.FunctionType(DECIDE), FLOATS, FLOATS)
     rows = types.Array(types.float32, 2, "C")
     tuple_of: Callable[..., types.BaseTuple] = types.Tuple

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from adlro.config import adjusted
-from adlro.errors import ConfigError
+from adlro.errors import ConfigError, OutputError
 from adlro.evaluate.output import check_writable
 from adlro.policies import learned
 from adlro.policies.card import Budget, Card, Figure, Origin, Seeds
@@ -28,6 +28,7 @@ from adlro.train.store import Folder, Plan, Wish
 from adlro.train.trainer import Outcome, Row, Status, Trainer
 from adlro.workloads.synthetic import prepare
 
+_LONGEST_NAME = 80  # as in policies/card.py
 _WARM_JOBS, _WARM_PHASE = 20, 13  # of an episode that is played to compile; see seeds.training
 
 Tell = Callable[[Status], object]
@@ -53,6 +54,11 @@ class Files(NamedTuple):
         return self.out.with_name(f"{self.out.name}.npz")
 
     @property
+    def both(self) -> tuple[Path, ...]:
+        """The weights and the card, from the root on."""
+        return tuple(self.weights.with_suffix(end).absolute() for end in learned.SUFFIXES)
+
+    @property
     def folder(self) -> Path:
         """Of the training."""
         return self.out.with_name(f"{self.out.name}-training")
@@ -67,6 +73,11 @@ def files(out: Path) -> Files:
     name = out.name
     for ending in learned.SUFFIXES:
         name = name.removesuffix(ending)
+    if not (name.strip(". ") and name.isprintable() and len(name) <= _LONGEST_NAME):
+        raise OutputError(
+            f"--out {out}: {name!r} is no name for a policy; take one of 1 to {_LONGEST_NAME} "
+            "printable characters"
+        )
     found = Files(out.with_name(name))
     check_writable(found.weights)
     return found

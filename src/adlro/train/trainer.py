@@ -164,7 +164,7 @@ class Trainer:
         network = self.standing.networks[number - 1] if number else self.standing.kept[-1].network
         work = Labelling(self._ground, wanted, self._wish.seed, number, network)
         results = self._crew.do(work.label, itertools.count(done))
-        last = wanted.episodes or _MOST_EPISODES
+        last = min(wanted.episodes or _MOST_EPISODES, _MOST_EPISODES // wanted.futures)
         try:
             while states < wanted.states and done + len(fresh) < last:
                 so_far = max(states / wanted.states, (done + len(fresh)) / last)
@@ -184,8 +184,8 @@ class Trainer:
     def _refuse_empty(self, states: int, episodes: int, last: int) -> None:
         if states == 0 and episodes >= min(_MOST_EMPTY, last):
             raise ConfigError(
-                f"{self._wish.scenario.name}: in {episodes} episodes nothing that runs ever leaves "
-                "a choice, so there is nothing to learn; raise the load or the number of jobs"
+                f"{self._wish.scenario.name}: in {episodes} episodes no state with a choice was "
+                "labelled; raise --episodes or --budget, the load or the number of jobs"
             )
 
     def _flush(self, number: int, first: int, fresh: list[Labels], states: int) -> None:

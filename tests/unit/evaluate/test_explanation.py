@@ -96,6 +96,17 @@ def test_what_is_predicted_to_be_better_than_min_mins_choice_costs_less_than_0()
     assert decision.options[decision.planned].cost_s == 0
 
 
+def test_what_a_network_says_of_all_choices_alike_costs_nothing():
+    # The score is the run time, squeezed, and half a tau of pressure that all choices share.
+    world = build(FAST_AND_SLOW, WAITS)
+    plain = found(world, learned(world, summing(wait=2.0, seconds=1.0)), decision=2)
+    more = learned(world, summing(wait=2.0, seconds=1.0, waiting=3.0))
+    decision = found(world, more, decision=2)
+    assert decision.options[decision.planned].cost_s == 0
+    costs = [option.cost_s for option in plain.options]
+    assert [option.cost_s for option in decision.options] == pytest.approx(costs)
+
+
 def test_a_score_off_any_scale_is_a_thousand_tau():
     world = build(FAST_AND_SLOW, WAITS)
     policy = learned(world, without_layers(1e6, 0.0))

@@ -57,6 +57,14 @@ def test_a_network_that_likes_to_wait_waits_only_while_something_runs():
     assert start_and_pool([nodes("V100", 2)], jobs, by("wait", -1.0))[0] == [0, 4, 20]
 
 
+def test_on_an_idle_cluster_any_network_does_what_min_min_would():
+    # The V100 takes 4 s, the T4 9 s; this network likes a long run time.
+    likes_long = by("seconds", -1.0)
+    assert start_and_pool([nodes("T4"), nodes("V100")], [job(0, 9, 4)], likes_long) == ([0], [1])
+    jobs = [job(0, 99, 9), job(1, 9, 4)]  # but where something runs it has its way
+    assert start_and_pool([nodes("T4"), nodes("V100", 2)], jobs, likes_long)[1] == [1, 0]
+
+
 def test_a_network_may_prefer_priority():
     # At 3 the GPU goes to job 2, longer but more important.
     jobs = [job(0, 3), job(1, 1, priority=0.1), job(1, 2, priority=0.9)]
