@@ -41,7 +41,7 @@ class Fit(Record):
 class Tuning(Record):
     """Evolution strategies on the figures of whole episodes."""
 
-    generations: Annotated[int, Field(ge=0)] = 60
+    generations: Annotated[int, Field(ge=0)] = 160
     pairs: PositiveInt = 32  # of mirrored networks in a generation
     episodes: PositiveInt = 16  # that each network of a generation plays, the same for all
     sigma: PositiveFloat = 0.1  # of the noise, in units of the rms of a row of weights
@@ -70,7 +70,6 @@ class Recipe(Record):
     rounds: Annotated[tuple[Round, ...], Field(min_length=1, max_length=8)] = (
         Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=300_000),
         Round(base="min-min", behaviours=("self", "self", "min-min"), states=150_000),
-        Round(base="min-min", behaviours=("self", "self", "min-min"), states=450_000),
     )
     loads: tuple[PositiveFloat, PositiveFloat] = (0.55, 1.05)  # between which the scenario is drawn
     fit: Fit = Fit()

@@ -13,7 +13,6 @@ SPEEDS = Speeds((0.001, 0.002), 1e-5, 0.010, 0.002, 0.008)
 
 def wish(**changes):
     recipe = Recipe(
-        rounds=Recipe().rounds[:2],
         tuning=Tuning(pairs=10, episodes=5, look_every=10),
         selection=Selection(loads=(), seeds=20, final_seeds=100),
     )
