@@ -14,7 +14,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "01_own_policy.py"
 
 
-@pytest.mark.parametrize(("scenario", "policies"), [("paper16", 7), ("rough64", 5)])
+@pytest.mark.parametrize(("scenario", "policies"), [("paper16", 9), ("rough64", 5)])
 def test_each_table_is_what_its_command_prints(scenario, policies):
     table = re.search(rf"```\n{scenario} · load .*?```", README, re.DOTALL)[0]
     rows = re.findall(r"^  ([a-z-]+) +([\d,]+) ± ([\d,]+) ", table, re.MULTILINE)

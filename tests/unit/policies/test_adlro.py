@@ -66,9 +66,9 @@ def test_on_an_idle_cluster_any_network_does_what_min_min_would():
 
 
 def test_a_network_may_prefer_priority():
-    # At 3 the GPU goes to job 2, longer but more important.
-    jobs = [job(0, 3), job(1, 1, priority=0.1), job(1, 2, priority=0.9)]
-    assert start_and_pool([nodes("V100")], jobs, by("priority", -1.0))[0] == [0, 5, 3]
+    # At 3 the GPU goes to job 3, longer but more important; job 0 holds the other all the time.
+    jobs = [job(0, 50), job(0, 3), job(1, 1, priority=0.1), job(1, 2, priority=0.9)]
+    assert start_and_pool([nodes("V100", 2)], jobs, by("priority", -1.0))[0] == [0, 0, 5, 3]
 
 
 def test_equal_predictions_leave_the_choice_to_min_min():
