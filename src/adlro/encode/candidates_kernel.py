@@ -98,7 +98,7 @@ _LEAST = 1e-9  # seconds: an estimate of 0 counts as this where it divides
 class Choices(NamedTuple):
     """The choices of a state; the first is to wait. C choices, F features."""
 
-    count: int  # type: ignore[assignment]  # C, 0 = nothing can start now
+    count: int  # type: ignore[assignment]  # C, 0 = nothing can start now; hides tuple.count
     planned: int  # which one Min-Min would take; 0 also if it would wait
     tau: float  # seconds
     places: Floats  # [MOST_CHOICES] queue places

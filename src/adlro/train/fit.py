@@ -142,7 +142,7 @@ class Fitting:
             states = order[k * self._batch : (k + 1) * self._batch]
             loss = self._loss(self._scores(states), states)
             self._adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]  # torch gives it no types
             self._adam.step()
         self.epoch += 1
         return self._measure()
