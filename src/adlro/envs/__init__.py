@@ -1,0 +1,1 @@
+"""The simulator step by step, for learners: many copies at once, and as Gymnasium environments."""
