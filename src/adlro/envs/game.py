@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from adlro.config import adjusted, find_scenario, validated
+from adlro.config import Load, adjusted, find_scenario, validated
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.model.record import Record
@@ -24,8 +24,8 @@ class Options(Record):
     """Arguments of `gymnasium.make("adlro/Cluster-v0", ...)`."""
 
     scenario: str = "paper16-single"  # name or file
-    load: float | None = None  # None = the scenario's, as with jobs
-    jobs: int | None = None
+    load: Load | None = None  # None = the scenario's, as with jobs
+    jobs: PositiveInt | None = None
     window: PositiveInt = 1  # waiting jobs that are seen and may be started
     idle_weight: Annotated[float, Field(ge=0, le=1)] = 0.5  # lambda of the reward
     observation: Literal["paper", "full"] = "paper"

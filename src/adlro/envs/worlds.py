@@ -76,7 +76,7 @@ class Worlds:
 
     def _make_copies(self, count: int) -> None:
         """Arrays for all copies, as large as an episode can need them."""
-        workload = self.supply.workload()
+        workload = self.supply.draw(0)
         self._common = tuple(getattr(workload, name) for name in COMMON)
         layout, own = self.supply.setting.layout, Bank._make(array[:1] for array in self._bank)
         episode = workload._replace(jobs=own.jobs[0], est=own.est[0])

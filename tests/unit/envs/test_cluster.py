@@ -199,7 +199,7 @@ def test_a_picture_shows_slices_and_nodes_that_are_down():
         ({"widow": 1}, "adlro/Cluster-v0: widow"),
         ({"window": 0}, "adlro/Cluster-v0: window"),
         ({"scenario": "paper61"}, "unknown scenario 'paper61'; did you mean 'paper16'"),
-        ({"jobs": 0}, "jobs"),
+        ({"jobs": 0}, "adlro/Cluster-v0: jobs"),
         ({"observation": "all"}, "adlro/Cluster-v0: observation"),
     ],
 )
