@@ -43,6 +43,12 @@ def capacity(job: Row, node: Row, gpus: Records) -> int:
 
 
 @njit
+def anchors(job: Row, gpu: Row, node: Row, gpus: Records) -> bool:
+    """True when a GPU can be the first of a job that fits its pool: then a start may name it."""
+    return takes(job, gpu) and capacity(job, node, gpus) > 0
+
+
+@njit
 def has_some(pool: Row) -> bool:
     """False when nothing at all can start on the pool now: every GPU is taken whole, or down."""
     return pool.free + pool.sliced > 0

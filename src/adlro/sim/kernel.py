@@ -12,7 +12,7 @@ import numpy as np
 
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.place import join, place
-from adlro.model.room import any_feasible, capacity, fits, takes
+from adlro.model.room import anchors, any_feasible, capacity, fits
 from adlro.model.state import (
     FINISH,
     MIGRATE,
@@ -149,11 +149,12 @@ def _check_named(
     if n < -1 or decision.gpu < -1:
         return faults.NO_ROOM_THERE
     if decision.gpu >= 0:
-        if decision.gpu >= len(gpus) or not takes(job, gpus[decision.gpu]):
+        g = decision.gpu
+        if g >= len(gpus) or (n >= 0 and n != gpus[g].node):
             return faults.NO_ROOM_THERE
-        if n >= 0 and n != gpus[decision.gpu].node:
+        n = gpus[g].node
+        if not anchors(job, gpus[g], nodes[n], gpus):
             return faults.NO_ROOM_THERE
-        n = gpus[decision.gpu].node
     if n < pool.first_node or n >= pool.first_node + pool.nodes:
         return faults.NO_ROOM_THERE
     if capacity(job, nodes[n], gpus) < 1:
