@@ -84,8 +84,8 @@ def scratch_size(params: Floats) -> int:
 @njit
 def _layer(
     x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool, y: Floats
-) -> Floats:
-    """One fully connected layer, y from x; returns the weights that follow its own."""
+) -> int:
+    """One fully connected layer, y from x; returns how many of the weights are its own."""
     for k in range(outputs):
         y[k] = weights[inputs * outputs + k]
     for i in range(inputs):
@@ -97,14 +97,14 @@ def _layer(
     if not is_last:
         for k in range(outputs):
             y[k] = max(y[k], 0.0)
-    return weights[(inputs + 1) * outputs :]
+    return (inputs + 1) * outputs
 
 
 @njit
 def _convolve(  # noqa: PLR0913  compiled
     x: Floats, rows: int, columns: int, inputs: int, weights: Floats, channels: int, y: Floats
-) -> Floats:
-    """A 3 x 3 convolution with zeros around and a ReLU; returns the weights that follow its own.
+) -> int:
+    """A 3 x 3 convolution with zeros around and a ReLU; returns how many weights are its own.
 
     Shapes: x [rows, columns, inputs] and y [rows, columns, channels], both flat.
     """
@@ -123,7 +123,7 @@ def _convolve(  # noqa: PLR0913  compiled
                         to[k] += value * weights[row * channels + k]
         for k in range(channels):
             to[k] = max(to[k], 0.0)
-    return weights[size + channels :]
+    return size + channels
 
 
 @njit
@@ -131,24 +131,24 @@ def values(x: Floats, params: Floats, scratch: Floats, q: Floats) -> None:
     """Write the value of every action into q [A], from the state x [O]."""
     rows, columns, channels = int(params[0]), int(params[1]), int(params[5])
     units, more = int(params[6]), int(params[7])
-    half, rest = len(scratch) // 2, params[_HEAD:]
+    half, rest, at = len(scratch) // 2, params[_HEAD:], 0
     one, two = scratch[:half], scratch[half:]
     cells, width = rows * columns, len(x)
     if channels > 0:
-        rest = _convolve(x, rows, columns, 1, rest, channels, one)
-        rest = _convolve(one, rows, columns, channels, rest, channels, two)
+        at += _convolve(x, rows, columns, 1, rest[at:], channels, one)
+        at += _convolve(one, rows, columns, channels, rest[at:], channels, two)
         for i in range(cells, len(x)):
             two[cells * (channels - 1) + i] = x[i]
         width = cells * (channels - 1) + len(x)
     else:
         for i in range(width):
             two[i] = x[i]
-    rest = _layer(two, width, rest, units, False, one)
+    at += _layer(two, width, rest[at:], units, False, one)
     if more > 0:
-        rest = _layer(one, units, rest, more, False, two)
-        _layer(two, more, rest, len(q), True, q)
+        at += _layer(one, units, rest[at:], more, False, two)
+        _layer(two, more, rest[at:], len(q), True, q)
     else:
-        _layer(one, units, rest, len(q), True, q)
+        _layer(one, units, rest[at:], len(q), True, q)
 
 
 @njit

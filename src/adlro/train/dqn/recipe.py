@@ -29,7 +29,7 @@ class Recipe(Record):
     rate: PositiveFloat = 1e-4  # of Adam
     discount: Part = 0.99  # a decision
     batch: PositiveInt = 1024
-    samples: PositiveFloat = 8.0  # trained for each step of a copy
+    samples: PositiveFloat = 4.0  # trained for each step of a copy
     replay: PositiveInt = 200_000  # steps that are kept
     warm_up: PositiveInt = 20_000  # steps before the first batch
     target_every: PositiveInt = 250  # batches between two copies of the network into the target
