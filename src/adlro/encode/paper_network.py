@@ -7,9 +7,10 @@ layers over the state as it is. Weights belong to one shape of cluster: see `Siz
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adlro.compiled import njit
 from adlro.encode.paper_kernel import Sizes
@@ -25,7 +26,7 @@ class PaperNetwork(NamedTuple):
     sizes: Sizes
     channels: int  # of both convolutions; 0 = none, "mlp"
     hidden: tuple[int, ...]  # units of the hidden layers, one or two
-    arrays: dict[str, Floats]
+    arrays: dict[str, NDArray[Any]]  # of float32 or float64
 
 
 def shapes(sizes: Sizes, channels: int, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
@@ -82,9 +83,7 @@ def scratch_size(params: Floats) -> int:
 
 
 @njit
-def _layer(
-    x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool, y: Floats
-) -> int:
+def _layer(x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool, y: Floats) -> int:
     """One fully connected layer, y from x; returns how many of the weights are its own."""
     for k in range(outputs):
         y[k] = weights[inputs * outputs + k]

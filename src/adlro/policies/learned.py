@@ -15,9 +15,10 @@ import zipfile
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adlro import __version__
 from adlro.encode import network as networks
@@ -106,7 +107,7 @@ def _told(network: Network | PaperNetwork) -> dict[str, object]:
     return {"policy": "adlro", "features": list(network.features), "hidden": hidden}
 
 
-def _arrays(network: Network | PaperNetwork) -> dict[str, Floats]:
+def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
     if isinstance(network, PaperNetwork):
         return network.arrays
     return {name: value for name, value in network._asdict().items() if name != "features"}
@@ -237,7 +238,7 @@ def _array(name: str, data: bytes, shape: tuple[int, ...]) -> Floats:
     return array.astype(np.float64)
 
 
-def _packed(arrays: dict[str, Floats]) -> bytes:
+def _packed(arrays: dict[str, NDArray[Any]]) -> bytes:
     """The .npz file: entries are stored as they are, in their order, without a date."""
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w") as archive:

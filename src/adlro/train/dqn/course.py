@@ -61,9 +61,7 @@ class Course:
         """One action in each copy, and the batches that are due for it."""
         worlds, recipe = self.worlds, self._recipe
         self.replay.see(worlds.observations, worlds.masks)
-        actions = self.learner.choose(
-            worlds.observations, worlds.masks, self.epsilon, self._rng
-        )
+        actions = self.learner.choose(worlds.observations, worlds.masks, self.epsilon, self._rng)
         worlds.step(actions)
         self.replay.add(actions, worlds.rewards / self.unit_s, worlds.dones)
         self.steps += recipe.copies

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,9 +11,7 @@ from torch.nn.functional import linear, relu
 
 from adlro.encode.paper_kernel import Sizes
 from adlro.encode.paper_network import PaperNetwork
-from adlro.model.state import Floats
 from adlro.train.dqn.recipe import Recipe
-
 
 _MOST_CELLS = 24  # of a matrix, up to which a convolution is quicker as one product of matrices
 
@@ -90,7 +90,7 @@ class QNetwork(torch.nn.Module):
 
     def export(self) -> PaperNetwork:
         """The same function as plain arrays; a dueling head is folded into the last layer."""
-        arrays: dict[str, Floats] = {}
+        arrays: dict[str, NDArray[Any]] = {}
         for name, convolution in zip(("first_filter", "second_filter"), self.filters, strict=False):
             arrays[name], arrays[f"{name}_bias"] = _plain(convolution.weight, convolution.bias)
         for k, layer in enumerate(self.hidden):
@@ -105,9 +105,7 @@ class QNetwork(torch.nn.Module):
         return PaperNetwork(self.sizes, recipe.filters, recipe.layers, arrays)
 
 
-def _plain(*tensors: object) -> list[Floats]:
+def _plain(*tensors: object) -> list[NDArray[np.float32]]:
     return [
-        tensor.detach().numpy().astype(np.float64)
-        for tensor in tensors
-        if isinstance(tensor, torch.Tensor)
+        tensor.detach().numpy().copy() for tensor in tensors if isinstance(tensor, torch.Tensor)
     ]

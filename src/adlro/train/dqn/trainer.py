@@ -149,6 +149,4 @@ class Trainer:
     def _status(self) -> Status:
         course = self.course
         total = self._plan.recipe.episodes
-        return Status(
-            course.episodes, total, course.epsilon, self.points, self.levels, self.cpu_s
-        )
+        return Status(course.episodes, total, course.epsilon, self.points, self.levels, self.cpu_s)
