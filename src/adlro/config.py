@@ -295,7 +295,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: is not valid TOML: {exc}") from exc
 
 
-def _validate(record: type[R], data: dict[str, Any], where: str) -> R:
+def validated(record: type[R], data: dict[str, Any], where: str) -> R:
+    """A record of what was read somewhere.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong type.
+    """
     try:
         return record.model_validate(data)
     except ValidationError as exc:
@@ -310,7 +315,7 @@ def load_cluster(path: Path) -> Cluster:
     Raises:
         ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
     """
-    return _validate(Cluster, _read(path), str(path))
+    return validated(Cluster, _read(path), str(path))
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -350,7 +355,7 @@ def load_scenario(path: Path) -> Scenario:
     if isinstance(data.get("cluster"), str):
         data["cluster"] = load_cluster(path.parent / data["cluster"]).model_dump()
     data.setdefault("name", path.stem)
-    return _validate(Scenario, data, str(path))
+    return validated(Scenario, data, str(path))
 
 
 def shipped() -> dict[str, Path]:
@@ -382,7 +387,7 @@ def find_cluster(name: str) -> Cluster:
     if "/" in name or name.endswith(".toml"):
         data = _read(Path(name))
         if "nodes" in data:
-            return _validate(Cluster, data, name)
+            return validated(Cluster, data, name)
     return find_scenario(name).cluster
 
 

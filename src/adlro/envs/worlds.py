@@ -13,10 +13,11 @@ from adlro.envs import worlds_kernel
 from adlro.envs.supply import COMMON, Bank, Supply, widened
 from adlro.envs.worlds_kernel import ENDING
 from adlro.errors import ConfigError, PolicyError
-from adlro.model.state import DECISION, EVENT, OUTCOME, SPAN
+from adlro.model.state import DECISION, EVENT, OUTCOME, SPAN, Mask
 from adlro.sim import faults
 from adlro.sim.state import Empty, State, fresh
 from adlro.workloads.synthetic import Setting
+from adlro.workloads.workload import Workload
 
 _STATE = State._fields[:11]
 _SHOWN = ("observations", "masks", "rewards", "dones", "finals", "endings")
@@ -66,7 +67,7 @@ class Worlds:
         length = self.sizes.observation
         length += full_kernel.more(len(layout.pools), window) if full else 0
         self.observations = np.zeros((count, length), np.float32)
-        self.masks = np.zeros((count, self.sizes.actions + int(wait)), np.bool_)
+        self.masks: Mask = np.zeros((count, self.sizes.actions + int(wait)), np.bool_)
         self.rewards, self.dones = np.zeros(count), np.zeros(count, np.bool_)
         self.finals, self.endings = np.zeros_like(self.observations), np.zeros(count, ENDING)
         self._bank, self._cursor = supply.bank(0, 1), np.zeros(2, np.int64)
@@ -104,6 +105,15 @@ class Worlds:
     def following(self) -> int:
         """Number of the next episode that a copy will begin."""
         return int(self._cursor.sum())
+
+    def state(self, i: int) -> State:
+        """The state of copy i: not a copy, and not to be changed."""
+        return State._make([*(array[i] for array in self._copies), self._blank[0]])
+
+    def workload(self, i: int) -> Workload:
+        """What comes to copy i."""
+        own = {name: array[i] for name, array in self._own._asdict().items()}
+        return Workload(**own, **dict(zip(COMMON, self._common, strict=True)))
 
     def begin(self, first: int) -> None:
         """Let every copy begin anew, with episodes from number `first` on."""

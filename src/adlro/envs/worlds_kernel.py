@@ -151,7 +151,7 @@ def step(
     window, starts = sizes[0], sizes[0] * copies[10].shape[1]
     for i in range(first, len(actions)):
         state, work = _of_copy(i, copies), _workload(i, own, common)
-        w, answered, asked = state[0][0], 0, False
+        w, answered, asked, began = state[0][0], 0, False, False
         if not begins[i]:
             rewards[i], dones[i] = 0.0, False
             if actions[i] < starts:
@@ -165,6 +165,7 @@ def step(
                 _begin(source, work, empty, state, nothing, outcome[i], unwritten)
                 episodes[i], paid[i], begins[i] = cursor[0] + cursor[1], 0.0, False
                 cursor[0] += 1
+                began = True
             if answered > 0:
                 if apply(answered, out, *state, *work, outcome[i], spans) < 0:
                     return -1 - i
@@ -183,7 +184,7 @@ def step(
             may = masks[i][:starts]
             choices = allow(work[0], waiting, mask, state[8], state[9], state[10], window, may)
             asked = choices > 0
-        if not dones[i]:
+        if not began:  # what passes before the first decision is paid with that
             cost = _cost(w, idle_weight)
             rewards[i] = paid[i] - cost
             paid[i] = cost

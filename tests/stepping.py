@@ -1,0 +1,83 @@
+"""Worlds that tests step through, and the same starts made in the simulator."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from adlro.config import adjusted, find_scenario
+from adlro.envs.supply import Supply
+from adlro.envs.worlds import Worlds
+from adlro.sim import simulator
+from adlro.sim.state import Empty
+from adlro.workloads.synthetic import generate, prepare
+from tests.worlds import World, start
+
+
+def supply_of(*worlds: World, pieces: int = 1) -> Supply:
+    """Episodes that are these hand-made worlds of one cluster, in turn."""
+    setting = SimpleNamespace(
+        layout=worlds[0].empty,
+        scenario=SimpleNamespace(types=range(len(worlds[0].workload.colocation))),
+        capacity_per_s=1.0,
+    )
+    return Supply(setting, lambda number: worlds[number % len(worlds)].workload, pieces)
+
+
+def stepped(*worlds: World, count=1, window=1, idle_weight=0.5, **more) -> Worlds:
+    """Copies that play hand-made worlds."""
+    return Worlds(supply_of(*worlds), count, window, idle_weight, **more)
+
+
+def shipped_supply(name: str, jobs: int, pieces: int = 1, load: float | None = None) -> Supply:
+    """Episodes of a shipped scenario with so many jobs in each workload."""
+    setting = prepare(adjusted(find_scenario(name), jobs=jobs, load=load))
+    return Supply(setting, lambda number: generate(setting, number), pieces)
+
+
+def random_actions(masks, rng):
+    """An allowed action for each copy."""
+    return np.where(masks, rng.random(masks.shape), -1.0).argmax(axis=1)
+
+
+def first_actions(masks, rng):
+    """The first slot's lowest GPU that is allowed, for each copy."""
+    return masks.argmax(axis=1)
+
+
+def play_episode(worlds: Worlds, choose, seed=0):
+    """Play copy 0 to its end: the starts (moment, job, GPU), the rewards, and the ending."""
+    rng, starts, rewards = np.random.default_rng(seed), [], []
+    while True:
+        actions = choose(worlds.masks, rng)
+        state = worlds.state(0)
+        slot, gpu = divmod(int(actions[0]), worlds.sizes.gpus)
+        if slot < worlds.sizes.window:
+            head = int(state.world["head"][0])
+            starts.append((float(state.world["now"][0]), int(state.queue["job"][head + slot]), gpu))
+        worlds.step(actions)
+        rewards.append(float(worlds.rewards[0]))
+        if worlds.dones[0]:
+            return starts, rewards, worlds.endings[0].copy()
+
+
+class Replay:
+    """A policy that makes the starts that it was told, each at its moment."""
+
+    name, params, memory = "replay", np.zeros(0), 0
+
+    def __init__(self, starts) -> None:
+        self.starts = list(starts)
+
+    def decide(self, now, jobs, est, queue, eligible, running, pools, nodes, gpus, *rest):
+        if not self.starts or self.starts[0][0] != now:
+            return 0
+        _, job, gpu = self.starts.pop(0)
+        rest[-1][:1] = [start(job, nodes[gpus[gpu].node].pool, gpu=gpu)]
+        return 1
+
+
+def replayed(supply: Supply, episode: int, starts) -> simulator.Result:
+    """What the simulator makes of the same starts."""
+    layout = supply.setting.layout
+    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    return simulator.run(empty, supply.draw(episode), Replay(starts))

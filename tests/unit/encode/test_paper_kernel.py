@@ -1,0 +1,122 @@
+"""The paper's state and action."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adlro.encode.paper_kernel import MOST_WAITING, act, allow, observe, sizes
+from adlro.errors import ConfigError
+from adlro.model.state import DECISION, START
+from adlro.sim import kernel
+from adlro.sim.state import answers, clone
+from tests.worlds import Scripted, build, fails, job, lay, nodes, random_world, start, state_of
+
+TWO_NODES = [nodes("V100", 2), nodes("T4", 1)]
+
+
+def at_first_moment(world, *starts):
+    """The state at the first arrival, after some starts, and what is in the queue then."""
+    state, outcome, spans = state_of(world, Scripted())
+    rest, out = (*world.workload, outcome, spans), answers(state)
+    kernel.advance(*state[:11], *rest)
+    out[: len(starts)] = list(starts)
+    assert kernel.apply(len(starts), out, *state[:11], *rest) == len(starts)
+    return state
+
+
+def seen(world, state, window=1):
+    """The paper's state and mask."""
+    w, types = state.world[0], len(world.workload.colocation)
+    waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
+    queue, mask = state.queue[waiting], state.eligible[waiting]
+    columns = int(state.nodes["gpus"].max())
+    x = np.full(len(state.nodes) * columns + 1 + window * (1 + types), np.nan, np.float32)
+    may = np.ones(window * len(state.gpus), np.bool_)
+    cluster = (state.pools, state.nodes, state.gpus)
+    observe(world.workload.jobs, queue, *cluster, window, types, columns, x)
+    count = allow(world.workload.jobs, queue, mask, *cluster, window, may)
+    return x.tolist(), may, count, queue
+
+
+def test_the_state_is_the_share_of_each_gpu_the_queue_and_the_first_jobs():
+    # Job 0, half a GPU, runs on GPU 1 of the first node. The T4's node has but one GPU: its second
+    # place counts as taken. Jobs 1 and 2 wait, of types 2 and 0 out of three.
+    jobs = [
+        job(0, 9, 9, share=500, type=1),
+        job(0, 9, 9, type=2, priority=0.25),
+        job(0, 9, 9, type=0, priority=0.75),
+    ]
+    world = build(TWO_NODES, jobs)
+    state = at_first_moment(world, start(0, gpu=1))
+    queue = math.log(3) / math.log(1001)
+    x, *_ = seen(world, state, window=3)
+    slots = [0.25, 0, 0, 1, 0.75, 1, 0, 0, 0, 0, 0, 0]
+    assert x == pytest.approx([0, 0.5, 0, 1, queue, *slots], rel=1e-6)
+
+
+def test_a_gpu_that_is_down_counts_as_handed_out():
+    world = build(TWO_NODES, [job(5, 9, 9)], events=[fails(5, 0)])
+    x, may, count, _ = seen(world, at_first_moment(world))
+    assert x[:4] == [1, 1, 0, 1]
+    assert (may.tolist(), count) == ([False, False, True], 1)
+
+
+def test_a_queue_of_a_thousand_jobs_or_more_counts_as_1():
+    world = build([nodes()], [job(0, 9)] * (MOST_WAITING + 5))
+    assert seen(world, at_first_moment(world))[0][1] == 1
+
+
+def test_a_start_is_allowed_on_free_gpus_of_pools_that_fit_and_take_the_job():
+    # GPU 0 is taken. Job 1 may not use the T4; job 2 needs two GPUs and fits nowhere; job 3 may go
+    # anywhere that is free: GPUs 1 and 2.
+    jobs = [job(0, 9, 9), job(0, 9, 9, allowed=[0]), job(0, 9, 9, gpus=2), job(0, 9, 9)]
+    world = build(TWO_NODES, jobs)
+    _, may, count, _ = seen(world, at_first_moment(world, start(0, gpu=0)), window=3)
+    assert may.reshape(3, 3).tolist() == [[False, True, False], [False] * 3, [False, True, True]]
+    assert count == 3
+
+
+def test_an_action_names_the_job_of_its_slot_its_gpu_and_the_pool_of_that():
+    world = build(TWO_NODES, [job(0, 9, 9)] * 3)
+    state = at_first_moment(world, start(0))
+    *_, queue = seen(world, state)
+    out = np.zeros(1, DECISION)
+    assert act(1 * 3 + 2, queue, state.nodes, state.gpus, out) == 1
+    assert out[["kind", "job", "pool", "gpu"]][0].item() == (START, 2, 1, 2)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=40)
+def test_the_mask_is_exactly_what_the_world_accepts(seed, draw):
+    # At every moment each of the actions of three slots is tried on a copy of the world.
+    world, rng = random_world(seed), np.random.default_rng(draw)
+    state, outcome, spans = state_of(world, Scripted())
+    out, rest, tried = answers(state), (*world.workload, outcome, spans), 0
+    while kernel.advance(*state[:11], *rest) and tried < 300:
+        while True:
+            x, may, count, queue = seen(world, state, window=3)
+            assert 0 <= min(x) <= max(x) <= 1
+            assert count == may.sum()
+            for a in range(min(len(queue), 3) * len(state.gpus)):
+                copy, tried = clone(state), tried + 1
+                act(a, queue, state.nodes, state.gpus, out)
+                done = kernel.apply(1, out, *copy[:11], *world.workload, outcome.copy(), spans)
+                assert (done == 1) == may[a]
+            if count == 0:
+                break
+            act(int(rng.choice(np.flatnonzero(may))), queue, state.nodes, state.gpus, out)
+            kernel.apply(1, out, *state[:11], *rest)
+
+
+def test_sizes_are_those_of_the_largest_node_and_all_gpus():
+    shape = sizes(lay(nodes("V100", 4, count=2), nodes("T4", 8)), types=3, window=2)
+    assert shape[:3] == (3, 8, 3)
+    assert (shape.observation, shape.actions) == (3 * 8 + 1 + 2 * 4, 2 * 16)
+
+
+def test_a_window_without_a_job_is_refused():
+    with pytest.raises(ConfigError, match=r"^window: at least 1 waiting job must be seen, not 0$"):
+        sizes(lay(nodes()), types=1, window=0)
