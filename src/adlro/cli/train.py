@@ -314,6 +314,7 @@ def _train(
 ) -> None:
     from adlro.train.session import compile_all, train
 
+    scenario = context.params["scenario"]
     with say_if_slow():
         compile_all(wish)
     result = _with_progress(
@@ -332,6 +333,6 @@ def _train(
         look = result.kept.look
         click.echo(
             f"{where.weights} and its card: {wish.objective} {_percent(look.gain)} vs min-min, "
-            f"from {result.kept.source}; try: adlro compare {context.params['scenario']} --policies "
+            f"from {result.kept.source}; try: adlro compare {scenario} --policies "
             f"min-min,{where.weights}"
         )

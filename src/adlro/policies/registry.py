@@ -123,7 +123,7 @@ def facts(name: str) -> Facts:
 
 
 def _ask(part: str, found: _Found, setting: Setting) -> Any:  # noqa: ANN401  a number or a phrase
-    """What a policy says of a scenario, if it has a function for it; of a file, with its weights."""
+    """What a policy says of a scenario, if it does; that of a file is told its weights."""
     function = getattr(found.module, part, None)
     known = () if found.params is None else (found.params,)
     return function(setting, *known) if function is not None else None
