@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import NamedTuple
 
 from adlro import __version__
-from adlro.bench import clone, deciding, million, plain, rival, size, speed, startup
+from adlro.bench import clone, deciding, learning, million, plain, rival, size, speed, startup
 from adlro.bench.figure import Figure
 from adlro.bench.ground import ground
 from adlro.model.record import Record
@@ -26,6 +26,7 @@ class Effort(NamedTuple):
     help_rounds: int = 5
     sizes: tuple[int, ...] = size.SIZES
     patience: size.Patience = size.Patience(repeats=3, longest_s=2.0)
+    learning: learning.Length = learning.Length()
     million: bool = True  # jobs on ten thousand GPUs, too
 
 
@@ -36,6 +37,7 @@ QUICK = Effort(
     runs=400,
     warm_starts=2,
     patience=size.Patience(repeats=1, longest_s=0.5),
+    learning=learning.Length(ours=20_480, theirs=1000),
     million=False,
 )
 
@@ -80,6 +82,9 @@ def in_process(effort: Effort) -> Iterator[Step]:
         yield Step(
             f"clone: {count:,} jobs", partial(clone.clone_cost, count, effort.clones, repeats)
         )
+    if learning.has_sb3():
+        rounds = max(repeats // 3, 1)
+        yield Step("paper-dqn: training", partial(learning.beside_sb3, rounds, effort.learning))
     yield Step("threads", partial(speed.thread_scaling, on, effort.runs, repeats))
     for name in size.POLICIES:
         yield Step(f"{name}: size", partial(size.growth, name, effort.sizes, effort.patience))
@@ -99,6 +104,7 @@ def steps(effort: Effort) -> list[Step]:
 def report(figures: list[Figure], effort: Effort) -> Report:
     """The figures with what they were measured on."""
     names = ["numba", "numpy", *(["simpy"] if rival.has_simpy() else [])]
+    names += ["stable-baselines3", "torch"] if learning.has_sb3() else []
     return Report(
         python=platform.python_version(),
         packages={name: metadata.version(name) for name in names},

@@ -13,7 +13,7 @@ from adlro.cli.options import stdout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.policies.card import Figure
+    from adlro.policies.card import Budget, Figure
     from adlro.policies.learned import Learned
     from adlro.policies.registry import Facts
 
@@ -88,9 +88,16 @@ def _figures(title: str, figures: tuple[Figure, ...]) -> Table:
     return table
 
 
+def _cost(budget: Budget) -> str:
+    labelled = f"{budget.labelled_states:,} labelled states, " if budget.labelled_states else ""
+    return f"{budget.cpu_s / 60:,.1f} CPU-minutes, {labelled}{budget.episodes:,} episodes"
+
+
 def _card_rows(policy: Learned, file: Path) -> dict[str, str]:
-    card, weights = policy.card, sum(array.size for array in policy.network[1:])
-    budget, seeds = card.budget, card.seeds
+    import math
+
+    card, seeds = policy.card, policy.card.seeds
+    weights = sum(math.prod(shape) for shape in card.shapes.values())
     return {
         "file": str(file),
         "policy": card.name,
@@ -98,11 +105,9 @@ def _card_rows(policy: Learned, file: Path) -> dict[str, str]:
         "objective": card.objective,
         "trained on": card.family,
         "training seeds": f"{seeds.first} to {seeds.last}",
-        "budget": f"{budget.cpu_s / 60:,.1f} CPU-minutes, {budget.labelled_states:,} labelled "
-        f"states, {budget.episodes:,} episodes",
-        "network": f"{len(card.features)} features, hidden layers of {card.hidden[0]} and "
-        f"{card.hidden[1]} units",
-        "features": ", ".join(card.features),
+        "budget": _cost(card.budget),
+        "network": card.words,
+        "features": ", ".join(getattr(card, "features", ())),
         "size": f"{weights:,} weights, {file.stat().st_size:,} bytes",
         "written": f"{card.date} by adlro {card.version}, format {card.format}",
         "sha256 of weights": card.sha256_weights,

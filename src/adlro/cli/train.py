@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
+from adlro.cli import train_dqn
 from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say_if_slow
 
 if TYPE_CHECKING:
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 _SOONEST = 0.02  # share of the work after which the time left is told
 _STOPPED = 130  # exit status after Ctrl-C
+ADLRO, PAPER = "adlro", "paper-dqn"
+_ONLY = {  # options of one algorithm alone
+    ADLRO: ("objective", "threads"),
+    PAPER: ("window", "idle_weight", "backbone", "is_double", "is_dueling", "jobs"),
+}
+_NOT_AGAIN = ("scenario", "algorithm", "threads", "resume", "json_file")
 
 
 def _percent(figure: Estimate) -> str:
@@ -126,12 +134,34 @@ def _report(result: Result, wish: Wish, where: Files) -> str:
 def _again(context: click.Context) -> str:
     """The command that goes on with this training."""
     words = ["adlro", "train", context.params["scenario"]]
-    for name in ("out", "budget", "episodes", "objective", "seed"):
-        value = context.params[name]
-        if value is not None:
-            shown = f"{value:.15g}" if isinstance(value, float) else str(value)
-            words += [f"--{name}", shown]
+    words += ["--algorithm", PAPER] if context.params["algorithm"] == PAPER else []
+    apart = _ONLY[PAPER if context.params["algorithm"] == ADLRO else ADLRO]
+    for option in context.command.params:
+        name, value = str(option.name), context.params.get(str(option.name))
+        if name in _NOT_AGAIN or name in apart or value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(option.opts[0] if value else option.secondary_opts[0])
+        else:
+            words += [option.opts[0], f"{value:.15g}" if isinstance(value, float) else str(value)]
     return shlex.join(words)
+
+
+def _refuse_others(context: click.Context, algorithm: str) -> None:
+    """Raise if an option of the other algorithm was given.
+
+    Raises:
+        ConfigError: it was.
+    """
+    from adlro.errors import ConfigError
+
+    other = PAPER if algorithm == ADLRO else ADLRO
+    for option in context.command.params:
+        is_given = context.get_parameter_source(str(option.name)) != ParameterSource.DEFAULT
+        if option.name in _ONLY[other] and is_given:
+            raise ConfigError(
+                f"{option.opts[0]}: is for --algorithm {other}; leave it out, or say that"
+            )
 
 
 def _refuse_without_torch() -> None:
@@ -167,7 +197,16 @@ def _wish(
 @click.command("train")
 @click.argument("scenario", default="paper16")
 @click.option(
-    "--out", required=True, type=FILE, help="The policy's files: FILE.npz and its card FILE.json."
+    "--algorithm",
+    default=ADLRO,
+    show_default=True,
+    type=click.Choice([ADLRO, PAPER]),
+    help="What learns: this project's own way, or the paper's DQN to the letter.",
+)
+@click.option(
+    "--out",
+    type=FILE,
+    help="The policy's files: FILE.npz and its card FILE.json.  [default: ./ALGORITHM]",
 )
 @click.option(
     "--budget",
@@ -184,6 +223,20 @@ def _wish(
     show_default=True,
     help="What to make small or large: jct, weighted-jct, reward, throughput or energy.",
 )
+@click.option(
+    "--window", type=click.IntRange(1, 64), help="paper-dqn: waiting jobs to choose from.  [1]"
+)
+@click.option(
+    "--idle-weight",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="paper-dqn: lambda of its reward.  [the scenario's]",
+)
+@click.option(
+    "--backbone", type=click.Choice(["cnn", "mlp"]), help="paper-dqn: kind of network.  [cnn]"
+)
+@click.option("--double/--single", "is_double", default=None, help="paper-dqn.  [double]")
+@click.option("--dueling/--no-dueling", "is_dueling", default=None, help="paper-dqn.  [no]")
+@click.option("--jobs", type=click.IntRange(1, 5000), help="paper-dqn: jobs of an episode.  [20]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 10**6 - 1))
 @click.option(
     "--threads",
@@ -202,29 +255,66 @@ def _wish(
 def command(
     context: click.Context,
     scenario: str,
-    out: Path,
+    algorithm: str,
+    out: Path | None,
     budget: float | None,
     episodes: int | None,
     objective: str,
+    window: int | None,
+    idle_weight: float | None,
+    backbone: str | None,
+    is_double: bool | None,
+    is_dueling: bool | None,
+    jobs: int | None,
     seed: int,
     threads: int,
     resume: bool,
     json_file: Path | None,
 ) -> None:
-    """Train a policy for a scenario and its relatives; use it as --policies FILE.npz.
+    """Train a policy for a scenario; use it as --policies FILE.npz.
 
     SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own. Ctrl-C keeps the best
     so far; the same command goes on from there. FILE-training holds all of it, metrics for
-    TensorBoard included. See docs/training.md.
+    TensorBoard included. See docs/training.md and docs/paper_dqn.md.
     """
     _refuse_without_torch()
-    from adlro.errors import OutputError
-    from adlro.train.session import compile_all, files, train
+    from adlro.train.session import files
 
+    _refuse_others(context, algorithm)
     check_json_file(json_file)
-    wish, where = _wish(scenario, budget, episodes, objective, seed), files(out)
+    if algorithm == PAPER:
+        asked = train_dqn.Asked(
+            window, idle_weight, backbone, is_double, is_dueling, jobs, episodes
+        )
+        wanted = train_dqn.wish(scenario, budget, seed, asked)
+        where = _checked(files(out or Path(PAPER)), json_file)
+        train_dqn.run(wanted, where, resume, json_file, train_dqn.Words(scenario, _again(context)))
+        return
+    wish = _wish(scenario, budget, episodes, objective, seed)
+    where = _checked(files(out or Path(ADLRO)), json_file)
+    _train(wish, where, threads, resume, json_file, context)
+
+
+def _checked(where: Files, json_file: Path | None) -> Files:
+    """Where the files go, if the figures go elsewhere."""
+    from adlro.errors import OutputError
+
     if json_file is not None and Path(json_file).absolute() in where.both:
         raise OutputError(f"--json {json_file}: is a file of the policy itself; choose another")
+    return where
+
+
+def _train(
+    wish: Wish,
+    where: Files,
+    threads: int,
+    resume: bool,
+    json_file: Path | None,
+    context: click.Context,
+) -> None:
+    from adlro.train.session import compile_all, train
+
+    scenario = context.params["scenario"]
     with say_if_slow():
         compile_all(wish)
     result = _with_progress(

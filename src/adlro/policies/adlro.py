@@ -13,10 +13,10 @@ from adlro.policies import learned
 
 def params(setting):
     """The weights that come with the package."""
-    return network.flat(learned.shipped().network)
+    return learned.shipped().params
 
 
-def memory(setting):
+def memory(setting, weights=None):
     """Scratch; nothing is kept from call to call."""
     return network.scratch_size(len(setting.layout.gpus), len(setting.pools))
 

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PositiveFloat, ValidationError, model_validator
 
+from adlro.encode import paper_network
 from adlro.encode.network import MOST_UNITS
+from adlro.encode.paper_kernel import Sizes
 from adlro.errors import PolicyError
 from adlro.model.record import Record
 
@@ -35,6 +37,8 @@ Line = Annotated[str, Field(max_length=2000), AfterValidator(_refuse_unprintable
 Name = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_refuse_unprintable)]
 Features = Annotated[tuple[Name, ...], Field(max_length=1000), AfterValidator(_refuse_twice)]
 Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
+Size = Annotated[int, Field(ge=1, le=100_000)]
+Shapes = dict[str, tuple[int, ...]]  # of every array of the .npz file, in their order
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -57,7 +61,7 @@ class Budget(Record):
     """What the training cost."""
 
     cpu_s: Annotated[float, Field(ge=0)]
-    labelled_states: Count  # states at which every candidate was played to its end
+    labelled_states: Count = 0  # states at which every candidate was played to its end
     episodes: Count  # runs, from an empty cluster to the last job
 
 
@@ -91,25 +95,87 @@ class Origin(Record):
     date: datetime.date
 
 
-class Card(Origin):
-    """A card file: the origin, and what follows from the weights."""
+class _Written(Origin):
+    """A card file: the origin, and what follows from the weights, of whatever kind they are."""
 
     format: Literal[1]
     version: Name  # of the adlro that wrote it
-    features: Features  # what the encoder builds for it, by name, in the order of its weights
-    hidden: tuple[Units, Units]
     sha256_weights: Hash  # of the .npz file
     sha256_card: Hash  # of all other keys as canonical JSON
 
 
+class Card(_Written):
+    """Of a network over the features of a choice."""
+
+    policy: Literal["adlro"] = "adlro"  # which plays the weights; cards of old do not say it
+    features: Features  # what the encoder builds for it, by name, in the order of its weights
+    hidden: tuple[Units, Units]
+
+    @property
+    def shapes(self) -> Shapes:
+        """The names are those of Network's fields."""
+        inputs, (first, second) = len(self.features), self.hidden
+        return {
+            "residual": (2,),
+            "first": (inputs, first),
+            "first_bias": (first,),
+            "second": (first, second),
+            "second_bias": (second,),
+            "last": (second,),
+        }
+
+    @property
+    def words(self) -> str:
+        """The network in a phrase."""
+        first, second = self.hidden
+        return f"{len(self.features)} features, hidden layers of {first} and {second} units"
+
+
+class PaperCard(_Written):
+    """Of the paper's network, for one shape of cluster."""
+
+    policy: Literal["paper-dqn"]
+    rows: Size  # nodes
+    columns: Size  # most GPUs of any node
+    types: Size
+    window: Size  # waiting jobs that it may choose from
+    gpus: Size
+    channels: Annotated[int, Field(ge=0, le=MOST_UNITS)]  # of both convolutions; 0 = none
+    hidden: Annotated[tuple[Units, ...], Field(min_length=1, max_length=2)]
+
+    @property
+    def sizes(self) -> Sizes:
+        """What shape of cluster and queue it is made for."""
+        return Sizes(self.rows, self.columns, self.types, self.window, self.gpus)
+
+    @property
+    def shapes(self) -> Shapes:
+        """The names are those of PaperNetwork's arrays."""
+        return paper_network.shapes(self.sizes, self.channels, self.hidden)
+
+    @property
+    def words(self) -> str:
+        """The network in a phrase."""
+        layers = " and ".join(str(units) for units in self.hidden)
+        filters = f"two convolutions of {self.channels} channels, " if self.channels else ""
+        return (
+            f"{filters}hidden units: {layers}; for {self.rows} nodes of up to {self.columns} GPUs, "
+            f"{self.types} job types; chooses from the first {self.window} waiting"
+        )
+
+
+AnyCard = Card | PaperCard
+
+
 def write(origin: Origin, **more: object) -> str:
     """The text of a card file: an origin and all other keys but the card's own hash."""
-    data = origin.model_dump(mode="json") | {"format": FORMAT} | more
+    told = origin.model_dump(mode="json", include=set(Origin.model_fields))
+    data = told | {"format": FORMAT} | more
     data[_OWN_HASH] = _fingerprint(data)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def parse(text: bytes, path: Path) -> Card:
+def parse(text: bytes, path: Path) -> AnyCard:
     """Check the content of a card file.
 
     Args:
@@ -126,8 +192,9 @@ def parse(text: bytes, path: Path) -> Card:
             f"{path}: is not a card of format {FORMAT}, the one that this adlro reads; "
             "update adlro if a newer one wrote it"
         )
+    kind = PaperCard if data.get("policy") == "paper-dqn" else Card
     try:
-        card = Card.model_validate(data)
+        card = kind.model_validate(data)
     except ValidationError as exc:
         raise PolicyError(f"{path}: {_one_line(exc)}") from exc
     if _fingerprint(data) != card.sha256_card:

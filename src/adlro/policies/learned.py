@@ -15,16 +15,20 @@ import zipfile
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adlro import __version__
+from adlro.encode import network as networks
+from adlro.encode import paper_network
 from adlro.encode.candidates_kernel import FEATURES
 from adlro.encode.network import Network
+from adlro.encode.paper_network import PaperNetwork
 from adlro.errors import OutputError, PolicyError
 from adlro.model.state import Floats
-from adlro.policies.card import Card, Origin, parse, shortened, write
+from adlro.policies.card import AnyCard, Card, Origin, parse, shortened, write
 
 SUFFIXES = (".npz", ".json")
 
@@ -43,8 +47,15 @@ _BROKEN = (zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, Va
 class Learned(NamedTuple):
     """A learned policy, read and checked."""
 
-    network: Network
-    card: Card
+    network: Network | PaperNetwork
+    card: AnyCard
+
+    @property
+    def params(self) -> Floats:
+        """What the policy's decide is handed."""
+        if isinstance(self.network, PaperNetwork):
+            return paper_network.flat(self.network)
+        return networks.flat(self.network)
 
 
 class _Files(NamedTuple):
@@ -59,19 +70,6 @@ def _files(path: Path) -> _Files:
     if path.suffix not in SUFFIXES:
         raise PolicyError(f"{path}: is not the name of a learned policy; it ends in .npz or .json")
     return _Files(*(path.with_suffix(suffix) for suffix in SUFFIXES))
-
-
-def _shapes(card: Card) -> dict[str, tuple[int, ...]]:
-    """Every array of the .npz file; the names are those of Network's fields."""
-    inputs, (first, second) = len(card.features), card.hidden
-    return {
-        "residual": (2,),
-        "first": (inputs, first),
-        "first_bias": (first,),
-        "second": (first, second),
-        "second_bias": (second,),
-        "last": (second,),
-    }
 
 
 def load(path: Path) -> Learned:
@@ -89,18 +87,33 @@ def load(path: Path) -> Learned:
     return _checked(files, content[files.weights], content[files.card])
 
 
-def shipped_file() -> Path:
-    """The weights that come with the package."""
-    return Path(str(resources.files("adlro") / "policies" / "shipped" / "adlro.npz"))
+def shipped_file(name: str = "adlro") -> Path:
+    """The weights of a policy that come with the package."""
+    return Path(str(resources.files("adlro") / "policies" / "shipped" / f"{name}.npz"))
 
 
 @cache
-def shipped() -> Learned:
-    """The policy that comes with the package; read once a process."""
-    return load(shipped_file())
+def shipped(name: str = "adlro") -> Learned:
+    """A learned policy that comes with the package; read once a process."""
+    return load(shipped_file(name))
 
 
-def save(path: Path, network: Network, origin: Origin) -> Card:
+def _told(network: Network | PaperNetwork) -> dict[str, object]:
+    """What a card says of a network."""
+    if isinstance(network, PaperNetwork):
+        told = {"channels": network.channels, "hidden": list(network.hidden)}
+        return {"policy": "paper-dqn", **network.sizes._asdict(), **told}
+    hidden = [len(network.first_bias), len(network.second_bias)]
+    return {"policy": "adlro", "features": list(network.features), "hidden": hidden}
+
+
+def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
+    if isinstance(network, PaperNetwork):
+        return network.arrays
+    return {name: value for name, value in network._asdict().items() if name != "features"}
+
+
+def save(path: Path, network: Network | PaperNetwork, origin: Origin) -> AnyCard:
     """Write both files, or neither; the same weights and origin make the same bytes.
 
     Args:
@@ -116,14 +129,9 @@ def save(path: Path, network: Network, origin: Origin) -> Card:
         OutputError: the files cannot be written.
     """
     files = _files(path)
-    weights = _packed(network)
-    text = write(
-        origin,
-        version=__version__,
-        features=list(network.features),
-        hidden=[len(network.first_bias), len(network.second_bias)],
-        sha256_weights=hashlib.sha256(weights).hexdigest(),
-    ).encode()
+    weights = _packed(_arrays(network))
+    told, digest = _told(network), hashlib.sha256(weights).hexdigest()
+    text = write(origin, version=__version__, **told, sha256_weights=digest).encode()
     card = _checked(files, weights, text).card
     try:
         _replace(files, weights, text)
@@ -152,12 +160,8 @@ def _content(path: Path, loss: str = "") -> bytes:
 def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
     """What two files hold, if it is all as it must be."""
     card = parse(text, files.card)
-    for name in card.features:
-        if name not in FEATURES:
-            raise PolicyError(
-                f"{files.card}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
-                f"update yours ({__version__}), or train anew"
-            )
+    if isinstance(card, Card):
+        _refuse_unknown(card, files.card)
     if not (weights.startswith(_FIRST) and weights[-_LAST_BYTES:].startswith(_LAST)):
         raise PolicyError(f"{files.weights}: is not an .npz file, or is cut short; take it anew")
     if hashlib.sha256(weights).hexdigest() != card.sha256_weights:
@@ -166,10 +170,21 @@ def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
             "mixed up; take both files anew from one place"
         )
     try:
-        arrays = _unpacked(weights, _shapes(card))
+        arrays = _unpacked(weights, card.shapes)
     except _ContentError as exc:
         raise PolicyError(f"{files.weights}: {exc}; train anew, or name another file") from exc
-    return Learned(Network(card.features, **arrays), card)
+    if isinstance(card, Card):
+        return Learned(Network(card.features, **arrays), card)
+    return Learned(PaperNetwork(card.sizes, card.channels, card.hidden, arrays), card)
+
+
+def _refuse_unknown(card: Card, path: Path) -> None:
+    for name in card.features:
+        if name not in FEATURES:
+            raise PolicyError(
+                f"{path}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
+                f"update yours ({__version__}), or train anew"
+            )
 
 
 class _ContentError(Exception):
@@ -223,13 +238,11 @@ def _array(name: str, data: bytes, shape: tuple[int, ...]) -> Floats:
     return array.astype(np.float64)
 
 
-def _packed(network: Network) -> bytes:
-    """The .npz file: entries are stored as they are, in the order of Network, without a date."""
+def _packed(arrays: dict[str, NDArray[Any]]) -> bytes:
+    """The .npz file: entries are stored as they are, in their order, without a date."""
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w") as archive:
-        for name, value in network._asdict().items():
-            if name == "features":
-                continue
+        for name, value in arrays.items():
             array = io.BytesIO()
             np.lib.format.write_array(
                 array, np.ascontiguousarray(value), version=(1, 0), allow_pickle=False

@@ -12,19 +12,19 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import adlro.policies
-from adlro.encode.network import flat
 from adlro.errors import PolicyError, suggestion
 from adlro.model.state import Floats
 from adlro.policies import learned, own
 from adlro.sim.simulator import is_compiled
 from adlro.workloads.synthetic import Setting
 
-LEARNED = "adlro"  # decides by a network: the one that comes with the package, or a file's
+LEARNED = "adlro"  # the learned policy of the package that is played unless told otherwise
+_SHIPPED = (LEARNED, "paper-dqn")  # decide by a network: the package's, or that of a file
 
 
 class Policy(NamedTuple):
@@ -73,14 +73,14 @@ def weights_file(name: str) -> Path | None:
     """One of the two files of a learned policy, by its name or either file; None = not learned."""
     if name.endswith(learned.SUFFIXES):
         return Path(name)
-    return learned.shipped_file() if name == LEARNED else None
+    return learned.shipped_file(name) if name in _SHIPPED else None
 
 
 def _find(name: str) -> _Found:
     if name.endswith(learned.SUFFIXES):
         path = Path(name)
-        params = flat(learned.load(path).network)
-        return _Found(path.stem, _known(LEARNED), None, params)
+        policy = learned.load(path)
+        return _Found(path.stem, _known(policy.card.policy), None, policy.params)
     if "/" in name or name.endswith(".py"):
         path = Path(name)
         return _Found(path.stem, own.load(path), path, None)
@@ -122,8 +122,15 @@ def facts(name: str) -> Facts:
     return Facts(found.name, inspect.getdoc(module) or "", compiled, preempts, **said)
 
 
-def _reason(module: ModuleType, setting: Setting) -> str | None:
-    reason: str | None = module.refuses(setting) if hasattr(module, "refuses") else None
+def _ask(part: str, found: _Found, setting: Setting) -> Any:  # noqa: ANN401  a number or a phrase
+    """What a policy says of a scenario, if it does; that of a file is told its weights."""
+    function = getattr(found.module, part, None)
+    known = () if found.params is None else (found.params,)
+    return function(setting, *known) if function is not None else None
+
+
+def _reason(found: _Found, setting: Setting) -> str | None:
+    reason: str | None = _ask("refuses", found, setting)
     return reason
 
 
@@ -135,7 +142,7 @@ def refusal(name: str, setting: Setting) -> str | None:
     """
     found = _find(name)
     with own.mistakes(found.file):
-        return _reason(found.module, setting)
+        return _reason(found, setting)
 
 
 def _is_preemptive(module: ModuleType, name: str) -> bool:
@@ -155,14 +162,15 @@ def load(name: str, setting: Setting) -> Policy:
         PolicyError: there is no such policy, it cannot run this scenario, or the user's file is
             wrong.
     """
-    name, module, file, params = _find(name)
+    found = _find(name)
+    name, module, file, params = found
     with own.mistakes(file):
-        reason = _reason(module, setting)
+        reason = _reason(found, setting)
         if reason is not None:
             raise PolicyError(f"policy {name} cannot run {setting.scenario.name}: {reason}")
         if params is None:
             params = module.params(setting) if hasattr(module, "params") else np.zeros(0)
-        memory = module.memory(setting) if hasattr(module, "memory") else 0
+        memory = _ask("memory", found, setting) or 0
         ready = np.ascontiguousarray(params, dtype=np.float64).ravel()
         line, preempts = own.first_line(module.decide), _is_preemptive(module, name)
         return Policy(name, module.decide, ready, int(memory), file, line, preempts)

@@ -13,7 +13,7 @@ from adlro.config import adjusted
 from adlro.errors import ConfigError, OutputError
 from adlro.evaluate.output import check_writable
 from adlro.policies import learned
-from adlro.policies.card import Budget, Card, Figure, Origin, Seeds
+from adlro.policies.card import AnyCard, Budget, Figure, Origin, Seeds
 from adlro.sim.simulator import warm_up
 from adlro.train import family, seeds, weights
 from adlro.train.budget import measure, scaled_to_episodes, scaled_to_time
@@ -37,7 +37,7 @@ Tell = Callable[[Status], object]
 class Result(NamedTuple):
     """What a session left behind."""
 
-    card: Card
+    card: AnyCard
     kept: Kept
     table: tuple[Row, ...]  # empty = it was stopped before
     is_whole: bool

@@ -11,7 +11,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from adlro.train.expansion import Labels
 from adlro.train.recipe import Recipe
 
 Arrays = dict[str, NDArray[Any]]
+P = TypeVar("P", bound=Record)
 
 _OURS = re.compile(
     r"plan\.json|checkpoint\.npz|labels-\d+-\d+-\d+\.npz|metrics\.jsonl|lock|"
@@ -121,21 +122,32 @@ class Folder:
                 ) from exc
             yield
 
+    def read_plan(self, kind: type[P]) -> P | None:
+        """The plan of this kind that was begun here; None = none yet.
+
+        Raises:
+            ConfigError: it cannot be read, or is of another algorithm.
+        """
+        file = self.path / "plan.json"
+        if not file.exists():
+            return None
+        try:
+            return kind.model_validate_json(file.read_bytes())
+        except ValidationError as exc:
+            raise ConfigError(
+                f"{file}: is not a plan of this algorithm and this adlro ({__version__}); "
+                "say --fresh to train anew, or choose another --out"
+            ) from exc
+
     def plan(self, wish: Wish) -> Plan | None:
         """The plan that was begun here; None = none yet.
 
         Raises:
             ConfigError: it is one for another wish, or cannot be read.
         """
-        file = self.path / "plan.json"
-        if not file.exists():
+        found = self.read_plan(Plan)
+        if found is None:
             return None
-        try:
-            found = Plan.model_validate_json(file.read_bytes())
-        except ValidationError as exc:
-            raise ConfigError(
-                f"{file}: is not a plan of this adlro ({__version__}); say --fresh to train anew"
-            ) from exc
         other = _difference(Plan(wish=wish, recipe=wish.recipe), found)
         if other is not None:
             raise ConfigError(
@@ -144,7 +156,7 @@ class Folder:
             )
         return found
 
-    def write_plan(self, plan: Plan) -> None:
+    def write_plan(self, plan: Record) -> None:
         """Begin."""
         self._write("plan.json", plan.model_dump_json(indent=1).encode())
 

@@ -1,0 +1,59 @@
+"""The paper's DQN: a convolutional network says which GPU the first waiting job starts on.
+
+State and action: encode/paper_kernel.py; network: encode/paper_network.py; training: train/dqn/.
+"""
+
+from adlro.compiled import njit
+from adlro.encode import paper_network
+from adlro.encode.paper_kernel import Sizes, act, allow, observe, sizes
+from adlro.encode.paper_network import best, sizes_of, values
+from adlro.policies import learned
+
+NAME = "paper-dqn"
+
+
+def params(setting):
+    """The weights that come with the package, made for the cluster of paper16."""
+    return learned.shipped(NAME).params
+
+
+def _words(found):
+    return (
+        f"{found.rows} nodes of up to {found.columns} GPUs, {found.gpus} GPUs and {found.types} "
+        "job types"
+    )
+
+
+def refuses(setting, weights=None):
+    """A cluster of another shape than that of the weights: other nodes, GPUs or job types."""
+    made_for = sizes_of(params(setting) if weights is None else weights)
+    there = sizes(setting.layout, len(setting.scenario.types), made_for.window)
+    if there == made_for:
+        return None
+    return (
+        f"its weights are for {_words(made_for)}, and here are {_words(there)}; train some with "
+        "adlro train SCENARIO --algorithm paper-dqn"
+    )
+
+
+def memory(setting, weights=None):
+    """Scratch; nothing is kept from call to call."""
+    known = params(setting) if weights is None else weights
+    shape: Sizes = sizes_of(known)
+    return shape.observation + 2 * shape.actions + paper_network.scratch_size(known)
+
+
+@njit
+def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    """The allowed action of the largest value; none where none of the first W jobs can start."""
+    columns, types, window = int(params[1]), int(params[2]), int(params[3])
+    actions = window * len(gpus)
+    allowed = memory[:actions]
+    if allow(jobs, queue, eligible, pools, nodes, gpus, window, allowed) == 0:
+        return 0
+    q = memory[actions : 2 * actions]
+    width = len(nodes) * columns + 1 + window * (1 + types)
+    x, scratch = memory[2 * actions : 2 * actions + width], memory[2 * actions + width :]
+    observe(jobs, queue, pools, nodes, gpus, window, types, columns, x)
+    values(x, params, scratch, q)
+    return act(best(q, allowed), queue, nodes, gpus, out)

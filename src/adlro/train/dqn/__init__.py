@@ -1,0 +1,1 @@
+"""The paper's DQN, as it is written there: many copies of the simulator, large batches in torch."""
