@@ -44,12 +44,13 @@ DRAIN = "1:0"
 GROUPS = (
     Group(
         "drain", 200, SCENARIOS,
-        [*_ahead("min-min", DRAIN), *_ahead("pair-sjf", DRAIN), "drain-argmin"],
+        [*_ahead("min-min", DRAIN), "drain-argmin", *_ahead("pair-sjf", DRAIN),
+         *_ahead("fcfs", DRAIN)],
     ),
+    Group("adlro", 200, SCENARIOS, _ahead("adlro", DRAIN)),
     Group("futures", 60, SCENARIOS[1:3], _ahead("min-min", "1:10", "4:10:2", "16:10:0", "16:10:2")),
     Group("far", 30, SCENARIOS[2:3], _ahead("min-min", "16:30:2")),
-    Group("adlro", 60, SCENARIOS[1:], _ahead("adlro", DRAIN)),
-    Group("adlro, futures", 20, SCENARIOS[2:3], _ahead("adlro", "4:10:2")),
+    Group("adlro, futures", 30, SCENARIOS[2:3], _ahead("adlro", "4:10:2", "16:10:2")),
 )  # fmt: skip
 
 

@@ -31,24 +31,10 @@ from numba import types
 from numba.core.typing.templates import Signature
 
 from adlro.compiled import Dispatcher, dispatcher
-from adlro.encode.candidates_kernel import MOST_CHOICES, scratch_size
 from adlro.errors import PolicyError
-from adlro.model.state import (
-    ENDS,
-    EVENT,
-    JOB,
-    OUTCOME,
-    READING,
-    RUNNING,
-    SPAN,
-    WAITING,
-    WAKE,
-    WORLD,
-    Floats,
-    Mask,
-    Records,
-)
+from adlro.model.state import WAKE, Floats, Records
 from adlro.policies import lookahead_kernel
+from adlro.policies.desk import Desk, View
 from adlro.policies.lookahead_kernel import FAULT, FEW
 from adlro.sim import faults
 from adlro.sim.signature import (
@@ -62,10 +48,7 @@ from adlro.sim.signature import (
     compile_decide,
 )
 from adlro.sim.simulator import Player, is_compiled
-from adlro.sim.state import State
-from adlro.workloads.capacity import may_run
 from adlro.workloads.synthetic import Setting
-from adlro.workloads.workload import Workload
 
 SUFFIX = "+lookahead"
 _MOST = {"FUTURES": 1_000, "ARRIVALS": 10_000}
@@ -199,96 +182,13 @@ class _Pointer(types.WrapperAddressProtocol):
         return DECIDE
 
 
-class View(NamedTuple):
-    """The arguments of decide up to `gpus`."""
+class _Run(NamedTuple):
+    """What belongs to one run."""
 
-    now: float
-    jobs: Records
-    est: Floats
-    queue: Records
-    eligible: Mask
-    running: Records
-    pools: Records
-    nodes: Records
-    gpus: Records
-
-
-class Desk:
-    """Where one run's copies are made: the rebuilt state, a copy of it, and the jobs known so far.
-
-    Jobs are written down once, as they arrive; the rest is as large as what waits and runs needs.
-    """
-
-    def __init__(self, setting: Setting, wish: Wish, view: View, own: tuple[Any, ...]) -> None:
-        memory, out = own
-        self.memory = memory  # whose run this is
-        self.trial = np.array(out)  # nothing is named in it, as in any answer before it is given
-        self._setting, self._ahead = setting, wish.arrivals
-        pools, gpus, base = len(view.pools), len(view.gpus), len(memory) - _OWN
-        self.copied_memory = np.zeros(base)
-        self.scratch = np.zeros(scratch_size(gpus, pools))
-        self.others = np.zeros(MOST_CHOICES)
-        self.gains = {m: np.zeros((MOST_CHOICES, m)) for m in (1, wish.futures)}
-        self.spans = np.zeros(0, SPAN)
-        self._make_states(view, 64)
-        self._make_jobs(view, 256)
-
-    def _make_states(self, view: View, rows: int) -> None:
-        """Room for so many jobs that wait or run."""
-        gpus, types_ = len(view.gpus), len(self._setting.lists)
-        self.rows = rows
-
-        def empty() -> State:
-            return State(
-                np.zeros(1, WORLD), np.zeros(rows, WAITING),
-                np.zeros((rows, len(view.pools)), np.bool_), np.zeros(rows),
-                np.zeros(rows, RUNNING), np.zeros(rows, ENDS),
-                np.stack([np.ones(gpus), np.zeros(gpus)], axis=1),
-                np.ones((types_, view.est.shape[1])), np.array(view.pools), np.array(view.nodes),
-                np.array(view.gpus), np.zeros(0),
-            )  # fmt: skip
-
-        self.state, self._copy = empty(), empty()
-        self.tuples = tuple(self.state[:11]), tuple(self._copy[:11])
-
-    def _make_jobs(self, view: View, rows: int) -> None:
-        """Room for so many jobs, those that may come included; who was known is written anew."""
-        setting = self._setting
-        est = np.zeros((rows, view.est.shape[1]))
-        types_, rules = len(setting.lists), setting.quotas
-        self.work = Workload(
-            np.zeros(rows, JOB), est, np.zeros((rows, len(view.pools)), np.bool_), est,
-            np.zeros(0, EVENT), np.ones((types_, types_)), setting.demands,
-            np.zeros((0, 0), READING), np.zeros((rows, 2), np.int64), rules.quotas, rules.caps,
-            np.full(int(setting.scenario.ageing_h > 0), setting.scenario.ageing_h * 3600.0),
-        )  # fmt: skip
-        self.outcome, self.known = np.zeros(rows, OUTCOME), 0
-
-    def _note_jobs(self, view: View) -> None:
-        """Write down who has arrived since the last call."""
-        if len(view.jobs) + self._ahead > len(self.work.jobs):
-            self._make_jobs(view, 2 * (len(view.jobs) + self._ahead))
-        new, setting = slice(self.known, len(view.jobs)), self._setting
-        jobs = np.asarray(view.jobs[new])
-        self.work.jobs[new], self.work.est[new] = jobs, view.est[new]
-        self.work.allowed[new] = may_run(jobs, setting.lists[jobs["type"]], setting.layout)
-        self.work.holders[new] = setting.quotas.holders(jobs)
-        self.known = len(view.jobs)
-
-    def rebuild(self, view: View, wake: float) -> None:
-        """Write down how things stand."""
-        waiting, running, arrived = len(view.queue), len(view.running), len(view.jobs)
-        if waiting + running + self._ahead > self.rows:
-            self._make_states(view, 2 * (waiting + running + self._ahead))
-        if arrived > self.known:
-            self._note_jobs(view)
-        state = self.state
-        w = state.world[0]
-        w["now"], w["wake"], w["waiting"], w["running"] = view.now, wake, waiting, running
-        w["arrived"], w["finished"] = arrived, arrived - waiting - running
-        state.queue[:waiting], state.eligible[:waiting] = view.queue, view.eligible
-        state.running[:running] = view.running
-        state.pools[:], state.nodes[:], state.gpus[:] = view.pools, view.nodes, view.gpus
+    memory: Floats
+    copied: Floats  # the base policy's memory in a copy
+    trial: Records  # and its answers; as in any answer before it is given, nothing is named
+    desk: Desk
 
 
 class Lookahead:
@@ -299,14 +199,16 @@ class Lookahead:
         self._ask = _Pointer(compile_decide(base.decide))
         self._look_ahead = _compiled()
         self._memory = _OWN + max(base.memory, 1)
-        self._desks = threading.local()  # a thread plays one run at a time
+        self._runs = threading.local()  # a thread plays one run at a time
 
-    def _desk(self, view: View, memory: Floats, out: Records) -> Desk:
-        """That of the run which this memory belongs to."""
-        desk: Desk | None = getattr(self._desks, "last", None)
-        if desk is None or desk.memory is not memory:
-            desk = self._desks.last = Desk(self._setting, self._wish, view, (memory, out))
-        return desk
+    def _run(self, view: View, memory: Floats, out: Records) -> _Run:
+        """The run that this memory belongs to."""
+        run: _Run | None = getattr(self._runs, "last", None)
+        if run is None or run.memory is not memory:
+            desk = Desk(self._setting, self._wish.futures, self._wish.arrivals, view)
+            run = _Run(memory, np.array(memory[_OWN:]), np.array(out), desk)
+            self._runs.last = run
+        return run
 
     def _draws(self, arrived: int, memory: Floats) -> tuple[Floats, int]:
         """Luck for each arrival of each future, by the run's seed and the call; how many futures.
@@ -332,17 +234,17 @@ class Lookahead:
         memory[_CALLS] += 1
         if memory[_WAKE] <= view.now:
             memory[_WAKE] = math.inf
-        desk = self._desk(view, memory, out)
+        _, copied, trial, desk = self._run(view, memory, out)
         desk.rebuild(view, memory[_WAKE])
         draws, futures = self._draws(len(view.jobs), memory)
         mine = np.asarray(out)
         answered: int = self._look_ahead(
-            self._wish.gate, draws, self._ask, params, memory[_OWN:], desk.copied_memory,
-            desk.scratch, desk.others, desk.gains[futures], mine, desk.trial,
-            *desk.tuples, tuple(desk.work), desk.outcome, desk.spans,
+            self._wish.gate, draws, self._ask, params, memory[_OWN:], copied, desk.scratch,
+            desk.others, desk.gains[futures], mine, trial, desk.state[:11], desk.copy[:11],
+            tuple(desk.work), desk.outcome, desk.spans,
         )  # fmt: skip
         if answered == FAULT:
-            said = faults.message(desk.tuples[1][0][0])
+            said = faults.message(desk.copy.world[0])
             raise PolicyError(f"looking ahead, {self._name} {said}")
         for decision in mine[: max(answered, 0)]:
             if decision["kind"] == WAKE:
