@@ -113,8 +113,9 @@ def _options(function: Callable[..., Any], **more: bool) -> dict[str, bool]:
     name, home = function.__name__, function.__module__
     if not home.startswith("adlro."):
         return {"nogil": True, "boundscheck": True, **more}
-    policy = home.startswith("adlro.policies.")
-    inner = name.startswith("_") or (home.startswith("adlro.sim.") and home.endswith("_kernel"))
+    kernel = home.endswith("_kernel")
+    policy = home.startswith("adlro.policies.") and not kernel
+    inner = name.startswith("_") or (home.startswith("adlro.sim.") and kernel)
     wrappers = {"no_cfunc_wrapper": not policy, "no_cpython_wrapper": inner}
     return {"nogil": True, "cache": True, **wrappers, **more}
 

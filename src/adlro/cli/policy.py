@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from adlro.policies.learned import Learned
     from adlro.policies.registry import Facts
 
+_AHEAD = (
+    "Any compiled policy that only starts jobs can look ahead: min-min+lookahead, or "
+    "+lookahead:FUTURES:ARRIVALS:T (see 'adlro policy show min-min+lookahead')."
+)
+
 
 @click.group("policy")
 def command() -> None:
@@ -27,8 +32,11 @@ command.add_command(explain.command)
 
 
 def _kind(facts: Facts) -> str:
+    from adlro.policies import lookahead
     from adlro.policies.registry import weights_file
 
+    if lookahead.split(facts.name)[1] is not None:
+        return "looks ahead"
     if weights_file(facts.name) is not None:
         return "learned"
     return "compiled" if facts.is_compiled else "Python"
@@ -48,7 +56,9 @@ def list_() -> None:
     table.add_column("rule")
     for name in registry.names():
         table.add_row(name, _kind(registry.facts(name)), registry.about(name))
-    stdout().print(table)
+    console = stdout()
+    console.print(table)
+    console.print(_AHEAD, highlight=False, markup=False)
 
 
 def _pairs(rows: dict[str, str]) -> Table:
@@ -157,7 +167,7 @@ def show(policy: str, as_json: bool) -> None:
     """What a policy is: its rule, or how it was trained and how well it did.
 
     POLICY is a name (see 'adlro policy list') or a file of your own: ./mine.py, or ./mine.npz that
-    'adlro train' wrote.
+    'adlro train' wrote; +lookahead may stand behind it.
     """
     from adlro.policies import registry
 

@@ -1,6 +1,7 @@
 """Policies by name: every file of this folder with a `decide`, and any file of the user's own.
 
 A user's file is Python with a `decide`, or what `adlro train` wrote: the weights of a network.
+Behind any name `+lookahead` may stand (see lookahead.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import adlro.policies
 from adlro.errors import PolicyError, suggestion
 from adlro.model.state import Floats
-from adlro.policies import learned, own
+from adlro.policies import learned, lookahead, own
 from adlro.sim.simulator import is_compiled
 from adlro.workloads.synthetic import Setting
 
@@ -112,6 +113,7 @@ def facts(name: str) -> Facts:
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
     """
+    name, wish = lookahead.split(name)
     found = _find(name)
     module = found.module
     said = {
@@ -119,7 +121,21 @@ def facts(name: str) -> Facts:
         for part in ("params", "memory", "refuses")
     }
     compiled, preempts = is_compiled(module.decide), _is_preemptive(module, found.name)
-    return Facts(found.name, inspect.getdoc(module) or "", compiled, preempts, **said)
+    facts = Facts(found.name, inspect.getdoc(module) or "", compiled, preempts, **said)
+    return facts if wish is None else _ahead(facts, wish, module)
+
+
+def _ahead(base: Facts, wish: lookahead.Wish, module: ModuleType) -> Facts:
+    """What can be said of a policy that looks ahead."""
+    _refuse_ahead(base.name, lookahead.refusal(module.decide, is_preemptive=base.is_preemptive))
+    memory = f"{lookahead.MEMORY}; the base policy: {base.memory or 'none'}"
+    text = f"{wish.in_words()}\n\nThe base policy: {base.text}\n\n{lookahead.__doc__}".strip()
+    return base._replace(name=base.name + wish.suffix, text=text, is_compiled=False, memory=memory)
+
+
+def _refuse_ahead(name: str, reason: str | None) -> None:
+    if reason is not None:
+        raise PolicyError(f"policy {name} cannot look ahead: {reason}")
 
 
 def _ask(part: str, found: _Found, setting: Setting) -> Any:  # noqa: ANN401  a number or a phrase
@@ -140,9 +156,14 @@ def refusal(name: str, setting: Setting) -> str | None:
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
     """
+    name, wish = lookahead.split(name)
     found = _find(name)
     with own.mistakes(found.file):
-        return _reason(found, setting)
+        reason = _reason(found, setting)
+    if wish is None or reason is not None:
+        return reason
+    preempts = _is_preemptive(found.module, found.name)
+    return lookahead.refusal(found.module.decide, is_preemptive=preempts)
 
 
 def _is_preemptive(module: ModuleType, name: str) -> bool:
@@ -153,7 +174,7 @@ def _is_preemptive(module: ModuleType, name: str) -> bool:
 
 
 def load(name: str, setting: Setting) -> Policy:
-    """A policy by name, or from the user's file, made ready.
+    """A policy by name, or from the user's file, made ready; with `+lookahead` behind it or not.
 
     Anything that ends in .npz or .json is a learned policy, by either of its two files; anything
     else with a slash or .py is code. The name of a file's policy is that of the file.
@@ -162,6 +183,19 @@ def load(name: str, setting: Setting) -> Policy:
         PolicyError: there is no such policy, it cannot run this scenario, or the user's file is
             wrong.
     """
+    name, wish = lookahead.split(name)
+    ready = _load(name, setting)
+    if wish is None:
+        return ready
+    reason = lookahead.refusal(ready.decide, is_preemptive=ready.is_preemptive)
+    _refuse_ahead(ready.name, reason)
+    ahead = lookahead.Lookahead(ready, wish, setting)
+    full = ready.name + wish.suffix
+    return ready._replace(name=full, decide=ahead.decide, memory=ahead.memory)
+
+
+def _load(name: str, setting: Setting) -> Policy:
+    """A policy as it is, made ready."""
     found = _find(name)
     name, module, file, params = found
     with own.mistakes(file):

@@ -14,45 +14,10 @@ from adlro.compiled import njit
 from adlro.encode.candidates_kernel import FEATURES, Choices, look
 from adlro.model.room import any_feasible, start
 from adlro.model.state import Counts, Floats, Records, Row
-from adlro.sim.kernel import advance, apply, clone
+from adlro.sim.kernel import advance, apply
+from adlro.sim.roll_kernel import ask, branch, copy_job
 
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of what a choice leads to
-
-
-@njit
-def _decide(
-    decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
-    state: tuple[Records, ...], work: tuple[Records, ...],
-) -> int:  # fmt: skip
-    """Ask a policy about a state."""
-    w = state[0][0]
-    return decide(
-        w.now, work[0][: w.arrived], work[1][: w.arrived], state[1][w.head : w.head + w.waiting],
-        state[2][w.head : w.head + w.waiting], state[4][: w.running], state[8], state[9], state[10],
-        params, memory, out,
-    )  # fmt: skip
-
-
-@njit
-def _roll(
-    answered: int, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
-    state: tuple[Records, ...], work: tuple[Records, ...], outcome: Records, spans: Records,
-) -> bool:  # fmt: skip
-    """Play to the end from so many decisions in `out` on, 0 = the next event. False = a fault.
-
-    There is one `apply` and one `advance` here and in `expand`: each takes seconds to compile.
-    """
-    while True:
-        while answered > 0:
-            done = apply(answered, out, *state, *work, outcome, spans)
-            if done < 0:
-                return False
-            answered = _decide(decide, params, memory, out, state, work) if done > 0 else 0
-        if not advance(*state, *work, outcome, spans):
-            break
-        answered = _decide(decide, params, memory, out, state, work)
-    is_sound: bool = state[0][0].fault == 0
-    return is_sound
 
 
 @njit
@@ -95,12 +60,13 @@ def try_choice(
     """Make choice i on a copy, play it to its end, add a share of its costs; False = a fault."""
     for k in range(len(memory)):  # so that a policy that draws lots draws the same each time
         memory[k] = 0.0
-    clone(*state, memory, *copy, memory)
     w, c, answered = state[0][0], copy[0][0], 0
     if i > 0:
         q = int(choices.places[i])
         answered = start(out, state[1][w.head + q].job, int(choices.pools[i]))
-    if not _roll(answered, base, params, memory, out, copy, work, outcome, spans):
+    if not branch(
+        answered, base, params, memory, memory, out, state, copy, work, outcome, spans
+    ):  # fmt: skip
         return False
     costs[0] += share * (c.job_seconds - w.job_seconds)
     costs[1] += share * _weighted(w, state[1], state[4], work[0], outcome)
@@ -108,17 +74,6 @@ def try_choice(
     costs[3] += share * (c.now - w.now)
     costs[4] += share * _energy(c.now, watts, copy[9], copy[10])
     return True
-
-
-@njit
-def _copy_job(i: int, work: tuple[Records, ...], j: int, to: tuple[Records, ...]) -> None:
-    """Copy all that a workload says of its job i to job j of another."""
-    to[0][j] = work[0][i]
-    for m in range(work[1].shape[1]):
-        to[1][j, m], to[3][j, m] = work[1][i, m], work[3][i, m]
-    for p in range(work[2].shape[1]):
-        to[2][j, p] = work[2][i, p]
-    to[8][j, 0], to[8][j, 1] = work[8][i, 0], work[8][i, 1]
 
 
 @njit
@@ -131,7 +86,7 @@ def _write_future(
     """
     before = others[0][first + w.arrived - 1].arrival
     for j in range(w.arrived, last):
-        _copy_job(first + j, others, j, longer)
+        copy_job(first + j, others, j, longer)
         longer[0][j].arrival = w.now + (others[0][first + j].arrival - before)
 
 
@@ -216,7 +171,7 @@ def expand(
                 )  # fmt: skip
                 if sampled and w.running > 0 and used + choices.count <= len(groups):
                     for j in range(known, w.arrived):  # who has really come meanwhile
-                        _copy_job(j, work, j, longer)
+                        copy_job(j, work, j, longer)
                     known = w.arrived
                     if not _expand_state(
                         choices, base, base_params, base_memory, horizon, futures, watts, out_copy,
@@ -230,7 +185,7 @@ def expand(
                 j = waiting[int(choices.places[i])].job
                 answered = start(out, j, int(choices.pools[i]))
             else:
-                answered = _decide(behave, behave_params, behave_memory, out, state, work)
+                answered = ask(behave, behave_params, behave_memory, out, state, work)
             if answered > 0:
                 done = apply(answered, out, *state, *work, outcome, spans)
         if done < 0:

@@ -1,0 +1,134 @@
+"""What looking ahead gains, and what it costs: settings of +lookahead behind several policies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import ROOT, Result, parser, run
+from kept import Shelf, fingerprint
+from versus import against, by_name, compared
+
+from adlro.config import Scenario, adjusted, find_scenario
+from adlro.errors import ConfigError
+from adlro.evaluate.comparison import Comparison, Row
+from adlro.policies import registry
+from adlro.policies.lookahead import split
+from adlro.workloads.synthetic import prepare
+
+FOLDER = Path(__file__).parent
+QUICK_SEEDS = 2
+SCENARIOS = ("load 0.6", "load 0.8", "load 0.95", "noisy:0.5, load 0.8")
+
+
+class Group(NamedTuple):
+    """Policies compared on the same seeds, the base of each among them."""
+
+    name: str
+    seeds: int  # from 0 on
+    scenarios: Sequence[str]
+    policies: Sequence[str]
+
+
+def _ahead(base: str, *settings: str) -> list[str]:
+    """A base policy and how it looks ahead."""
+    return [base, *(f"{base}+lookahead:{setting}" for setting in settings)]
+
+
+DRAIN = "1:0"
+GROUPS = (
+    Group(
+        "drain", 200, SCENARIOS,
+        [*_ahead("min-min", DRAIN), "drain-argmin", *_ahead("pair-sjf", DRAIN),
+         *_ahead("fcfs", DRAIN)],
+    ),
+    Group("adlro", 200, SCENARIOS, _ahead("adlro", DRAIN)),
+    Group("futures", 60, SCENARIOS[1:3], _ahead("min-min", "1:10", "4:10:2", "16:10:0", "16:10:2")),
+    Group("far", 30, SCENARIOS[2:3], _ahead("min-min", "16:30:2")),
+    Group("adlro, futures", 30, SCENARIOS[2:3], _ahead("adlro", "4:10:2", "16:10:2")),
+)  # fmt: skip
+
+
+def scenario_of(name: str) -> Scenario:
+    """The paper's cluster, as one of SCENARIOS says."""
+    paper = find_scenario("paper16")
+    estimates, _, load = name.rpartition("load ")
+    if estimates:
+        return adjusted(paper, load=float(load), estimates=estimates.rstrip(", "))
+    return adjusted(paper, load=float(load))
+
+
+def measured(group: Group, name: str, seeds: range, shelf: Shelf) -> Comparison:
+    """Run a group on a scenario, or take what is kept of it."""
+    scenario = scenario_of(name)
+    known = prepare(scenario).public()
+    mark = fingerprint(scenario, [registry.load(p, known) for p in group.policies], seeds)
+    label = f"{group.name}, {name}"
+    return shelf.get(label, mark, lambda: compared(scenario, group.policies, seeds, name=label))
+
+
+def _base(name: str) -> str:
+    """Who a policy is compared with."""
+    return split(name)[0] if name != "drain-argmin" else "min-min"
+
+
+def _ms(row: Row) -> float:
+    """CPU time for a decision that had a feasible pair, the simulator's own work included."""
+    return 1e-3 * row.decision_us * row.decisions / row.real_decisions
+
+
+def _line(group: Group, name: str, found: dict[str, Comparison], seeds: int) -> list[str]:
+    """One policy."""
+    cells, ms = [], 0.0
+    for scenario in SCENARIOS:
+        if scenario not in found:
+            cells.append("")
+            continue
+        row = by_name(found[scenario])[name]
+        cells.append(against(row, _base(name)))
+        ms = _ms(row) if scenario == "load 0.95" else ms
+    return [name, *cells, f"{ms:,.3f}", f"{seeds:,}"]
+
+
+def make(options: argparse.Namespace) -> Result:
+    """All groups, each kept as soon as it is there.
+
+    Raises:
+        ConfigError: a check is wanted of other seeds than the published ones.
+    """
+    if options.quick and (options.check or options.expect):
+        raise ConfigError("--check and --expect are about all published seeds; leave out --quick")
+    shelf = Shelf(options.keep, options.resume)
+    shelf.open()
+    lines, figures, details = [], {}, {}
+    for group in GROUPS:
+        seeds = range(QUICK_SEEDS if options.quick else group.seeds)
+        found = {name: measured(group, name, seeds, shelf) for name in group.scenarios}
+        lines += [_line(group, p, found, len(seeds)) for p in group.policies if _base(p) != p]
+        for name, result in found.items():
+            label = f"{group.name}, {name}"
+            figures[label] = {f"{row.name}: mean JCT s": row.jct for row in result.policies}
+            details[label] = result.model_dump()
+    head = ("policy", *(f"vs its base, {name}" for name in SCENARIOS), "ms a decision", "seeds")
+    return Result(head, lines, figures, details)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program; returns its exit status."""
+    own = parser(__doc__ or "")
+    own.add_argument(
+        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
+        help="where the result of each group and scenario is written as soon as it is there",
+    )  # fmt: skip
+    own.add_argument("--resume", action="store_true", help="use what is there already")
+    options = own.parse_args(arguments)
+    return run(options, FOLDER, lambda: make(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

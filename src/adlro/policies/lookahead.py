@@ -1,0 +1,252 @@
+"""Looking ahead at decision time: an option of any compiled policy that only starts jobs.
+
+Written behind a policy's name: `min-min+lookahead`, or `+lookahead:FUTURES:ARRIVALS:T`. Each time
+that something could start, the policy's own answer and the other choices (to wait, and the shortest
+feasible pairs) are made on copies of the cluster, which the policy plays on until all is done. Its
+answer is replaced by the choice with the smallest sum of times in the system.
+
+- `1:0`, the drain: nobody else comes. One copy a choice; no luck in it.
+- `16:10:2`: each choice meets the same 16 futures of 10 arrivals, each a recent job drawn again
+  after a recent gap. Of many noisy means the best looks better than it is (the winner's curse), so
+  the answer stands unless the mean gain is T of its standard errors above 0. T = 0: no such gate.
+
+The copies are made from what a policy sees and what it is told of the scenario, never from the
+truth: jobs run as long as estimated, an overdue one ends when it is expected to; nodes that are
+down stay down, nothing fails, slices do not slow each other, sensors stand still. Quotas, ageing
+and placement are the scenario's own. Until 8 jobs have arrived no future is drawn. A policy's
+memory is copied too: one that keeps count of its own starts finds some that it did not make.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.core.typing.templates import Signature
+
+from adlro.compiled import Dispatcher, dispatcher
+from adlro.errors import PolicyError
+from adlro.model.state import WAKE, Floats, Records
+from adlro.policies import lookahead_kernel
+from adlro.policies.desk import Desk, View
+from adlro.policies.lookahead_kernel import FAULT, FEW
+from adlro.sim import faults
+from adlro.sim.signature import (
+    ANSWER,
+    BOOKS,
+    DECIDE,
+    FLOATS,
+    STATE,
+    TABLE,
+    WORKLOAD,
+    compile_decide,
+)
+from adlro.sim.simulator import Player, is_compiled
+from adlro.workloads.synthetic import Setting
+
+SUFFIX = "+lookahead"
+_MOST = {"FUTURES": 1_000, "ARRIVALS": 10_000}
+_USUAL = (1, 0, 0.0)  # the drain: no other setting gained more, and all cost more
+_GATE = 2.0  # standard errors, where several futures are compared and no T is given
+_SEED, _CALLS, _WAKE, _OWN = range(4)  # the wrapper's memory; from _OWN on it is the base policy's
+MEMORY = "the run's seed, how many calls there were and when the base policy asked to be woken"
+
+
+class Wish(NamedTuple):
+    """How to look ahead."""
+
+    futures: int
+    arrivals: int  # in each
+    gate: float  # standard errors that a mean gain must be above 0
+    suffix: str  # as it was written
+
+    def in_words(self) -> str:
+        """One sentence."""
+        if self.arrivals == 0:
+            return "Looks ahead until all jobs at hand are done; nobody else comes."
+        gate = f", if its gain is {self.gate:g} standard errors above 0" if self.gate > 0 else ""
+        several = f"the mean over {self.futures} futures" if self.futures > 1 else "one future"
+        return f"Looks ahead: the best choice by {several} of {self.arrivals} arrivals{gate}."
+
+
+def _whole(text: str, what: str, least: int, name: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= _MOST[what]:
+        raise PolicyError(
+            f"policy {name!r}: {what} is a whole number from {least} to {_MOST[what]:,}, "
+            f"not {text!r}"
+        )
+    return int(text)
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise PolicyError(f"policy {name!r}: T is a number, 0 or more, not {text!r}")
+    return value
+
+
+def split(name: str) -> tuple[str, Wish | None]:
+    """The name of the base policy and how it shall look ahead; None = not at all.
+
+    Raises:
+        PolicyError: what stands behind `+lookahead` is wrong.
+    """
+    found = re.fullmatch(r"(.+?)\+lookahead(:.*)?", name)
+    if found is None:
+        return name, None
+    base, suffix = found[1], SUFFIX + (found[2] or "")
+    parts = suffix.split(":")[1:]
+    if split(base)[1] is not None:
+        raise PolicyError(f"policy {name!r}: say {SUFFIX} once")
+    if not parts:
+        return base, Wish(*_USUAL, suffix)
+    if len(parts) > 3:
+        raise PolicyError(f"policy {name!r}: say {SUFFIX}:FUTURES:ARRIVALS:T, three numbers")
+    futures = _whole(parts[0], "FUTURES", 1, name)
+    arrivals = _whole(parts[1], "ARRIVALS", 0, name) if len(parts) > 1 else 0
+    gate = _number(parts[2], name) if len(parts) > 2 else _GATE
+    if futures > 1 and arrivals == 0:
+        raise PolicyError(
+            f"policy {name!r}: without arrivals all futures are the same; say 1:0 or {futures}:10"
+        )
+    if futures == 1 and len(parts) > 2:
+        raise PolicyError(f"policy {name!r}: T needs at least 2 futures to compare")
+    return base, Wish(futures, arrivals, gate, suffix)
+
+
+def refusal(decide: Callable[..., int], *, is_preemptive: bool) -> str | None:
+    """Why a policy cannot look ahead, in a phrase; None = it can."""
+    if is_preemptive:
+        return "it preempts, and copies are played on by policies that only start jobs"
+    if not is_compiled(decide):
+        return "it is plain Python, and copies are played on by compiled policies; use @njit"
+    return None
+
+
+_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+
+
+def _compiled() -> Callable[..., int]:
+    """The kernel's `look_ahead`, without the dispatcher that would look at the types of each call.
+
+    They are always the same, and to find that out takes longer than some decisions.
+    """
+    with _ONE_AT_A_TIME:
+        return _compiled_once()
+
+
+@functools.cache
+def _compiled_once() -> Callable[..., int]:
+    tuple_of: Callable[..., types.BaseTuple] = types.Tuple
+    state = tuple_of(STATE)
+    look_ahead = dispatcher(lookahead_kernel.look_ahead)
+    look_ahead.compile(
+        (
+            types.float64, TABLE, types.FunctionType(DECIDE), FLOATS, FLOATS, FLOATS, FLOATS,
+            FLOATS, TABLE, ANSWER, ANSWER, state, state, tuple_of(WORKLOAD), *BOOKS,
+        )
+    )  # fmt: skip
+    look_ahead.disable_compile()
+    (only,) = look_ahead.overloads.values()
+    entry: Callable[..., int] = only.entry_point
+    return entry
+
+
+class _Pointer(types.WrapperAddressProtocol):
+    """A compiled decide as the kernel takes it, with its address looked up once and not each call.
+
+    The dispatcher is kept, for the code lives as long as it does.
+    """
+
+    def __init__(self, decide: Dispatcher) -> None:
+        self._decide, signature = decide, DECIDE.args
+        compiled = decide.overloads[signature]
+        name = compiled.fndesc.llvm_cfunc_wrapper_name
+        self._address: int = compiled.library.get_pointer_to_function(name)
+
+    def __wrapper_address__(self) -> int:
+        """What numba asks for."""
+        return self._address
+
+    def signature(self) -> Signature:
+        """What numba asks for, too."""
+        return DECIDE
+
+
+class _Run(NamedTuple):
+    """What belongs to one run."""
+
+    memory: Floats
+    copied: Floats  # the base policy's memory in a copy
+    trial: Records  # and its answers; as in any answer before it is given, nothing is named
+    desk: Desk
+
+
+class Lookahead:
+    """The decide of a policy that looks ahead."""
+
+    def __init__(self, base: Player, wish: Wish, setting: Setting) -> None:
+        self._name, self._wish, self._setting = base.name, wish, setting
+        self._ask = _Pointer(compile_decide(base.decide))
+        self._look_ahead = _compiled()
+        self._memory = _OWN + max(base.memory, 1)
+        self._runs = threading.local()  # a thread plays one run at a time
+
+    def _run(self, view: View, memory: Floats, out: Records) -> _Run:
+        """The run that this memory belongs to."""
+        run: _Run | None = getattr(self._runs, "last", None)
+        if run is None or run.memory is not memory:
+            desk = Desk(self._setting, self._wish.futures, self._wish.arrivals, view)
+            run = _Run(memory, np.array(memory[_OWN:]), np.array(out), desk)
+            self._runs.last = run
+        return run
+
+    def _draws(self, arrived: int, memory: Floats) -> tuple[Floats, int]:
+        """Luck for each arrival of each future, by the run's seed and the call; how many futures.
+
+        Which futures are tried does not depend on how many calls came before in other threads.
+        """
+        futures, arrivals = self._wish[:2]
+        if arrivals == 0 or arrived < FEW:
+            return np.zeros((0, 2)), 1
+        rng = np.random.default_rng((int(memory[_SEED]), int(memory[_CALLS])))
+        return rng.random((futures * arrivals, 2)), futures
+
+    @property
+    def memory(self) -> int:
+        """How many numbers it keeps from call to call, the base policy's among them."""
+        return self._memory
+
+    def decide(self, *args: Any) -> int:  # noqa: ANN401  the one signature
+        """The base policy's answer, or a better one."""
+        view, (params, memory, out) = View(*args[:9]), args[9:]
+        if memory[_CALLS] == 0:  # the base policy, too, finds the seed in its memory
+            memory[_OWN], memory[_WAKE] = memory[_SEED], math.inf
+        memory[_CALLS] += 1
+        if memory[_WAKE] <= view.now:
+            memory[_WAKE] = math.inf
+        _, copied, trial, desk = self._run(view, memory, out)
+        desk.rebuild(view, memory[_WAKE])
+        draws, futures = self._draws(len(view.jobs), memory)
+        mine = np.asarray(out)
+        answered: int = self._look_ahead(
+            self._wish.gate, draws, self._ask, params, memory[_OWN:], copied, desk.scratch,
+            desk.others, desk.gains[futures], mine, trial, desk.state[:11], desk.copy[:11],
+            tuple(desk.work), desk.outcome, desk.spans,
+        )  # fmt: skip
+        if answered == FAULT:
+            said = faults.message(desk.copy.world[0])
+            raise PolicyError(f"looking ahead, {self._name} {said}")
+        for decision in mine[: max(answered, 0)]:
+            if decision["kind"] == WAKE:
+                memory[_WAKE] = min(memory[_WAKE], decision["at"])
+        return answered

@@ -1,0 +1,522 @@
+"""Looking ahead: what copies are made of, and when a policy's answer is replaced."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numba import njit
+
+from adlro.config import adjusted, find_scenario
+from adlro.errors import PolicyError
+from adlro.evaluate.compare import compare, run_one
+from adlro.model.state import START, WAKE, WHOLE
+from adlro.policies import lookahead, own, registry
+from adlro.policies.desk import Desk, View
+from adlro.policies.lookahead_kernel import best_gain, fill_in
+from adlro.sim import simulator
+from adlro.sim.kernel import advance, apply
+from adlro.sim.signature import compile_decide
+from adlro.sim.state import answers
+from adlro.workloads.quotas import Quotas
+from adlro.workloads.synthetic import generate, prepare
+from tests.plain.cases import random_case
+from tests.trained import saved
+from tests.worlds import (
+    build,
+    fails,
+    from_case,
+    is_repaired,
+    job,
+    made_ready,
+    nodes,
+    play,
+    unlocked,
+)
+
+TWO = [nodes("V100"), nodes("T4")]
+
+
+def public(world):
+    """The world with all in its setting that copies are made from; lists are by a job's type."""
+    jobs, setting = world.workload.jobs, world.setting
+    types = int(jobs["type"].max()) + 1
+    lists = np.ones((types, len(setting.pools)), np.bool_)
+    lists[jobs["type"]] = world.workload.allowed
+    assert (lists[jobs["type"]] == world.workload.allowed).all()
+    of = [np.full(int(jobs[noun].max()) + 1, -1) for noun in ("account", "user")]
+    for column, noun in enumerate(("account", "user")):
+        of[column][jobs[noun]] = world.workload.holders[:, column]
+    layout = SimpleNamespace(
+        pools=world.empty.pools,
+        nodes=world.empty.nodes,
+        gpus=world.empty.gpus,
+        lasting=world.empty.pools["nodes"],
+    )
+    ageing = world.workload.ageing
+    more = {
+        "layout": layout,
+        "lists": lists,
+        "quotas": Quotas(*of, world.workload.quotas, world.workload.caps),
+        "demands": world.workload.demands,
+        "scenario": SimpleNamespace(
+            jobs=len(jobs), name="hand", ageing_h=ageing[0] / 3600 if len(ageing) else 0.0
+        ),
+    }
+    return world._replace(setting=SimpleNamespace(**{**vars(setting), **more}))
+
+
+def ahead(base, world, how=""):
+    """A policy that looks ahead, whether it is known by a name or not."""
+    if isinstance(base, str):
+        return registry.load(f"{base}+lookahead{how}", world.setting)
+    _, wish = lookahead.split(f"x+lookahead{how}")
+    wrapped = lookahead.Lookahead(base, wish, world.setting)
+    return SimpleNamespace(
+        name="x", decide=wrapped.decide, params=base.params, memory=wrapped.memory
+    )
+
+
+def finish(base, groups, jobs, how="", **more):
+    world = public(build(groups, jobs, **more))
+    return play(world, ahead(base, world, how)).outcome["finish"].tolist()
+
+
+# By hand.
+
+
+def test_the_answer_is_replaced_where_another_start_saves_time():
+    # First come, first served: 10 + 11 = 21. The short one first: 1 + 11 = 12.
+    assert finish("fcfs", [nodes()], [job(0, 10), job(0, 1)]) == [11, 1]
+
+
+def test_the_answer_stands_where_it_is_the_best():
+    # 1 + 11 = 12; the long one first: 10 + 11 = 21.
+    assert finish("fcfs", [nodes()], [job(0, 1), job(0, 10)]) == [1, 11]
+
+
+def test_the_answer_stands_where_another_is_as_good():
+    assert finish("fcfs", [nodes()], [job(0, 5), job(0, 5)]) == [5, 10]
+
+
+def test_to_wait_is_a_choice_too():
+    # Job 1 comes at 1. On the T4: until 9, together with job 0 1 + 8. On the V100 from 2 on: until
+    # 4, 1 + 3.
+    assert finish("fcfs", TWO, [job(0, 2, 99), job(1, 2, 8)]) == [2, 4]
+
+
+def test_a_start_replaces_waiting_too():
+    # At 1 the oldest that waits, job 1, needs both V100s, and strictly in order job 2 stands behind
+    # it: until 10, 30 and 31, 9 + 29 + 30. Job 2 at once: until 10, 30 and 2, 9 + 29 + 1.
+    jobs = [job(0, 10), job(1, 20, gpus=2), job(1, 1)]
+    assert finish("fcfs", [nodes(gpus=2)], jobs) == [10, 30, 2]
+
+
+def test_the_policy_plays_on_after_the_choice():
+    # Three at 0: in order 10 + 14 + 15 = 39. Tried first, then in order again: job 1 4 + 14 + 15,
+    # job 2 1 + 11 + 15 = 27, the best. Then job 1 is tried before job 0 once more.
+    assert finish("fcfs", [nodes()], [job(0, 10), job(0, 4), job(0, 1)]) == [15, 5, 1]
+
+
+def test_a_job_that_comes_later_is_not_known_in_the_drain():
+    # As in the first test, but the short one is not there yet.
+    assert finish("fcfs", [nodes()], [job(0, 10), job(0.5, 1)]) == [10, 11]
+
+
+def test_estimates_are_what_copies_go_by():
+    # True: 10 and 1. By the estimates it is the other way round.
+    jobs = [job(0, 10, est=(1,)), job(0, 1, est=(10,))]
+    assert finish("fcfs", [nodes()], jobs) == [10, 11]
+
+
+def test_an_overdue_job_ends_in_a_copy_when_it_is_expected_to():
+    # Job 0 holds the V100 and was expected at 1; at 20, of that age, it is expected 2 s later. Job
+    # 1 (V100 3 s, T4 4 s) would end at 22 + 3 = 25 on the V100 and at 24 on the T4: it starts.
+    late = [job(0, 40, 99, est=(1, 99)), job(20, 3, 4)]
+    assert finish("fcfs", TWO, late) == [40, 24]
+    # At 10 it is expected 1 s later: job 1 would end at 11 + 3 = 14 on the V100 and at 18 on the
+    # T4: it waits. Job 0 ends at 10.5.
+    soon = [job(0, 10.5, 99, est=(1, 99)), job(10, 3, 8)]
+    assert finish("fcfs", TWO, soon) == [10.5, 13.5]
+
+
+def test_jobs_that_must_wait_for_a_repair_keep_nobody_from_looking_ahead():
+    # The V100 is down from 1 to 100, and job 0 can run nowhere else. Strictly in order all wait for
+    # it; the others start on the T4, the short one first: 3-4, 4-14.
+    jobs = [job(2, 5, 5, type=1, allowed=[0]), job(3, 9, 10), job(3, 9, 1)]
+    events = [fails(1, 0), is_repaired(100, 0)]
+    assert finish("fcfs", TWO, jobs, events=events) == [105, 14, 4]
+
+
+# Who decides in the copies.
+
+
+class Patient:
+    """Starts job 0 and asks to be woken at 50; until then it starts nothing else."""
+
+    name, memory, params, is_preemptive = "patient", 2, np.zeros(0), False
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        if len(queue) == 0 or (memory[1] > 0 and now < 50):
+            return 0
+        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0
+        if memory[1] > 0:
+            return 1
+        memory[1] = 1
+        out[1].kind, out[1].at = WAKE, 50.0
+        return 2
+
+
+def test_a_timer_that_the_policy_has_set_goes_off_in_copies():
+    # Job 1 comes at 5 to an empty cluster: the policy would start it at 50, 45 + 2; at once is
+    # better. Without the timer the policy would never start it, in the copies.
+    jobs = [job(0, 3), job(5, 2)]
+    assert play(build([nodes()], jobs), Patient).outcome["finish"].tolist() == [3, 52]
+    assert finish(Patient, [nodes()], jobs) == [3, 7]
+
+
+class Rash(Patient):
+    """In order, and after 100 s on a pool that is not there."""
+
+    name = "rash"
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        if len(queue) == 0 or pools[0].free == 0:
+            return 0
+        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0 if now < 100 else 7
+        return 1
+
+
+def test_what_a_policy_may_not_do_it_may_not_do_in_a_copy():
+    said = (
+        "looking ahead, rash asked to start job 1 on pool 7, but there is no such pool (at 200 s)"
+    )
+    with pytest.raises(PolicyError, match=re.escape(said)):
+        finish(Rash, [nodes()], [job(0, 200), job(0, 300)])
+
+
+class Lucky(Patient):
+    """Notes its seed in the only place there is: which of two jobs it starts first."""
+
+    name = "lucky"
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        if len(queue) == 0 or pools[0].free == 0:
+            return 0
+        last = len(queue) - 1 if memory[0] == 3 else 0
+        out[0].kind, out[0].job, out[0].pool = START, queue[last].job, 0
+        return 1
+
+
+@pytest.mark.parametrize(("seed", "expected"), [(0, [5, 10]), (3, [10, 5])])
+def test_the_policy_finds_the_runs_seed_in_its_memory(seed, expected):
+    world = public(build([nodes()], [job(0, 5), job(0, 5)]))
+    outcome = play(world, ahead(Lucky, world), seed).outcome
+    assert outcome["finish"].tolist() == expected
+
+
+# The gate.
+
+#              mean 3, sd 0.816, t = 3 / (0.816 / 2) = 7.3; mean 5, sd 17.3, t = 0.58; mean -1
+GAINS = np.array([[2.0, 3, 4, 3], [20, -10, 20, -10], [-1, -1, -1, -1]])
+
+
+@pytest.mark.parametrize(("gate", "chosen"), [(0, 1), (0.5, 1), (0.6, 0), (7, 0), (7.5, -1)])
+def test_the_largest_mean_gain_of_those_that_are_clear_enough_is_taken(gate, chosen):
+    assert best_gain(3, float(gate), 1e-6, GAINS) == chosen
+
+
+def test_with_one_future_there_is_nothing_to_be_clear_about():
+    assert best_gain(2, 99.0, 1e-6, np.array([[1.0], [2.0]])) == 1
+
+
+def test_a_gain_within_the_margin_is_none():
+    assert best_gain(2, 0.0, 1.0, np.array([[1.0], [0.5]])) == -1
+    assert best_gain(2, 2.0, 1.0, np.array([[1.0, 1.0], [1.5, 1.5]])) == 1  # no error at all
+
+
+def test_only_the_choices_that_are_there_count():
+    assert best_gain(1, 0.0, 1e-6, np.array([[1.0], [9.0]])) == 0
+
+
+# Copies and the truth.
+
+
+def exact(seed):
+    """A random case with nothing that a policy cannot know; each job is a type of its own.
+
+    Slices make no checkpoints by themselves: when a neighbour comes or goes at the very moment of
+    the last one, it is made, and the job ends later than it was expected to.
+    """
+    case = random_case(seed)
+    jobs, count = case.jobs.copy(), len(case.jobs)
+    jobs["type"] = np.arange(count)
+    jobs["interval"][jobs["share"] < WHOLE] = np.inf
+    ageing = None if case.ageing is None else case.ageing / 3600 * 3600
+    case = case._replace(
+        jobs=jobs, est=case.seconds, events=case.events[:0], colocation=np.ones((count, count)),
+        affinity=[0] * count, pools_of_type=[{0}] * count, ageing=ageing,
+    )  # fmt: skip
+    return public(from_case(case))
+
+
+class Foresight:
+    """Plays a policy and, at its calls, the rest of the run on a copy that knows who will come."""
+
+    def __init__(self, world, base):
+        self.world, self.base, self.rests = world, made_ready(base, world), []
+        self.name, self.params, self.memory = "foresight", self.base.params, self.base.memory
+        self.ask, self.desk = compile_decide(self.base.decide), None
+
+    def decide(self, *args):
+        view = View(*args[:9])
+        params, memory, out = args[9:]
+        if self.desk is None:
+            self.desk = Desk(self.world.setting, 1, len(self.world.workload.jobs), view)
+        if len(view.queue) > 0:
+            self.rests.append(self.rest(view, params, memory))
+        plain = [unlocked(array) for array in args[1:9]]
+        return self.ask(args[0], *plain, params, memory, np.asarray(out))
+
+    def rest(self, view, params, memory):
+        """Finish times of the jobs that are not done yet."""
+        desk, truth, arrived = self.desk, self.world.workload, len(view.jobs)
+        desk.rebuild(view, np.inf)
+        work = desk.work._replace(
+            **{name: getattr(desk.work, name)[: len(truth.jobs)] for name in OF_JOBS}
+        )
+        for name in OF_JOBS:
+            getattr(work, name)[arrived:] = getattr(truth, name)[arrived:]
+        state = tuple(desk.state[:11])
+        fill_in(state, tuple(work))
+        outcome, out = desk.outcome[: len(truth.jobs)], answers(desk.state)
+        outcome["finish"] = np.nan
+        everything, own_memory = (*state, *work, outcome, desk.spans), memory.copy()
+        locked = simulator.lock(desk.state, work)
+        while True:
+            done = 1
+            while done > 0:
+                now, *seen = simulator.view(desk.state, locked)
+                plain = [unlocked(array) for array in seen]
+                done = apply(self.ask(now, *plain, params, own_memory, out), out, *everything)
+            assert done == 0
+            if not advance(*everything):
+                break
+        desk.state.world[:] = np.zeros(1, desk.state.world.dtype)
+        return outcome["finish"].copy()
+
+
+OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")
+
+
+@pytest.mark.parametrize("base", ["min-min", "easy-backfill"])
+@pytest.mark.parametrize("seed", range(60))
+def test_a_copy_that_knew_who_comes_would_end_as_the_run_does(seed, base):
+    # Slices, gangs, checkpoints, limits, quotas, ageing and placement by fragmentation included.
+    world = exact(seed)
+    policy = Foresight(world, base)
+    truth = play(world, policy, seed).outcome["finish"]
+    for rest in policy.rests:
+        known = ~np.isnan(rest)
+        assert known.any()
+        np.testing.assert_allclose(rest[known], truth[known], rtol=1e-9)
+
+
+SETTING = prepare(adjusted(find_scenario("paper16"), load=0.95, jobs=80))
+SAMPLED = "min-min+lookahead:4:5:0"
+
+
+def played(workload, policy=SAMPLED, seed=0):
+    ready = registry.load(policy, SETTING.public())
+    return run_one(SETTING, workload, ready, seed).outcome
+
+
+@pytest.mark.parametrize("policy", ["min-min+lookahead", SAMPLED])
+def test_what_is_to_come_changes_nothing_before_it_comes(policy):
+    workload = generate(SETTING, 0)
+    half = len(workload.jobs) // 2
+    moment = workload.jobs["arrival"][half]
+    jobs, est = workload.jobs.copy(), workload.est.copy()
+    jobs["arrival"][half:] += 1 + np.arange(len(jobs) - half)
+    jobs["gpus"][half:] = 1
+    est[half:] *= 7
+    changed = workload._replace(jobs=jobs, est=est, seconds=est)
+    one, other = played(workload, policy), played(changed, policy)
+    before = one["start"] < moment
+    assert before.sum() > 20
+    assert (other[before]["start"] == one[before]["start"]).all()
+    assert (other[before]["pool"] == one[before]["pool"]).all()
+    assert (one["finish"] != other["finish"]).any()
+
+
+@pytest.mark.parametrize("policy", ["min-min+lookahead", SAMPLED])
+def test_true_run_times_change_nothing_before_a_job_ends(policy):
+    workload = generate(SETTING, 1)
+    one = played(workload, policy)
+    moment = float(np.median(one["finish"]))
+    seconds = workload.seconds.copy()
+    seconds[one["finish"] > moment] *= 1.5
+    other = played(workload._replace(seconds=seconds), policy)
+    before = one["start"] < moment
+    assert (one["finish"][before] > moment).any()
+    assert (other[before]["start"] == one[before]["start"]).all()
+    assert (other[before]["pool"] == one[before]["pool"]).all()
+
+
+# Luck.
+
+
+def test_the_same_seed_makes_the_same_run_and_another_draws_other_futures():
+    workload = generate(SETTING, 0)
+    first = played(workload, SAMPLED, 5)
+    assert (played(workload, SAMPLED, 5) == first).all()
+    assert (played(workload, SAMPLED, 6) != first).any()
+
+
+def test_the_drain_draws_nothing():
+    workload = generate(SETTING, 0)
+    first = played(workload, "min-min+lookahead", 5)
+    assert (played(workload, "min-min+lookahead", 6) == first).all()
+    assert (played(workload, "min-min+lookahead:1:0", 5) == first).all()
+    assert (played(workload, "min-min", 5) != first).any()
+
+
+def test_no_future_is_drawn_until_some_jobs_have_come():
+    # Seven jobs in all: futures would be drawn from eight on.
+    few = generate(prepare(adjusted(find_scenario("paper16"), load=0.95, jobs=7)), 3)
+    assert (played(few, SAMPLED) == played(few, "min-min+lookahead")).all()
+
+
+def test_threads_do_not_meet():
+    policies = [registry.load(name, SETTING.public()) for name in (SAMPLED, "fcfs+lookahead")]
+    one, two = (compare(SETTING, policies, range(6), threads=n) for n in (1, 2))
+    assert [row.jct for row in one.policies] == [row.jct for row in two.policies]
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("min-min+lookahead:0", "FUTURES is a whole number from 1 to 1,000, not '0'"),
+        ("min-min+lookahead:1001:1", "FUTURES is a whole number from 1 to 1,000, not '1001'"),
+        ("min-min+lookahead:x", "FUTURES is a whole number from 1 to 1,000, not 'x'"),
+        ("min-min+lookahead:", "FUTURES is a whole number from 1 to 1,000, not ''"),
+        ("min-min+lookahead:4:-1", "ARRIVALS is a whole number from 0 to 10,000, not '-1'"),
+        ("min-min+lookahead:4:1.5", "ARRIVALS is a whole number from 0 to 10,000, not '1.5'"),
+        ("min-min+lookahead:4:5:-1", "T is a number, 0 or more, not '-1'"),
+        ("min-min+lookahead:4:5:nan", "T is a number, 0 or more, not 'nan'"),
+        ("min-min+lookahead:4:5:2:1", "say +lookahead:FUTURES:ARRIVALS:T, three numbers"),
+        ("min-min+lookahead:4", "without arrivals all futures are the same; say 1:0 or 4:10"),
+        ("min-min+lookahead:1:5:2", "T needs at least 2 futures to compare"),
+        ("min-min+lookahead+lookahead", "say +lookahead once"),
+    ],
+)
+def test_what_is_wrong_behind_the_name_is_said_in_one_line(name, said):
+    for asked in (registry.facts, lambda text: registry.load(text, SETTING)):
+        with pytest.raises(PolicyError, match=f"^{re.escape(f'policy {name!r}: {said}')}$"):
+            asked(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "wish"),
+    [
+        ("", (1, 0, 0.0)),
+        (":1:10", (1, 10, 2.0)),
+        (":8:20", (8, 20, 2.0)),
+        (":8:20:0", (8, 20, 0.0)),
+        (":8:20:1.5", (8, 20, 1.5)),
+    ],
+)
+def test_how_to_look_ahead_stands_behind_the_name(text, wish):
+    base, found = lookahead.split(f"./a+b.py+lookahead{text}")
+    assert base == "./a+b.py"
+    assert found == (*wish, f"+lookahead{text}")
+
+
+def test_a_name_without_it_stays_as_it_is():
+    assert lookahead.split("min-min") == ("min-min", None)
+    with pytest.raises(PolicyError, match=r"^unknown policy 'min-min\+lookahed'"):
+        registry.load("min-min+lookahed", SETTING)
+
+
+NO_PREEMPTION = "it preempts, and copies are played on by policies that only start jobs"
+NO_PYTHON = "it is plain Python, and copies are played on by compiled policies; use @njit"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("tiresias", NO_PREEMPTION),
+        ("hetero-srpt", NO_PREEMPTION),
+        ("allox", NO_PYTHON),
+        ("mine", NO_PYTHON),
+    ],
+)
+def test_a_policy_that_cannot_look_ahead_is_refused_with_the_reason(tmp_path, name, reason):
+    path = tmp_path / "mine.py"
+    path.write_text(f"def decide({', '.join(own.ARGUMENTS)}):\n    return 0\n")
+    full = f"{path if name == 'mine' else name}+lookahead"
+    setting = prepare(find_scenario("paper16-single"))  # where allox has nothing to refuse
+    assert registry.refusal(full, setting) == reason
+    for asked in (registry.facts, lambda text: registry.load(text, setting)):
+        with pytest.raises(PolicyError, match=f"^policy {name} cannot look ahead: {reason}$"):
+            asked(full)
+
+
+OWN = f"""
+from adlro.compiled import njit
+from adlro.model.room import fits, start
+
+@njit
+def decide({", ".join(own.ARGUMENTS)}):
+    for q in range(len(queue)):
+        for p in range(len(pools)):
+            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
+                return start(out, queue[q].job, p)
+    return 0
+"""
+
+
+def test_a_users_compiled_file_can_look_ahead(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    workload = generate(SETTING, 0)
+    plain, looking = (
+        registry.load(f"{tmp_path}/mine.py{how}", SETTING) for how in ("", "+lookahead")
+    )
+    assert looking.name == "mine+lookahead"
+    assert looking.file == plain.file
+    means = [
+        run_one(SETTING, workload, policy, 0).outcome["finish"].mean()
+        for policy in (plain, looking)
+    ]
+    assert means[1] < means[0]
+
+
+def test_a_learned_policys_file_can_look_ahead(tmp_path):
+    ready = registry.load(f"{saved(tmp_path)}+lookahead:2:3", SETTING)
+    assert ready.name == "toy+lookahead:2:3"
+    assert len(run_one(SETTING, generate(SETTING, 0), ready, 0).outcome) == 80
+
+
+def test_what_is_known_of_a_policy_that_looks_ahead():
+    facts = registry.facts("min-min+lookahead:8:20:0")
+    assert facts.name == "min-min+lookahead:8:20:0"
+    assert facts.text.startswith(
+        "Looks ahead: the best choice by the mean over 8 futures of 20 arrivals.\n\n"
+        "The base policy: Min-Min"
+    )
+    assert not facts.is_compiled
+    assert not facts.is_preemptive
+    assert facts.memory.endswith(f"the base policy: {registry.facts('min-min').memory}")
+    assert registry.facts("fcfs+lookahead").text.startswith(
+        "Looks ahead until all jobs at hand are done; nobody else comes."
+    )
+    assert "if its gain is 2 standard errors above 0." in registry.facts("fcfs+lookahead:8:9").text
