@@ -21,7 +21,7 @@ from adlro.workloads.workload import Workload
 
 _STATE = State._fields[:11]
 _SHOWN = ("observations", "masks", "rewards", "dones", "finals", "endings")
-_LEDGER = ("outcome", "begins", "episodes", "paid")
+_LEDGER = ("begins", "episodes", "paid")
 
 
 def typical_seconds(setting: Setting) -> float:
@@ -89,11 +89,10 @@ class Worlds:
             for name, array in zip(_STATE, self._empty, strict=True)
         )
         self._own = Bank._make(np.zeros((count, *a.shape[1:]), a.dtype) for a in own)
-        self.outcome = np.zeros((count, jobs), OUTCOME)
         self.begins, self.episodes = np.ones(count, np.bool_), np.zeros(count, np.int64)
         self.paid = np.zeros(count)
-        self._blank = (
-            np.zeros(0), np.zeros(1, DECISION), np.zeros(1, OUTCOME), np.zeros(0, SPAN)
+        self._scratch = (
+            np.zeros(0), np.zeros(1, DECISION), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN)
         )  # fmt: skip
 
     @property
@@ -108,7 +107,7 @@ class Worlds:
 
     def state(self, i: int) -> State:
         """The state of copy i: not a copy, and not to be changed."""
-        return State._make([*(array[i] for array in self._copies), self._blank[0]])
+        return State._make([*(array[i] for array in self._copies), self._scratch[0]])
 
     def workload(self, i: int) -> Workload:
         """What comes to copy i."""
@@ -152,7 +151,7 @@ class Worlds:
             first = worlds_kernel.step(
                 first, actions, self._sizes, self.tau, self.idle_weight, self._copies,
                 tuple(self._own), self._common, tuple(self._bank), self._cursor, self._empty,
-                *self._blank, self.outcome, self.begins, self.episodes, self.paid,
+                *self._scratch, self.begins, self.episodes, self.paid,
                 self.observations, self.masks, self.rewards, self.dones, self.finals, self.endings,
             )  # fmt: skip
             if first == self.count:

@@ -81,6 +81,15 @@ def test_rewards_add_up_in_worlds_of_slices_gangs_failures_and_quotas(seed, wind
     check_against_the_simulator(supply_of(random_world(seed)), window, seed)
 
 
+def test_the_next_episode_pays_for_itself_alone():
+    worlds = Worlds(shipped_supply("paper16", 30), 1, 2, 0.3)
+    play_episode(worlds, random_actions)
+    _, rewards, ending = play_episode(worlds, random_actions)
+    whole = ending["job_seconds"] + 0.3 * ending["idle_seconds"]
+    assert ending["episode"] == 1
+    assert sum(rewards) == pytest.approx(-whole, rel=1e-9)
+
+
 def test_the_first_pool_that_fits_is_fcfs_where_every_pool_is_one_node():
     # Which GPU of a node is taken makes no difference: the same sums, to the last digit.
     rng = np.random.default_rng(5)
