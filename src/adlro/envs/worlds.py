@@ -128,9 +128,13 @@ class Worlds:
             PolicyError: a copy was given an action that its mask forbids (then none has moved), or
                 waits for ever.
         """
-        wanted = np.ascontiguousarray(actions, np.int64)
-        if wanted.shape != (self.count,):
-            raise PolicyError(f"actions: one for each of {self.count} copies, not {wanted.shape}")
+        given = np.asarray(actions)
+        if given.shape != (self.count,) or given.dtype.kind not in "iu":
+            raise PolicyError(
+                f"actions: a whole number for each of {self.count} copies is needed, "
+                f"not {given.dtype} {given.shape}"
+            )
+        wanted = np.ascontiguousarray(given, np.int64)
         i = worlds_kernel.first_forbidden(wanted, self.begins, self.masks)
         if i >= 0:
             raise PolicyError(f"copy {i}: {self.meaning(int(wanted[i]))} is not allowed now")
@@ -195,9 +199,8 @@ class Worlds:
         if following is None or following.shape != (1,):
             raise ConfigError("checkpoint: 'following' is missing: these are not of worlds")
         width = np.shape(arrays.get("episode.events", self._own.events))[-1]
-        events = np.zeros((self.count, width), EVENT)
-        self._own = self._own._replace(events=events)
-        kept = self._kept()
+        own = self._own._replace(events=np.zeros((self.count, width), EVENT))
+        kept = self._kept() | {"episode.events": own.events}
         for name, array in kept.items():
             found = arrays.get(name)
             if found is None or (found.shape, found.dtype.names) != (
@@ -207,4 +210,5 @@ class Worlds:
                 raise ConfigError(f"checkpoint: {name!r} is missing or of other worlds than these")
         for name, array in kept.items():
             array[...] = arrays[name]
+        self._own = own
         self._empty_bank(int(following[0]))

@@ -198,8 +198,11 @@ def test_a_checkpoint_does_not_change_with_the_worlds_it_was_taken_of():
 
 
 def test_a_checkpoint_of_other_worlds_is_refused():
+    worlds = stepped(two_jobs())
+    kept = {name: array.tobytes() for name, array in worlds.checkpoint().items()}
     with pytest.raises(ConfigError, match=r"'state\.world' is missing or of other worlds"):
-        stepped(two_jobs()).restore(stepped(two_jobs(), count=2).checkpoint())
+        worlds.restore(stepped(two_jobs(), count=2).checkpoint())
+    assert {name: array.tobytes() for name, array in worlds.checkpoint().items()} == kept
     with pytest.raises(ConfigError, match="'following' is missing"):
         stepped(two_jobs()).restore({})
 
@@ -223,9 +226,10 @@ def test_a_forbidden_action_is_an_error_and_nothing_moves(action, words):
     }
 
 
-def test_as_many_actions_as_copies_are_asked_for():
-    with pytest.raises(PolicyError, match=r"^actions: one for each of 1 copies, not \(2,\)$"):
-        stepped(two_jobs()).step([0, 0])
+@pytest.mark.parametrize(("actions", "words"), [([0, 0], r"int64 \(2,\)"), ([0.5], "float64")])
+def test_a_whole_number_for_each_copy_is_asked_for(actions, words):
+    with pytest.raises(PolicyError, match=rf"^actions: a whole number for each of 1 .* {words}"):
+        stepped(two_jobs()).step(actions)
 
 
 def test_to_wait_is_to_let_the_next_event_come():
