@@ -57,8 +57,9 @@ class Game(NamedTuple):
 
         Of two that are as near the lower one; what is no action at all stays as it is.
         """
-        done = np.array(actions, np.int64)
-        if self.options.forbidden == "nearest" and done.shape == (len(masks),):
+        done = np.array(actions)
+        fits = done.shape == (len(masks),) and done.dtype.kind in "iu"
+        if self.options.forbidden == "nearest" and fits:
             known = (done >= 0) & (done < masks.shape[1])
             may = masks[np.arange(len(masks)), np.where(known, done, 0)]
             for i in np.flatnonzero(known & ~may):

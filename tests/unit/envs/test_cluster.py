@@ -144,6 +144,13 @@ def test_a_forbidden_action_can_be_an_error():
         env.step(5)
 
 
+def test_half_an_action_is_an_error():
+    env = made()
+    env.reset(seed=1)
+    with pytest.raises(PolicyError, match="actions: a whole number for each"):
+        env.step(0.5)
+
+
 @pytest.mark.parametrize("action", [-1, 16])
 def test_what_is_no_action_is_an_error(action):
     env = made()
