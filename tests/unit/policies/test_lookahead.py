@@ -105,6 +105,13 @@ def test_to_wait_is_a_choice_too():
     assert finish("fcfs", TWO, [job(0, 2, 99), job(1, 2, 8)]) == [2, 4]
 
 
+def test_where_nothing_runs_it_never_waits_for_a_job_that_may_not_come():
+    # Ten short jobs came, 1 s apart, and now a long one. In each future another short one comes 1 s
+    # later; shortest first, it would be done at once if the long one waited for it. But none comes.
+    jobs = [*(job(j, 0.5) for j in range(10)), job(10, 1000)]
+    assert finish("pair-sjf", [nodes()], jobs, ":4:5:0")[-1] == 1010
+
+
 def test_a_start_replaces_waiting_too():
     # At 1 the oldest that waits, job 1, needs both V100s, and strictly in order job 2 stands behind
     # it: until 10, 30 and 31, 9 + 29 + 30. Job 2 at once: until 10, 30 and 2, 9 + 29 + 1.
