@@ -211,10 +211,7 @@ class Lookahead:
         return run
 
     def _draws(self, arrived: int, memory: Floats) -> tuple[Floats, int]:
-        """Luck for each arrival of each future, by the run's seed and the call; how many futures.
-
-        Which futures are tried does not depend on how many calls came before in other threads.
-        """
+        """Luck for all arrivals of all futures, by the run's seed and the call; how many futures."""
         futures, arrivals = self._wish[:2]
         if arrivals == 0 or arrived < FEW:
             return np.zeros((0, 2)), 1

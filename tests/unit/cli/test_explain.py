@@ -86,6 +86,12 @@ def test_json_has_both_plans_and_goes_to_a_file(tmp_path, of_drain):
     assert of_drain["compared_with"] == of_drain["min_min"]
 
 
+def test_a_policy_that_looks_ahead_is_explained_as_any_rule_is():
+    said = json.loads(explained("min-min+lookahead", *SMALL, "--json", "-"))
+    assert said["policy"] == "min-min+lookahead"
+    assert said["why"]
+
+
 def test_the_decision_that_started_a_job_is_found():
     facts = json.loads(explained("min-min", *SMALL, "--job", "17", "--json", "-"))
     assert facts["chosen"]["job"] == 17

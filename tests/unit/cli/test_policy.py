@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from adlro import __version__
 from adlro.cli import policy, simulate
+from adlro.errors import PolicyError
 from adlro.policies import learned, registry
 from tests.trained import NAMES, ORIGIN, network, saved
 
@@ -116,6 +117,24 @@ def test_the_list_tells_learned_policies_from_rules():
     assert list(kinds) == registry.names()
     assert [name for name, kind in kinds.items() if kind == "learned"] == ["adlro"]
     assert (kinds["fcfs"], kinds["allox"]) == ("compiled", "Python")
+
+
+def test_the_list_says_that_policies_can_look_ahead():
+    assert "can look ahead: min-min+lookahead, or +lookahead:FUTURES:ARRIVALS:T" in printed("list")
+
+
+def test_a_policy_that_looks_ahead_is_shown_with_its_base():
+    shown = rows(printed("show", "adlro+lookahead:8:20"))
+    assert shown["policy"] == "adlro+lookahead:8:20"
+    assert shown["kind"] == "looks ahead"
+    assert shown["rule"].startswith("Looks ahead: the best choice by the mean over 8 futures")
+
+
+@pytest.mark.parametrize("name", ["sia+lookahead", "allox+lookahead", "min-min+lookahead:-1"])
+def test_who_cannot_look_ahead_so_is_refused_in_one_line(name):
+    result = CliRunner().invoke(policy.command, ["show", name])
+    assert isinstance(result.exception, PolicyError)
+    assert "\n" not in str(result.exception)
 
 
 def test_the_learned_policy_is_what_simulate_plays_unless_told_otherwise():
