@@ -59,7 +59,7 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
         """Start a job, or wait; then time passes until something can start, or all is done."""
         if self._is_over:
             raise ResetNeeded("the episode is over, or none has begun: call reset() first")
-        done = self.game.replaced(np.array([action], np.int64), self.worlds.masks)
+        done = self.game.replaced(np.array([action]), self.worlds.masks)
         self.worlds.step(done)
         reward = float(self.worlds.rewards[0]) / self.game.scale
         info = {**self._info(), "action": int(done[0])}

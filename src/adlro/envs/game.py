@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from adlro.config import adjusted, find_scenario, validated
+from adlro.config import Load, adjusted, find_scenario, validated
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.model.record import Record
@@ -24,8 +24,8 @@ class Options(Record):
     """Arguments of `gymnasium.make("adlro/Cluster-v0", ...)`."""
 
     scenario: str = "paper16-single"  # name or file
-    load: float | None = None  # None = the scenario's, as with jobs
-    jobs: int | None = None
+    load: Load | None = None  # None = the scenario's, as with jobs
+    jobs: PositiveInt | None = None
     window: PositiveInt = 1  # waiting jobs that are seen and may be started
     idle_weight: Annotated[float, Field(ge=0, le=1)] = 0.5  # lambda of the reward
     observation: Literal["paper", "full"] = "paper"
@@ -57,8 +57,9 @@ class Game(NamedTuple):
 
         Of two that are as near the lower one; what is no action at all stays as it is.
         """
-        done = np.array(actions, np.int64)
-        if self.options.forbidden == "nearest" and done.shape == (len(masks),):
+        done = np.array(actions)
+        fits = done.shape == (len(masks),) and done.dtype.kind in "iu"
+        if self.options.forbidden == "nearest" and fits:
             known = (done >= 0) & (done < masks.shape[1])
             may = masks[np.arange(len(masks)), np.where(known, done, 0)]
             for i in np.flatnonzero(known & ~may):

@@ -37,10 +37,6 @@ class Supply(NamedTuple):
     draw: Callable[[int], Workload]  # the jobs of a number, always as many
     pieces: int = 1  # episodes that each workload is cut into: drawing one costs about 1 ms
 
-    def workload(self) -> Workload:
-        """The first one, to know what all have in common."""
-        return self.draw(0)
-
     def bank(self, first: int, count: int) -> Bank:
         """At least so many episodes from number `first` on.
 

@@ -21,7 +21,7 @@ from adlro.workloads.workload import Workload
 
 _STATE = State._fields[:11]
 _SHOWN = ("observations", "masks", "rewards", "dones", "finals", "endings")
-_LEDGER = ("outcome", "begins", "episodes", "paid")
+_LEDGER = ("begins", "episodes", "paid")
 
 
 def typical_seconds(setting: Setting) -> float:
@@ -76,7 +76,7 @@ class Worlds:
 
     def _make_copies(self, count: int) -> None:
         """Arrays for all copies, as large as an episode can need them."""
-        workload = self.supply.workload()
+        workload = self.supply.draw(0)
         self._common = tuple(getattr(workload, name) for name in COMMON)
         layout, own = self.supply.setting.layout, Bank._make(array[:1] for array in self._bank)
         episode = workload._replace(jobs=own.jobs[0], est=own.est[0])
@@ -89,11 +89,10 @@ class Worlds:
             for name, array in zip(_STATE, self._empty, strict=True)
         )
         self._own = Bank._make(np.zeros((count, *a.shape[1:]), a.dtype) for a in own)
-        self.outcome = np.zeros((count, jobs), OUTCOME)
         self.begins, self.episodes = np.ones(count, np.bool_), np.zeros(count, np.int64)
         self.paid = np.zeros(count)
-        self._blank = (
-            np.zeros(0), np.zeros(1, DECISION), np.zeros(1, OUTCOME), np.zeros(0, SPAN)
+        self._scratch = (
+            np.zeros(0), np.zeros(1, DECISION), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN)
         )  # fmt: skip
 
     @property
@@ -108,7 +107,7 @@ class Worlds:
 
     def state(self, i: int) -> State:
         """The state of copy i: not a copy, and not to be changed."""
-        return State._make([*(array[i] for array in self._copies), self._blank[0]])
+        return State._make([*(array[i] for array in self._copies), self._scratch[0]])
 
     def workload(self, i: int) -> Workload:
         """What comes to copy i."""
@@ -129,9 +128,13 @@ class Worlds:
             PolicyError: a copy was given an action that its mask forbids (then none has moved), or
                 waits for ever.
         """
-        wanted = np.ascontiguousarray(actions, np.int64)
-        if wanted.shape != (self.count,):
-            raise PolicyError(f"actions: one for each of {self.count} copies, not {wanted.shape}")
+        given = np.asarray(actions)
+        if given.shape != (self.count,) or given.dtype.kind not in "iu":
+            raise PolicyError(
+                f"actions: a whole number for each of {self.count} copies is needed, "
+                f"not {given.dtype} {given.shape}"
+            )
+        wanted = np.ascontiguousarray(given, np.int64)
         i = worlds_kernel.first_forbidden(wanted, self.begins, self.masks)
         if i >= 0:
             raise PolicyError(f"copy {i}: {self.meaning(int(wanted[i]))} is not allowed now")
@@ -152,7 +155,7 @@ class Worlds:
             first = worlds_kernel.step(
                 first, actions, self._sizes, self.tau, self.idle_weight, self._copies,
                 tuple(self._own), self._common, tuple(self._bank), self._cursor, self._empty,
-                *self._blank, self.outcome, self.begins, self.episodes, self.paid,
+                *self._scratch, self.begins, self.episodes, self.paid,
                 self.observations, self.masks, self.rewards, self.dones, self.finals, self.endings,
             )  # fmt: skip
             if first == self.count:
@@ -196,9 +199,8 @@ class Worlds:
         if following is None or following.shape != (1,):
             raise ConfigError("checkpoint: 'following' is missing: these are not of worlds")
         width = np.shape(arrays.get("episode.events", self._own.events))[-1]
-        events = np.zeros((self.count, width), EVENT)
-        self._own = self._own._replace(events=events)
-        kept = self._kept()
+        own = self._own._replace(events=np.zeros((self.count, width), EVENT))
+        kept = self._kept() | {"episode.events": own.events}
         for name, array in kept.items():
             found = arrays.get(name)
             if found is None or (found.shape, found.dtype.names) != (
@@ -208,4 +210,5 @@ class Worlds:
                 raise ConfigError(f"checkpoint: {name!r} is missing or of other worlds than these")
         for name, array in kept.items():
             array[...] = arrays[name]
+        self._own = own
         self._empty_bank(int(following[0]))

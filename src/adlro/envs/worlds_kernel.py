@@ -63,14 +63,12 @@ def _copy_episode(source: tuple[Records, ...], to: tuple[Records, ...]) -> None:
 @njit
 def _begin(
     source: tuple[Records, ...], work: tuple[Records, ...], empty: tuple[Records, ...],
-    state: tuple[Records, ...], nothing: Floats, outcome: Records, unwritten: Records,
+    state: tuple[Records, ...], nothing: Floats,
 ) -> None:  # fmt: skip
     """Put a copy before the first arrival of an episode."""
     clone(*empty, nothing, *state, nothing)
     _copy_episode(source, work)
     state[0][0].now = work[0][0].arrival
-    for j in range(len(outcome)):
-        outcome[j] = unwritten[0]
 
 
 @njit
@@ -109,7 +107,7 @@ def step(
     first: int, actions: Counts, sizes: Counts, tau: float, idle_weight: float,
     copies: tuple[Records, ...], own: tuple[Records, ...], common: tuple[Records, ...],
     bank: tuple[Records, ...], cursor: Counts, empty: tuple[Records, ...], nothing: Floats,
-    out: Records, unwritten: Records, spans: Records, outcome: Records, begins: Mask,
+    out: Records, outcome: Records, spans: Records, begins: Mask,
     episodes: Counts, paid: Floats, observations: Vector, masks: Mask, rewards: Floats,
     dones: Mask, finals: Vector, endings: Records,
 ) -> int:  # fmt: skip
@@ -131,9 +129,8 @@ def step(
         empty: a state before anything has come.
         nothing: [0] the memory of no policy.
         out: [1] room for a decision.
-        unwritten: [1] an OUTCOME.
+        outcome: [J] written by all copies, read by nobody.
         spans: [0].
-        outcome: [B, J].
         begins: [B] copies that wait for an episode.
         episodes: [B] their numbers.
         paid: [B] what has been handed out as rewards of the present episode.
@@ -162,15 +159,15 @@ def step(
                 if cursor[0] == len(bank[0]):
                     return i
                 source = _workload(cursor[0], bank, common)
-                _begin(source, work, empty, state, nothing, outcome[i], unwritten)
+                _begin(source, work, empty, state, nothing)
                 episodes[i], paid[i], begins[i] = cursor[0] + cursor[1], 0.0, False
                 cursor[0] += 1
                 began = True
             if answered > 0:
-                if apply(answered, out, *state, *work, outcome[i], spans) < 0:
+                if apply(answered, out, *state, *work, outcome, spans) < 0:
                     return -1 - i
                 answered = 0
-            elif not advance(*state, *work, outcome[i], spans):
+            elif not advance(*state, *work, outcome, spans):
                 if w.fault != 0:
                     return -1 - i
                 rewards[i], dones[i], begins[i] = paid[i] - _cost(w, idle_weight), True, True

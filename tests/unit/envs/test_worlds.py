@@ -81,6 +81,15 @@ def test_rewards_add_up_in_worlds_of_slices_gangs_failures_and_quotas(seed, wind
     check_against_the_simulator(supply_of(random_world(seed)), window, seed)
 
 
+def test_the_next_episode_pays_for_itself_alone():
+    worlds = Worlds(shipped_supply("paper16", 30), 1, 2, 0.3)
+    play_episode(worlds, random_actions)
+    _, rewards, ending = play_episode(worlds, random_actions)
+    whole = ending["job_seconds"] + 0.3 * ending["idle_seconds"]
+    assert ending["episode"] == 1
+    assert sum(rewards) == pytest.approx(-whole, rel=1e-9)
+
+
 def test_the_first_pool_that_fits_is_fcfs_where_every_pool_is_one_node():
     # Which GPU of a node is taken makes no difference: the same sums, to the last digit.
     rng = np.random.default_rng(5)
@@ -189,8 +198,11 @@ def test_a_checkpoint_does_not_change_with_the_worlds_it_was_taken_of():
 
 
 def test_a_checkpoint_of_other_worlds_is_refused():
+    worlds = stepped(two_jobs())
+    kept = {name: array.tobytes() for name, array in worlds.checkpoint().items()}
     with pytest.raises(ConfigError, match=r"'state\.world' is missing or of other worlds"):
-        stepped(two_jobs()).restore(stepped(two_jobs(), count=2).checkpoint())
+        worlds.restore(stepped(two_jobs(), count=2).checkpoint())
+    assert {name: array.tobytes() for name, array in worlds.checkpoint().items()} == kept
     with pytest.raises(ConfigError, match="'following' is missing"):
         stepped(two_jobs()).restore({})
 
@@ -214,9 +226,10 @@ def test_a_forbidden_action_is_an_error_and_nothing_moves(action, words):
     }
 
 
-def test_as_many_actions_as_copies_are_asked_for():
-    with pytest.raises(PolicyError, match=r"^actions: one for each of 1 copies, not \(2,\)$"):
-        stepped(two_jobs()).step([0, 0])
+@pytest.mark.parametrize(("actions", "words"), [([0, 0], r"int64 \(2,\)"), ([0.5], "float64")])
+def test_a_whole_number_for_each_copy_is_asked_for(actions, words):
+    with pytest.raises(PolicyError, match=rf"^actions: a whole number for each of 1 .* {words}"):
+        stepped(two_jobs()).step(actions)
 
 
 def test_to_wait_is_to_let_the_next_event_come():
