@@ -127,3 +127,25 @@ def mixed() -> Scenario:
             "idle_weight": 0.95,
         }
     )
+
+
+def short_and_long(jobs: int = 20) -> Scenario:
+    """One fast GPU and three slow ones; four of five jobs take 30 s there and 600 s elsewhere.
+
+    The others take 600 s on the fast GPU and 610 s on a slow one. Nobody waits where something is
+    free: after a long job on the fast GPU the short ones that come are long as well. But that is
+    paid for only after the next decision; until then it makes no difference where it runs.
+    """
+    short, long = ({"law": "constant", "seconds": s} for s in (30, 600))
+    return Scenario.model_validate(
+        {
+            "name": "short-and-long",
+            "cluster": {"name": "toy", "nodes": [node(FAST, 1), node(SLOW, 3)]},
+            "types": [
+                {"name": "short", "share": 0.8, "size": short, "speed": {FAST: 1, SLOW: 0.05}},
+                {"name": "long", "share": 0.2, "size": long, "speed": {FAST: 1, SLOW: 600 / 610}},
+            ],
+            "jobs": jobs,
+            "load": 0.2,
+        }
+    )  # fmt: skip

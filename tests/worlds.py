@@ -34,6 +34,8 @@ from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
 from tests.plain.cases import Case, as_workload, random_case, typical_demands
 
+ANYWHERE = [name for name in registry.names() if name != "paper-dqn"]  # its weights fit one cluster
+
 
 class World(NamedTuple):
     """An empty cluster and the jobs that will come to it."""

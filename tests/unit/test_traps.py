@@ -22,10 +22,10 @@ from adlro.sim import kernel, packing, simulator
 from adlro.sim.state import answers
 from adlro.workloads.synthetic import generate, prepare
 from tests.unit.sim.test_packing import coming, kind, node, pod
-from tests.worlds import build, fill, job, made_ready, nodes, play, state_of, unlocked
+from tests.worlds import ANYWHERE, build, fill, job, made_ready, nodes, play, state_of, unlocked
 
 ROOT = Path(__file__).parents[2]
-POLICIES = registry.names()
+POLICIES = ANYWHERE
 EVERY_POLICY = pytest.mark.parametrize("policy", POLICIES)
 
 USERS_SEEDS = range(10_000)  # DESIGN 9: training, model selection and final claims are elsewhere

@@ -62,10 +62,10 @@ def _theirs(steps: int) -> Side:
     scenario = find_scenario(SCENARIO)
     known = {"scenario": SCENARIO, "idle_weight": scenario.idle_weight}
     model = learner(_HIDDEN, _WARM_UP // 10, _REPLAY, _RATE, **known)
-    model.learn(_WARM_UP // 5, log_interval=None)
+    model.play(_WARM_UP // 5)
 
     def ready() -> Work:
-        return lambda: model.learn(steps, log_interval=None, reset_num_timesteps=False)
+        return lambda: model.play(steps)
 
     return ready
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import torch
 from stable_baselines3 import DQN
 from torch.nn.functional import huber_loss
 
-import adlro.envs  # noqa: F401  registers the environment
+from adlro.envs.cluster import ClusterEnv
 
 BATCH, EVERY = 64, 4  # samples of a batch, env steps between two: 16 samples a step
-_ENVIRONMENT = "adlro/Cluster-v0"
+_NEVER = 10**9  # episodes between two lines of its log
 
 
-class DoubleDQN(DQN):  # type: ignore[misc]  # stable-baselines3 is not typed for us
+class DoubleDQN(DQN):
     """The online network names the next action, the target network says what it is worth."""
 
     def train(self, gradient_steps: int, batch_size: int = BATCH) -> None:
         """Learn so many batches."""
+        assert self.replay_buffer is not None  # it is made with the model
         self.policy.set_training_mode(True)
         for _ in range(gradient_steps):
             data = self.replay_buffer.sample(batch_size)
@@ -34,9 +34,13 @@ class DoubleDQN(DQN):  # type: ignore[misc]  # stable-baselines3 is not typed fo
             value = self.q_net(data.observations).gather(1, data.actions)
             loss = huber_loss(value, goal)
             self.policy.optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch gives it no types
             self.policy.optimizer.step()
         self._n_updates += gradient_steps
+
+    def play(self, steps: int) -> None:
+        """Go on for so many env steps."""
+        self.learn(steps, log_interval=_NEVER, reset_num_timesteps=False)
 
 
 def learner(hidden: int, warm_up: int, replay: int, rate: float, **options: Any) -> DoubleDQN:  # noqa: ANN401  those of the environment
@@ -44,7 +48,7 @@ def learner(hidden: int, warm_up: int, replay: int, rate: float, **options: Any)
     torch.set_num_threads(1)
     return DoubleDQN(
         "MlpPolicy",
-        gymnasium.make(_ENVIRONMENT, **options),
+        ClusterEnv(**options),
         learning_rate=rate,
         buffer_size=replay,
         learning_starts=warm_up,

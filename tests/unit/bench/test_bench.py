@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
 
-from adlro.bench import clock, clone, measure, million, plain, rival, size, with_simpy
+from adlro.bench import clock, clone, learning, measure, million, plain, rival, size, with_simpy
 from adlro.bench.figure import Bar, Figure, figure, ratio
 from adlro.bench.ground import ground_of
 from adlro.bench.measure import Effort, Report
@@ -30,6 +30,7 @@ TINY = Effort(
     help_rounds=1,
     sizes=(100, 200),
     patience=Patience(repeats=1, longest_s=0.01),
+    learning=learning.Length(ours=512, theirs=40),
 )
 SCENARIOS = ("paper16", "paper16-single", "paper16-surge")
 
@@ -161,6 +162,8 @@ def test_the_part_within_one_process_runs_from_end_to_end():
         "drain-argmin, load 0.8: a real decision": "< 6",
         "adlro, load 0.95: a real decision": "< 10",
     }
+    training = {each.name: each.bar for each in figures if each.name.startswith("paper-dqn, MLP")}
+    assert training == {"paper-dqn, MLP / stable-baselines3": ">= 20"}
     report = measure.report(figures, TINY)
     assert Report.model_validate_json(report.model_dump_json()) == report
 

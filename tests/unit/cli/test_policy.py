@@ -115,7 +115,7 @@ def test_the_list_tells_learned_policies_from_rules():
     words = [line.split() for line in printed("list").splitlines()]
     kinds = {row[0]: row[1] for row in words if row and row[0] in registry.names()}
     assert list(kinds) == registry.names()
-    assert [name for name, kind in kinds.items() if kind == "learned"] == ["adlro"]
+    assert [name for name, kind in kinds.items() if kind == "learned"] == ["adlro", "paper-dqn"]
     assert (kinds["fcfs"], kinds["allox"]) == ("compiled", "Python")
 
 

@@ -9,12 +9,22 @@ from adlro.model.state import EVENT, FAILURE, REPAIR, WHOLE
 from adlro.policies import registry
 from adlro.sim.state import fresh
 from adlro.workloads.workload import Workload
-from tests.worlds import Restless, build, job, nodes, play, play_moments, random_world, state_of
+from tests.worlds import (
+    ANYWHERE,
+    Restless,
+    build,
+    job,
+    nodes,
+    play,
+    play_moments,
+    random_world,
+    state_of,
+)
 
 SEEDS = st.integers(0, 10**6)
-NAMES = st.sampled_from([*registry.names(), Restless.name])
+NAMES = st.sampled_from([*ANYWHERE, Restless.name])
 EAGER = ("gavel", "hetero-srpt", "sia", "tiresias")  # they preempt
-PATIENT = st.sampled_from([name for name in registry.names() if not name.startswith(EAGER)])
+PATIENT = st.sampled_from([name for name in ANYWHERE if not name.startswith(EAGER)])
 EVERY_CASE = settings(deadline=None, max_examples=60)
 
 

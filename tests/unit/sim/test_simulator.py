@@ -17,6 +17,7 @@ from adlro.sim import simulator
 from adlro.sim.state import Empty
 from adlro.workloads import synthetic
 from tests.worlds import (
+    ANYWHERE,
     InPython,
     Restless,
     Scripted,
@@ -31,7 +32,7 @@ from tests.worlds import (
 )
 
 SEEDS = st.integers(0, 10**6)
-NAMES = st.sampled_from([*registry.names(), Restless.name])
+NAMES = st.sampled_from([*ANYWHERE, Restless.name])
 EVERY_CASE = settings(deadline=None, max_examples=60)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -133,7 +134,7 @@ class Trainer:
             batches=course.learner.batches,
             epsilon=course.epsilon,
             loss=course.learner.take_loss(),
-            training_jct_s=training if training == training else None,  # not nan
+            training_jct_s=None if math.isnan(training) else training,
             jct_s=float(jct.mean()),
         )
         self.points = (*self.points, point)

@@ -1,0 +1,72 @@
+"""`adlro train --algorithm paper-dqn` as a process."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ADLRO = (sys.executable, "-m", "adlro")
+TRAIN = ("train", "paper16-single", "--algorithm", "paper-dqn")
+
+
+def adlro(*args, cwd):
+    return subprocess.run([*ADLRO, *args], cwd=cwd, capture_output=True, text=True)
+
+
+def test_ctrl_c_keeps_the_network_and_the_same_command_goes_on(tmp_path):
+    args = (*TRAIN, "--episodes", "1500", "--backbone", "mlp", "--idle-weight", "0.25")
+    process = subprocess.Popen(
+        [*ADLRO, *args], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    metrics = tmp_path / "paper-dqn-training" / "metrics.jsonl"
+    while process.poll() is None and not metrics.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    last = err.strip().splitlines()[-1]
+    assert "episodes; paper-dqn.npz holds the network as it is (" in last
+    assert last.endswith(
+        "to go on: adlro train paper16-single --algorithm paper-dqn --episodes 1500 "
+        "--idle-weight 0.25 --backbone mlp --seed 0"
+    )
+    resumed = adlro(*args, "--json", "out.json", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    lines = [line for line in resumed.stderr.splitlines() if line.startswith("mean JCT")]
+    assert "(fcfs " in lines[-1]
+    assert "of 1,500 episodes" in lines[-1]
+    assert "the last network vs min-min on 100 of them" in resumed.stdout
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert (data["file"], data["algorithm"]) == ("paper-dqn.npz", "paper-dqn")
+    assert data["curve"][-1]["episodes"] >= 1500
+    shown = adlro("simulate", "paper16-single", "--policy", "./paper-dqn.npz", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+
+
+WRONG = {
+    "--objective jct": "adlro: --objective: is for --algorithm adlro; leave it out, or say that",
+    "--threads 2": "adlro: --threads: is for --algorithm adlro; leave it out, or say that",
+    "--budget 5 --episodes 5": "adlro: --budget and --episodes: name one of them",
+    "--json paper-dqn.npz": "adlro: --json paper-dqn.npz: is a file of the policy itself",
+}
+OTHERS = ("--window 2", "--idle-weight 0.5", "--backbone cnn", "--single", "--dueling", "--jobs 9")
+
+
+@pytest.mark.parametrize("options", WRONG)
+def test_what_cannot_be_is_said_in_one_line(tmp_path, options):
+    result = adlro(*TRAIN, *options.split(), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith(WRONG[options])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", OTHERS)
+def test_the_other_algorithm_knows_none_of_its_options(tmp_path, options):
+    result = adlro("train", "paper16", *options.split(), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    option = "--double" if options == "--single" else options.split()[0]
+    assert result.stderr.startswith(f"adlro: {option}: is for --algorithm paper-dqn; leave it out")
