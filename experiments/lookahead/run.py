@@ -48,9 +48,8 @@ GROUPS = (
          *_ahead("fcfs", DRAIN)],
     ),
     Group("adlro", 200, SCENARIOS[:3], _ahead("adlro", DRAIN)),
-    Group("futures", 40, SCENARIOS[1:3], _ahead("min-min", "1:10", "4:10:2", "16:10:0", "16:10:2")),
-    Group("far", 20, SCENARIOS[2:3], _ahead("min-min", "16:30:2")),
-    Group("adlro, futures", 20, SCENARIOS[2:3], _ahead("adlro", "4:10:2", "16:10:2")),
+    Group("futures", 20, SCENARIOS[2:3], _ahead("min-min", "1:10", "4:10:2", "16:10:0", "16:10:2")),
+    Group("adlro, futures", 16, SCENARIOS[2:3], _ahead("adlro", "4:10:2")),
 )  # fmt: skip
 
 

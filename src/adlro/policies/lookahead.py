@@ -52,7 +52,7 @@ from adlro.workloads.synthetic import Setting
 
 SUFFIX = "+lookahead"
 _MOST = {"FUTURES": 1_000, "ARRIVALS": 10_000}
-_USUAL = (1, 0, 0.0)  # the drain: no other setting gained more, and all cost more
+_USUAL = (1, 0, 0.0)  # the drain: sampled futures gained no more and cost far more
 _GATE = 2.0  # standard errors, where several futures are compared and no T is given
 _SEED, _CALLS, _WAKE, _OWN = range(4)  # the wrapper's memory; from _OWN on it is the base policy's
 MEMORY = "the run's seed, how many calls there were and when the base policy asked to be woken"
@@ -211,7 +211,7 @@ class Lookahead:
         return run
 
     def _draws(self, arrived: int, memory: Floats) -> tuple[Floats, int]:
-        """Luck for all arrivals of all futures, by the run's seed and the call; how many futures."""
+        """Luck for every arrival, by the run's seed and the call; and how many futures."""
         futures, arrivals = self._wish[:2]
         if arrivals == 0 or arrived < FEW:
             return np.zeros((0, 2)), 1
