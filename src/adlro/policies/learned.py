@@ -22,6 +22,7 @@ import numpy as np
 from adlro import __version__
 from adlro.encode.candidates_kernel import FEATURES
 from adlro.encode.network import Network
+from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.errors import OutputError, PolicyError
 from adlro.model.state import Floats
 from adlro.policies.card import Card, Origin, parse, shortened, write
@@ -89,15 +90,15 @@ def load(path: Path) -> Learned:
     return _checked(files, content[files.weights], content[files.card])
 
 
-def shipped_file() -> Path:
-    """The weights that come with the package."""
-    return Path(str(resources.files("adlro") / "policies" / "shipped" / "adlro.npz"))
+def shipped_file(name: str = "adlro") -> Path:
+    """The weights that come with the package for a policy."""
+    return Path(str(resources.files("adlro") / "policies" / "shipped" / f"{name}.npz"))
 
 
 @cache
-def shipped() -> Learned:
-    """The policy that comes with the package; read once a process."""
-    return load(shipped_file())
+def shipped(name: str = "adlro") -> Learned:
+    """A policy that comes with the package; read once a process."""
+    return load(shipped_file(name))
 
 
 def save(path: Path, network: Network, origin: Origin) -> Card:
@@ -153,7 +154,7 @@ def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
     """What two files hold, if it is all as it must be."""
     card = parse(text, files.card)
     for name in card.features:
-        if name not in FEATURES:
+        if name not in FEATURES and name not in PAIR_FEATURES:
             raise PolicyError(
                 f"{files.card}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
                 f"update yours ({__version__}), or train anew"
