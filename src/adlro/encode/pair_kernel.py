@@ -18,7 +18,7 @@ from adlro.compiled import njit, njit_allocating
 from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, RECENT
 from adlro.encode.network import MOST_UNITS, predict
 from adlro.model.room import width
-from adlro.model.state import Counts, Floats, Mask, Records
+from adlro.model.state import Floats, Mask, Records, Row
 
 PAIR_FEATURES = (
     "runs_here",  # 1 = the job runs on this pool
@@ -78,7 +78,8 @@ class _Crowd(NamedTuple):
 @njit
 def _log(x: float) -> float:
     """Log within bounds; of 0 the lower bound."""
-    return max(min(np.log(max(x, 1e-9)), _LOG_MOST), -_LOG_MOST)
+    bounded: float = max(min(np.log(max(x, 1e-9)), _LOG_MOST), -_LOG_MOST)
+    return bounded
 
 
 @njit_allocating
@@ -157,7 +158,9 @@ def _lead(a: int, p: int, seconds: Floats) -> float:
 
 
 @njit
-def _describe(now: float, a: int, p: int, job: Any, active: Active, crowd: _Crowd, x: Floats) -> None:
+def _describe(
+    now: float, a: int, p: int, job: Row, active: Active, crowd: _Crowd, x: Floats
+) -> None:
     """Fill in the features of an open pair."""
     left = crowd.fastest[a]
     speed, stays = left / active.seconds[a, p], active.pool[a] == p

@@ -30,7 +30,7 @@ from adlro.policies.moves import first_start, plan_moves
 
 PREEMPTIVE = True
 _MOMENT, _KNOWN = 1, slice(2, 5)  # memory: when the plan was made, and for which jobs and nodes
-_SCRATCH, _STAY, _FIRST, _NETWORKS = range(4)  # params
+_SCRATCH, _STAY, _SAVED, _FILL, _FIRST, _NETWORKS = range(6)  # params
 _STAY_FACTOR = 1.02  # of run times wherever a job does not run already, when chosen in turn
 
 
@@ -43,7 +43,7 @@ def params_of(pairs, setting):
     """The params of decide with other weights for pairs."""
     scratch = network.scratch_size(len(setting.layout.gpus), len(setting.pools))
     first = network.flat(pairs, PAIR_FEATURES)
-    head = [scratch, _STAY_FACTOR, len(first)]
+    head = [scratch, _STAY_FACTOR, 1.0, 1.0, len(first)]
     return np.concatenate([head, first, network.flat(learned.shipped().network)])
 
 
@@ -110,14 +110,14 @@ def _stop(active, target, order, rows, jobs, running, pools, nodes, gpus, out):
 
 
 @njit_allocating
-def _start(jobs, est, queue, eligible, pools, nodes, gpus, rows, out):
+def _start(fill, jobs, est, queue, eligible, pools, nodes, gpus, rows, out):
     """Write a start of the plan, or of who can be stopped again, the shortest first."""
     total = len(pools)
     worth, may = np.empty(len(queue)), eligible.copy()
     for q in range(len(queue)):
         j = queue[q].job
         worth[q] = -shortest(est[j], queue[q].left, eligible[q], pools)
-        if rows[j, total] == 0.0 and jobs[j].checkpoint < 0:
+        if rows[j, total] == 0.0 and (fill == 0 or (fill == 1 and jobs[j].checkpoint < 0)):
             may[q, :] = False
     return first_start(
         worth, rows[:, total], rows[:, total + 1], jobs, est, queue, may, pools, nodes, gpus, out
@@ -137,14 +137,14 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         if _all_single(active, jobs):
             target, order = _matched(now, active, jobs, est, pools, pairs)
         else:
-            adlro, stay = params[_NETWORKS + len(pairs) :], params[_STAY]
+            adlro, stay, saved = params[_NETWORKS + len(pairs) :], params[_STAY], params[_SAVED]
             target, order = choose_in_turn(
-                now, active, stay, jobs, est, running, pools, nodes, gpus, adlro, scratch
+                now, active, stay, saved, jobs, est, running, pools, nodes, gpus, adlro, scratch
             )
         count = _stop(active, target, order, rows, jobs, running, pools, nodes, gpus, out)
         if count > 0:
             return count
-    count = _start(jobs, est, queue, eligible, pools, nodes, gpus, rows, out)
+    count = _start(params[_FILL], jobs, est, queue, eligible, pools, nodes, gpus, rows, out)
     if count > 0 or len(queue) == 0:
         return count
     at = ripe_at(now, jobs, running)

@@ -14,9 +14,11 @@ from adlro.model.state import DECISION, DEMAND, RUNNING, WAITING
 from adlro.policies import adlro
 from adlro.sim.run_kernel import span_factor
 
+_LEAST = 0.1
+
 
 @njit_allocating
-def _estimates(first, active, stay, jobs, est, pools):
+def _estimates(first, active, stay, saved, jobs, est, pools):
     """Copy of est from job `first` on, with the cost of restarts where a job would pay it."""
     own = est[first:].copy()
     for a in range(len(active.ids)):
@@ -24,7 +26,9 @@ def _estimates(first, active, stay, jobs, est, pools):
         held = pools[active.pool[a]].model if active.pool[a] >= 0 else -1
         cost = max(jobs[j].checkpoint, 0.0) / active.left[a] if active.begun[a] else 0.0
         for m in range(est.shape[1]):
-            if m != held and not active.pinned[a]:
+            if m == held and not active.pinned[a]:
+                own[j - first, m] = max(est[j, m] - saved * cost, _LEAST * est[j, m])
+            elif not active.pinned[a]:
                 factor = stay if held >= 0 else 1.0
                 own[j - first, m] = est[j, m] * factor + cost
     return own
@@ -59,7 +63,9 @@ def _begin(now, answer, left, jobs, est, demands, pools, nodes, gpus, run):
 
 
 @njit_allocating
-def choose_in_turn(now, active, stay, jobs, est, running, pools, nodes, gpus, params, scratch):
+def choose_in_turn(
+    now, active, stay, saved, jobs, est, running, pools, nodes, gpus, params, scratch
+):
     """Targets [A], and the jobs in the order in which they were chosen, then by age.
 
     `stay` is the factor on the run time of a running job wherever it does not run.
@@ -67,7 +73,7 @@ def choose_in_turn(now, active, stay, jobs, est, running, pools, nodes, gpus, pa
     count = len(active.ids)
     target, order = np.full(count, -1), np.empty(count, np.int64)
     first = min(active.ids[0], max(len(jobs) - RECENT, 0)) if count > 0 else 0
-    known, own = jobs[first:], _estimates(first, active, stay, jobs, est, pools)
+    known, own = jobs[first:], _estimates(first, active, stay, saved, jobs, est, pools)
     left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
     runs, queue = np.zeros(count, RUNNING), np.zeros(count, WAITING)
     eligible = np.zeros((count, len(pools)), np.bool_)
@@ -82,9 +88,7 @@ def choose_in_turn(now, active, stay, jobs, est, running, pools, nodes, gpus, pa
     ) > 0:  # fmt: skip
         a = np.searchsorted(active.ids, out[0].job + first)
         target[a], order[chosen] = out[0].pool, a
-        _begin(
-            now, out[0], active.left[a], known, own, demands, left, machines, cards, runs[going]
-        )
+        _begin(now, out[0], active.left[a], known, own, demands, left, machines, cards, runs[going])
         chosen, going, waiting = chosen + 1, going + 1, waiting - 1
         q = 0
         while queue[q].job != out[0].job:

@@ -10,8 +10,6 @@ import numpy as np
 
 from adlro.compiled import njit, njit_allocating
 
-_NEARLY = 1e-9  # share of a cost: what is better by less is not, or rounding could close a circle
-
 
 @njit
 def _refresh(p, worth, where, loss, who):
@@ -29,8 +27,16 @@ def _refresh(p, worth, where, loss, who):
 
 
 @njit
+def _leads_to(p, q, before):
+    """True when the chain to p passes q: by rounding it can seem to pay to close a circle."""
+    while p >= 0 and p != q:
+        p = before[p]
+    return p == q
+
+
+@njit
 def _find(a, worth, room, loss, cost, before):
-    """The end of the cheapest chain that makes place for job a; cost and before [P + 1] trace it."""
+    """The end of the cheapest chain that makes place for job a; cost, before [P + 1] trace it."""
     total = worth.shape[1]
     for p in range(total + 1):
         cost[p], before[p] = np.inf, -1
@@ -42,7 +48,7 @@ def _find(a, worth, room, loss, cost, before):
         for p in range(total):
             for q in range(total + 1):
                 found = cost[p] + loss[p, q]
-                if found < cost[q] - _NEARLY * abs(found):
+                if found < cost[q] and not _leads_to(p, q, before):
                     cost[q], before[q] = found, p
     end = total
     for p in range(total):
