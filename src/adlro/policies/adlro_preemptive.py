@@ -7,9 +7,9 @@ room if its GPUs are wanted; whoever cannot be stopped keeps its GPUs. Two ways 
 - If every active job takes one whole GPU and can checkpoint: the matching of jobs to GPUs with the
   largest sum of exp(-cost), where a network of its own gives the cost of each pair
   (encode/pair_kernel.py). With a network of zeros that is Hetero-SRPT.
-- Else jobs are chosen one after the other by adlro's network, until it would rather wait
-  (policies/as_if.py). A restart counts as run time wherever the job does not run already. Where
-  nobody can checkpoint, these are adlro's own decisions.
+- Else jobs are chosen one after the other by adlro's network, until it would rather wait, with
+  restarts as run time (policies/as_if.py); runs that have less left than ten restarts take go on.
+  Where nobody can checkpoint, these are adlro's own decisions.
 
 From plan to decisions as in moves.py, but beyond the plan only those start that can checkpoint, for
 they can be stopped again. It wakes only for a run that becomes old enough while a job waits.
@@ -22,28 +22,28 @@ from adlro.encode import network
 from adlro.encode.pair_kernel import PAIR_FEATURES, weigh
 from adlro.model.room import shortest
 from adlro.model.state import PREEMPT, WAKE, WHOLE
-from adlro.policies import learned
+from adlro.policies import adlro, learned
 from adlro.policies.active import HEAD, Active, gather, memory_size, note_eligible, ripe_at
-from adlro.policies.as_if import choose_in_turn
+from adlro.policies.as_if import as_if_stopped, carry_out, complete_order, pin_dear
 from adlro.policies.matching import match
 from adlro.policies.moves import first_start, plan_moves
 
 PREEMPTIVE = True
-_MOMENT, _KNOWN = 1, slice(2, 5)  # memory: when the plan was made, and for which jobs and nodes
-_SCRATCH, _STAY, _SAVED, _FILL, _FIRST, _NETWORKS = range(6)  # params
-_STAY_FACTOR = 1.02  # of run times wherever a job does not run already, when chosen in turn
+_MOMENT = 1  # memory: from here on when the plan was made, and for which jobs and nodes
+_SCRATCH, _STAY, _DEAR, _FIRST, _NETWORKS = range(5)  # params
+_IN_TURN = (1.3, 10.0)  # factor on run times after a move; restarts that a run must have left
 
 
 def params(setting):
     """The weights that come with the package: those for pairs, and adlro's."""
-    return params_of(learned.shipped("adlro-preemptive").network, setting)
+    return params_of(learned.shipped("adlro-preemptive", PAIR_FEATURES).network, setting)
 
 
 def params_of(pairs, setting):
     """The params of decide with other weights for pairs."""
     scratch = network.scratch_size(len(setting.layout.gpus), len(setting.pools))
     first = network.flat(pairs, PAIR_FEATURES)
-    head = [scratch, _STAY_FACTOR, 1.0, 1.0, len(first)]
+    head = [scratch, *_IN_TURN, len(first)]
     return np.concatenate([head, first, network.flat(learned.shipped().network)])
 
 
@@ -110,14 +110,14 @@ def _stop(active, target, order, rows, jobs, running, pools, nodes, gpus, out):
 
 
 @njit_allocating
-def _start(fill, jobs, est, queue, eligible, pools, nodes, gpus, rows, out):
+def _start(jobs, est, queue, eligible, pools, nodes, gpus, rows, out):
     """Write a start of the plan, or of who can be stopped again, the shortest first."""
     total = len(pools)
     worth, may = np.empty(len(queue)), eligible.copy()
     for q in range(len(queue)):
         j = queue[q].job
         worth[q] = -shortest(est[j], queue[q].left, eligible[q], pools)
-        if rows[j, total] == 0.0 and (fill == 0 or (fill == 1 and jobs[j].checkpoint < 0)):
+        if rows[j, total] == 0.0 and jobs[j].checkpoint < 0:
             may[q, :] = False
     return first_start(
         worth, rows[:, total], rows[:, total + 1], jobs, est, queue, may, pools, nodes, gpus, out
@@ -137,14 +137,22 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         if _all_single(active, jobs):
             target, order = _matched(now, active, jobs, est, pools, pairs)
         else:
-            adlro, stay, saved = params[_NETWORKS + len(pairs) :], params[_STAY], params[_SAVED]
-            target, order = choose_in_turn(
-                now, active, stay, saved, jobs, est, running, pools, nodes, gpus, adlro, scratch
-            )
+            pin_dear(active, jobs, params[_DEAR])
+            then = as_if_stopped(params[_STAY], active, jobs, est, running, pools, nodes, gpus)
+            waiting, going = then.counts[0], then.counts[1]
+            while waiting > 0 and adlro.decide(
+                now, then.jobs, then.est, then.queue[:waiting], then.eligible[:waiting],
+                then.running[:going], then.pools, then.nodes, then.gpus,
+                params[_NETWORKS + len(pairs) :], scratch, then.out,
+            ) > 0:  # fmt: skip
+                carry_out(now, active, then)
+                waiting, going = then.counts[0], then.counts[1]
+            complete_order(then)
+            target, order = then.target, then.order
         count = _stop(active, target, order, rows, jobs, running, pools, nodes, gpus, out)
         if count > 0:
             return count
-    count = _start(params[_FILL], jobs, est, queue, eligible, pools, nodes, gpus, rows, out)
+    count = _start(jobs, est, queue, eligible, pools, nodes, gpus, rows, out)
     if count > 0 or len(queue) == 0:
         return count
     at = ripe_at(now, jobs, running)

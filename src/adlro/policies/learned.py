@@ -22,7 +22,6 @@ import numpy as np
 from adlro import __version__
 from adlro.encode.candidates_kernel import FEATURES
 from adlro.encode.network import Network
-from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.errors import OutputError, PolicyError
 from adlro.model.state import Floats
 from adlro.policies.card import Card, Origin, parse, shortened, write
@@ -75,8 +74,12 @@ def _shapes(card: Card) -> dict[str, tuple[int, ...]]:
     }
 
 
-def load(path: Path) -> Learned:
+def load(path: Path, known: tuple[str, ...] = FEATURES) -> Learned:
     """Read a policy by either of its files.
+
+    Args:
+        path: of either file.
+        known: the features that there are for policies of this kind.
 
     Raises:
         PolicyError: a file is absent, or does not hold what it must; nothing of it is used then.
@@ -87,7 +90,7 @@ def load(path: Path) -> Learned:
         path: _content(path),
         partner: _content(partner, f"; {path} is of no use without it"),
     }
-    return _checked(files, content[files.weights], content[files.card])
+    return _checked(files, content[files.weights], content[files.card], known)
 
 
 def shipped_file(name: str = "adlro") -> Path:
@@ -96,18 +99,19 @@ def shipped_file(name: str = "adlro") -> Path:
 
 
 @cache
-def shipped(name: str = "adlro") -> Learned:
-    """A policy that comes with the package; read once a process."""
-    return load(shipped_file(name))
+def shipped(name: str = "adlro", known: tuple[str, ...] = FEATURES) -> Learned:
+    """A policy that comes with the package; read once a process. `known` as in `load`."""
+    return load(shipped_file(name), known)
 
 
-def save(path: Path, network: Network, origin: Origin) -> Card:
+def save(path: Path, network: Network, origin: Origin, known: tuple[str, ...] = FEATURES) -> Card:
     """Write both files, or neither; the same weights and origin make the same bytes.
 
     Args:
         path: of either file.
         network: of float32 or float64, which is kept; of at least one unit a layer.
         origin: what is told of it. The rest of the card follows from the network.
+        known: as in `load`.
 
     Returns:
         The card as it was written.
@@ -125,7 +129,7 @@ def save(path: Path, network: Network, origin: Origin) -> Card:
         hidden=[len(network.first_bias), len(network.second_bias)],
         sha256_weights=hashlib.sha256(weights).hexdigest(),
     ).encode()
-    card = _checked(files, weights, text).card
+    card = _checked(files, weights, text, known).card
     try:
         _replace(files, weights, text)
     except OSError as exc:
@@ -150,11 +154,11 @@ def _content(path: Path, loss: str = "") -> bytes:
     return data
 
 
-def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
+def _checked(files: _Files, weights: bytes, text: bytes, known: tuple[str, ...]) -> Learned:
     """What two files hold, if it is all as it must be."""
     card = parse(text, files.card)
     for name in card.features:
-        if name not in FEATURES and name not in PAIR_FEATURES:
+        if name not in known:
             raise PolicyError(
                 f"{files.card}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
                 f"update yours ({__version__}), or train anew"

@@ -251,8 +251,8 @@ def _resume(path: Path, recipe: Recipe, run: int) -> Kept:
         raise ConfigError(
             f"{path}: is of another recipe or seed; move it away, or take another --out"
         )
-    *fields, generation = (arrays[name] for name in Search._fields)
-    search = Search(*fields, int(generation))
+    fields = {name: arrays[name] for name in Search._fields}
+    search = Search(**{**fields, "generation": int(arrays["generation"])})
     looks = tuple(Look.model_validate(look) for look in meta["looks"])
     return Kept(search, arrays["best"], looks, meta["cpu_s"])
 
@@ -302,7 +302,8 @@ def train(
             tell(training.status(kept))
     except OSError as exc:
         raise OutputError(f"{checkpoint}: cannot be written: {exc.strerror}") from exc
-    return learned.save(out, training.network(kept.best), _origin(training, recipe, run, kept))
+    origin = _origin(training, recipe, run, kept)
+    return learned.save(out, training.network(kept.best), origin, PAIR_FEATURES)
 
 
 def _tell(status: Status) -> None:
