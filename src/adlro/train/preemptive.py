@@ -283,9 +283,22 @@ def _origin(training: Training, recipe: Recipe, run: int, kept: Kept) -> Origin:
 
 
 def train(
-    out: Path, recipe: Recipe, run: int, crew: Crew, tell: Tell = lambda status: None
+    out: Path,
+    recipe: Recipe,
+    run: int,
+    crew: Crew,
+    tell: Tell = lambda status: None,
+    until: int | None = None,
 ) -> Card:
     """Train, or go on from the checkpoint beside `out`, and write the policy's two files.
+
+    Args:
+        out: of either file.
+        recipe: what to do.
+        run: the seed.
+        crew: plays the episodes.
+        tell: called after each generation.
+        until: generation after which to stop before the recipe's last; a later call goes on.
 
     Raises:
         ConfigError: the checkpoint is that of another training.
@@ -295,8 +308,9 @@ def train(
     checkpoint = out.with_name(f"{out.stem}-checkpoint.npz")
     training = Training(recipe, run, crew)
     kept = _resume(checkpoint, recipe, run) if checkpoint.exists() else training.begin()
+    last = recipe.tuning.generations if until is None else until
     try:
-        while kept.search.generation < recipe.tuning.generations:
+        while kept.search.generation < min(last, recipe.tuning.generations):
             kept = training.step(kept)
             _save(checkpoint, recipe, run, kept)
             tell(training.status(kept))
@@ -322,14 +336,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--out", type=Path, required=True, help="FILE.npz; the card goes beside it"
     )
     options.add_argument("--seed", type=int, default=0, help="of the run")
-    options.add_argument("--generations", type=int, default=Recipe().tuning.generations)
+    options.add_argument("--until", type=int, metavar="G", help="stop after generation G")
     options.add_argument("--threads", type=int, default=1)
     given = options.parse_args(arguments)
-    usual = Recipe()
-    tuning = usual.tuning.model_copy(update={"generations": given.generations})
     crew = Crew(given.threads)
     try:
-        train(given.out, usual.model_copy(update={"tuning": tuning}), given.seed, crew, _tell)
+        train(given.out, Recipe(), given.seed, crew, _tell, given.until)
     except AdlroError as exc:
         sys.stderr.write(f"error: {exc}\n")
         return 2

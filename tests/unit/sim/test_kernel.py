@@ -13,7 +13,7 @@ from tests.worlds import Restless, build, job, nodes, play, play_moments, random
 
 SEEDS = st.integers(0, 10**6)
 NAMES = st.sampled_from([*registry.names(), Restless.name])
-EAGER = ("gavel", "hetero-srpt", "sia", "tiresias")  # they preempt
+EAGER = ("adlro-preemptive", "gavel", "hetero-srpt", "sia", "tiresias")  # they preempt
 PATIENT = st.sampled_from([name for name in registry.names() if not name.startswith(EAGER)])
 EVERY_CASE = settings(deadline=None, max_examples=60)
 

@@ -30,8 +30,8 @@ def crew():
     made.dismiss()
 
 
-def trained(folder, crew, recipe=TINY, tell=lambda status: None):
-    card = preemptive.train(folder / "mine.npz", recipe, 7, crew, tell)
+def trained(folder, crew, recipe=TINY, tell=lambda status: None, until=None):
+    card = preemptive.train(folder / "mine.npz", recipe, 7, crew, tell, until)
     return card, learned.load(folder / "mine.npz", PAIR_FEATURES).network
 
 
@@ -71,6 +71,15 @@ def test_a_training_that_was_interrupted_ends_with_the_same_weights(tmp_path, cr
     resumed, _ = trained(tmp_path, crew, tell=told.append)
     assert [status.generation for status in told] == [2]
     assert resumed.sha256_weights == whole.sha256_weights
+
+
+def test_it_can_be_told_to_stop_earlier_and_go_on_later(tmp_path, crew):
+    told = []
+    early, _ = trained(tmp_path, crew, until=1)
+    late, _ = trained(tmp_path, crew, tell=told.append)
+    assert early.budget.episodes == 2 * 5
+    assert late.budget.episodes == 2 * 2 * 5
+    assert [look.generation for look in told[-1].looks] == [1, 2]
 
 
 def test_the_checkpoint_of_another_recipe_is_refused(tmp_path, crew):
