@@ -31,19 +31,23 @@ class Network(NamedTuple):
     last: Floats  # [H2]
 
 
-def flat(network: Network) -> Floats:
+def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
     """A network as the params of decide: sizes, residual, columns of its features, weights.
+
+    Args:
+        network: the weights.
+        known: the features that its policy fills in, in the order of their columns.
 
     Raises:
         ValueError: a feature does not exist, or a layer is too wide for the scratch.
     """
-    unknown = [name for name in network.features if name not in FEATURES]
+    unknown = [name for name in network.features if name not in known]
     if unknown:
         raise ValueError(f"there is no feature {unknown[0]!r}")
     widest = max(len(network.first_bias), len(network.second_bias))
     if widest > MOST_UNITS:
         raise ValueError(f"a layer has at most {MOST_UNITS} units, not {widest}")
-    columns = [FEATURES.index(name) for name in network.features]
+    columns = [known.index(name) for name in network.features]
     sizes = (len(columns), network.first.shape[1], network.second.shape[1])
     weights = (array.ravel() for array in network[2:])
     return np.concatenate([sizes, network.residual, columns, *weights]).astype(np.float64)

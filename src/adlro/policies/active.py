@@ -190,6 +190,20 @@ def note_eligible(queue, eligible, rows):
             rows[queue[q].job, p] = eligible[q, p]
 
 
+@njit
+def ripe_at(now, jobs, running):
+    """When the next run that could be stopped if it were older becomes so; infinite = none.
+
+    Always after now: start + least_run may be rounded down to a moment at which it is too young.
+    """
+    first = np.inf
+    for r in range(len(running)):
+        job, start = jobs[running[r].job], running[r].start
+        if job.checkpoint >= 0 and now - start < job.least_run - _NEARLY:
+            first = min(first, start + job.least_run)
+    return max(first, np.nextafter(now, np.inf))
+
+
 def too_young(now: float, running: Records, jobs: Records) -> Mask:
     """Runs [R] that may not be stopped yet; jobs are theirs, in their order."""
     young: Mask = now - running["start"] < jobs["least_run"] - _NEARLY
@@ -197,14 +211,8 @@ def too_young(now: float, running: Records, jobs: Records) -> Mask:
 
 
 def next_ripe(view: View) -> float:
-    """When the next run that could be stopped if it were older becomes so; infinite = none.
-
-    Always after now: start + least_run may be rounded down to a moment at which it is too young.
-    """
-    jobs = view.jobs[view.running["job"]]
-    young = too_young(view.now, view.running, jobs) & (jobs["checkpoint"] >= 0)
-    ripe = (view.running["start"] + jobs["least_run"])[young]
-    return float(max(ripe.min(initial=np.inf), np.nextafter(view.now, np.inf)))
+    """As `ripe_at`."""
+    return float(ripe_at(view.now, view.jobs, view.running))
 
 
 def look(view: View, notes: Notes) -> Active:

@@ -107,7 +107,8 @@ class _Written(Origin):
 class Card(_Written):
     """Of a network over the features of a choice."""
 
-    policy: Literal["adlro"] = "adlro"  # which plays the weights; cards of old do not say it
+    # which plays the weights; cards of old do not say it
+    policy: Literal["adlro", "adlro-preemptive"] = "adlro"
     features: Features  # what the encoder builds for it, by name, in the order of its weights
     hidden: tuple[Units, Units]
 

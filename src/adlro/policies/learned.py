@@ -25,12 +25,14 @@ from adlro.encode import network as networks
 from adlro.encode import paper_network
 from adlro.encode.candidates_kernel import FEATURES
 from adlro.encode.network import Network
+from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.encode.paper_network import PaperNetwork
 from adlro.errors import OutputError, PolicyError
 from adlro.model.state import Floats
 from adlro.policies.card import AnyCard, Card, Origin, parse, shortened, write
 
 SUFFIXES = (".npz", ".json")
+KNOWN = {"adlro": FEATURES, "adlro-preemptive": PAIR_FEATURES}  # features by policy
 
 _MOST_MIB = {".npz": 64, ".json": 1}
 _FIRST, _LAST, _LAST_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # of a zip file with no comment
@@ -55,7 +57,7 @@ class Learned(NamedTuple):
         """What the policy's decide is handed."""
         if isinstance(self.network, PaperNetwork):
             return paper_network.flat(self.network)
-        return networks.flat(self.network)
+        return networks.flat(self.network, KNOWN[self.card.policy])
 
 
 class _Files(NamedTuple):
@@ -104,7 +106,8 @@ def _told(network: Network | PaperNetwork) -> dict[str, object]:
         told = {"channels": network.channels, "hidden": list(network.hidden)}
         return {"policy": "paper-dqn", **network.sizes._asdict(), **told}
     hidden = [len(network.first_bias), len(network.second_bias)]
-    return {"policy": "adlro", "features": list(network.features), "hidden": hidden}
+    policy = "adlro" if set(network.features) <= set(FEATURES) else "adlro-preemptive"
+    return {"policy": policy, "features": list(network.features), "hidden": hidden}
 
 
 def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
@@ -180,7 +183,7 @@ def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
 
 def _refuse_unknown(card: Card, path: Path) -> None:
     for name in card.features:
-        if name not in FEATURES:
+        if name not in KNOWN[card.policy]:
             raise PolicyError(
                 f"{path}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
                 f"update yours ({__version__}), or train anew"

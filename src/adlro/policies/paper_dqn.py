@@ -12,9 +12,9 @@ from adlro.policies import learned
 NAME = "paper-dqn"
 
 
-def params(setting):
-    """The weights that come with the package, made for the cluster of paper16."""
-    return learned.shipped(NAME).params
+def params(setting, weights=None):
+    """The weights that come with the package, for the cluster of paper16, unless told others."""
+    return learned.shipped(NAME).params if weights is None else weights
 
 
 def _words(found):
@@ -26,7 +26,7 @@ def _words(found):
 
 def refuses(setting, weights=None):
     """A cluster of another shape than that of the weights: other nodes, GPUs or job types."""
-    made_for = sizes_of(params(setting) if weights is None else weights)
+    made_for = sizes_of(params(setting, weights))
     there = sizes(setting.layout, len(setting.scenario.types), made_for.window)
     if there == made_for:
         return None
@@ -38,7 +38,7 @@ def refuses(setting, weights=None):
 
 def memory(setting, weights=None):
     """Scratch; nothing is kept from call to call."""
-    known = params(setting) if weights is None else weights
+    known = params(setting, weights)
     shape: Sizes = sizes_of(known)
     return shape.observation + 2 * shape.actions + paper_network.scratch_size(known)
 

@@ -25,7 +25,11 @@ from adlro.sim.simulator import is_compiled
 from adlro.workloads.synthetic import Setting
 
 LEARNED = "adlro"  # the learned policy of the package that is played unless told otherwise
-_SHIPPED = (LEARNED, "paper-dqn")  # decide by a network: the package's, or that of a file
+_SHIPPED = (
+    LEARNED,
+    "adlro-preemptive",
+    "paper-dqn",
+)  # decide by a network
 
 
 class Policy(NamedTuple):
@@ -197,14 +201,13 @@ def load(name: str, setting: Setting) -> Policy:
 def _load(name: str, setting: Setting) -> Policy:
     """A policy as it is, made ready."""
     found = _find(name)
-    name, module, file, params = found
+    name, module, file, _ = found
     with own.mistakes(file):
         reason = _reason(found, setting)
         if reason is not None:
             raise PolicyError(f"policy {name} cannot run {setting.scenario.name}: {reason}")
-        if params is None:
-            params = module.params(setting) if hasattr(module, "params") else np.zeros(0)
+        params = _ask("params", found, setting)
         memory = _ask("memory", found, setting) or 0
-        ready = np.ascontiguousarray(params, dtype=np.float64).ravel()
+        ready = np.ascontiguousarray(params if params is not None else (), np.float64).ravel()
         line, preempts = own.first_line(module.decide), _is_preemptive(module, name)
         return Policy(name, module.decide, ready, int(memory), file, line, preempts)

@@ -23,7 +23,7 @@ from tests.worlds import (
 
 SEEDS = st.integers(0, 10**6)
 NAMES = st.sampled_from([*ANYWHERE, Restless.name])
-EAGER = ("gavel", "hetero-srpt", "sia", "tiresias")  # they preempt
+EAGER = ("adlro-preemptive", "gavel", "hetero-srpt", "sia", "tiresias")  # they preempt
 PATIENT = st.sampled_from([name for name in ANYWHERE if not name.startswith(EAGER)])
 EVERY_CASE = settings(deadline=None, max_examples=60)
 
