@@ -20,7 +20,7 @@ import numpy as np
 from adlro.compiled import njit, njit_allocating
 from adlro.encode import network
 from adlro.encode.pair_kernel import weigh
-from adlro.model.room import shortest
+from adlro.model.room import shortest, start
 from adlro.model.state import PREEMPT, WAKE, WHOLE
 from adlro.policies import adlro, learned
 from adlro.policies.active import HEAD, Active, gather, memory_size, note_eligible, ripe_at
@@ -60,6 +60,16 @@ def _is_new(now, head, jobs, queue, running, nodes):
         is_new = is_new or head[_MOMENT + i] != known[i]
         head[_MOMENT + i] = known[i]
     return is_new
+
+
+@njit
+def _nobody_can(jobs, queue, running):
+    """True when no active job can checkpoint."""
+    for i in range(len(queue) + len(running)):
+        j = queue[i].job if i < len(queue) else running[i - len(queue)].job
+        if jobs[j].checkpoint >= 0:
+            return False
+    return True
 
 
 @njit
@@ -126,22 +136,29 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     scratch, rest = memory[HEAD:end], memory[end:]
     rows = rest.reshape((len(rest) // (total + 2), total + 2))
     note_eligible(queue, eligible, rows)
-    if _is_new(now, memory, jobs, queue, running, nodes):
+    patient = _nobody_can(jobs, queue, running)
+    if patient or _is_new(now, memory, jobs, queue, running, nodes):
         active = Active(*gather(now, jobs, est, queue, rows, running, pools))
         pairs = params[_NETWORKS : _NETWORKS + int(params[_FIRST])]
-        if _all_single(active, jobs):
+        if not patient and _all_single(active, jobs):
             target, order = _matched(now, active, jobs, est, pools, pairs)
         else:
             pin_dear(active, jobs, params[_DEAR])
-            then = as_if_stopped(params[_STAY], active, jobs, est, running, pools, nodes, gpus)
+            then = as_if_stopped(
+                params[_STAY], active, rows, jobs, est, running, pools, nodes, gpus
+            )
             waiting, going = then.counts[0], then.counts[1]
             while waiting > 0 and adlro.decide(
                 now, then.jobs, then.est, then.queue[:waiting], then.eligible[:waiting],
                 then.running[:going], then.pools, then.nodes, then.gpus,
                 params[_NETWORKS + len(pairs) :], scratch, then.out,
             ) > 0:  # fmt: skip
+                if patient:
+                    return start(out, then.out[0].job + then.first, then.out[0].pool)
                 carry_out(now, active, then)
                 waiting, going = then.counts[0], then.counts[1]
+            if patient:
+                return 0
             complete_order(then)
             target, order = then.target, then.order
         count = _stop(active, target, order, rows, jobs, running, pools, nodes, gpus, out)

@@ -11,8 +11,8 @@ import numpy as np
 
 from adlro.compiled import njit, njit_allocating
 from adlro.encode.candidates_kernel import RECENT
-from adlro.model.place import place, release
-from adlro.model.state import DECISION, DEMAND, RUNNING, WAITING, Floats, Mask, Records
+from adlro.model.place import join, leave, moved, place, release
+from adlro.model.state import DECISION, DEMAND, RUNNING, WAITING, WHOLE, Floats, Mask, Records
 from adlro.policies.active import Indices
 from adlro.sim.run_kernel import span_factor
 
@@ -73,29 +73,40 @@ def _estimates(first, stay, active, jobs, est, pools):
     return own
 
 
-@njit
-def _leave(active, jobs, running, world):
-    """Fill in those who go on and those who wait."""
-    going, waiting = 0, 0
+@njit_allocating
+def _leave(active, rows, jobs, running, world):
+    """Fill in those who go on, and those who wait."""
+    going, waiting, of = len(running), 0, np.empty(len(running), np.int64)
     for a in range(len(active.ids)):
-        if active.pinned[a]:
-            world.running[going] = running[active.run[a]]
-            world.running[going].job -= world.first
-            going += 1
-            continue
         if active.run[a] >= 0:
-            release(running[active.run[a]], jobs, world.pools, world.nodes, world.gpus)
-        world.queue[waiting].job = active.ids[a] - world.first
-        world.queue[waiting].left = active.left[a]
-        for p in range(len(world.pools)):
-            world.eligible[waiting, p] = active.seconds[a, p] < np.inf
-        waiting += 1
+            of[active.run[a]] = a
+        if not active.pinned[a]:
+            world.queue[waiting].job = active.ids[a] - world.first
+            world.queue[waiting].left = active.left[a]
+            for p in range(len(world.pools)):
+                world.eligible[waiting, p] = rows[active.ids[a], p] > 0
+            waiting += 1
+    for r in range(len(running)):
+        world.running[r] = running[r]
+        world.running[r].job -= world.first
+    for r in range(len(running) - 1, -1, -1):  # the last takes the place of who leaves
+        if not active.pinned[of[r]]:
+            release(running[r], jobs, world.pools, world.nodes, world.gpus)
+            if jobs[running[r].job].share < WHOLE:
+                leave(r, world.running, world.gpus)
+            going -= 1
+            world.running[r] = world.running[going]
+            if r < going and world.jobs[world.running[r].job].share < WHOLE:
+                moved(r, world.running, world.gpus)
     world.counts[0], world.counts[1] = waiting, going
 
 
 @njit_allocating
-def as_if_stopped(stay, active, jobs, est, running, pools, nodes, gpus):
-    """The state of all active jobs, of whom only the pinned still run; `stay`: see _estimates."""
+def as_if_stopped(stay, active, rows, jobs, est, running, pools, nodes, gpus):
+    """The state of all active jobs, of whom only the pinned still run.
+
+    `stay` as in _estimates; rows [J, ...] begin with where a job may run, as in Notes.
+    """
     count = len(active.ids)
     first = min(active.ids[0], max(len(jobs) - RECENT, 0)) if count > 0 else 0
     world = AsIf(
@@ -104,20 +115,22 @@ def as_if_stopped(stay, active, jobs, est, running, pools, nodes, gpus):
         pools.copy(), nodes.copy(), gpus.copy(), np.zeros(1, DECISION), np.zeros(3, np.int64),
         np.full(count, -1), np.arange(count),
     )  # fmt: skip
-    _leave(active, jobs, running, world)
+    _leave(active, rows, jobs, running, world)
     return world
 
 
 @njit_allocating
 def carry_out(now, active, world):
     """Start the job of world.out in the copies, and note its target."""
-    answer, demands = world.out[0], np.zeros(0, DEMAND)
-    j, pool, run = answer.job, world.pools[answer.pool], world.running[world.counts[1]]
+    answer, demands, slot = world.out[0], np.zeros(0, DEMAND), world.counts[1]
+    j, pool, run = answer.job, world.pools[answer.pool], world.running[slot]
     a = np.searchsorted(active.ids, j + world.first)
     run.gpu, run.nodes = place(answer, world.jobs, demands, world.pools, world.nodes, world.gpus)
     run.job, run.pool, run.start, run.left = j, answer.pool, now, active.left[a]
     seconds = world.est[j, pool.model] * active.left[a]
     run.expected = now + seconds * span_factor(run, world.jobs[j], pool)
+    if world.jobs[j].share < WHOLE:
+        join(slot, world.running, world.gpus)
     q = 0
     while world.queue[q].job != j:
         q += 1
