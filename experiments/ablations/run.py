@@ -28,7 +28,7 @@ from adlro.workloads.synthetic import prepare
 
 FOLDER = Path(__file__).parent
 LOADS = (0.6, 0.8, 0.95)
-SEEDS, UNSEEN_SEEDS, QUICK_SEEDS = range(500), range(200), range(2)
+SEEDS, UNSEEN_SEEDS, QUICK_SEEDS = range(500), range(100), range(2)
 QUICK_JOBS = 40
 RIVALS = (BASELINE, "drain-argmin", "adlro")
 UNTUNED = "{}, not tuned"

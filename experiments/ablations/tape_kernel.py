@@ -81,7 +81,13 @@ def recorder(
     net, most = network.flat(plays), _DECISIONS * setting.scenario.jobs
     room = _CHOICES * most
     head = np.zeros(_HEAD)
-    head[[_STRAY, _PLAYS_NETWORK, _MOST, _ROOM, _SIZE]] = stray, not as_min_min, most, room, len(net)
+    head[[_STRAY, _PLAYS_NETWORK, _MOST, _ROOM, _SIZE]] = (
+        stray,
+        not as_min_min,
+        most,
+        room,
+        len(net),
+    )
     space = np.zeros(_STEP * most + _WIDTH * room)
     params = np.concatenate([head, net, rng.random(2 * most), space])
     layout = setting.layout

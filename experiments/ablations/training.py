@@ -69,7 +69,7 @@ class Workshop(NamedTuple):
             plan = self._begin(folder, wish)
             try:
                 if variant.td is not None:
-                    return _trained(_learn_by_td(plan, variant.td, folder, crew))
+                    return _trained(_ByTd(plan, variant.td, folder, crew).run())
                 if variant.labels_of is not None:
                     _copy_labels(self._folder(variant.labels_of), folder)
                 trainer = Trainer(plan, folder, crew, lambda _: None)
@@ -107,30 +107,46 @@ def _copy_labels(source: Folder, to: Folder) -> None:
             beside.replace(to.path / file.name)
 
 
-def _learn_by_td(plan: Plan, td: Td, folder: Folder, crew: Crew) -> Standing:
+class _ByTd(NamedTuple):
     """Temporal differences, then the same tuning as of all others."""
-    ground = Ground(plan.wish.scenario, plan.recipe.loads)
-    mark = {"td": list(td)}
-    found = folder.checkpoint()
-    if found is None or found[1]["td"] != mark["td"]:
-        begin = time.process_time()
-        for turn, error, network in learned(Recording(ground, plan.wish.seed, td)):
-            folder.note("td", turn + 1, {"error_tau": error})
-        standing = Standing((network,), (0.0,), cpu_s=time.process_time() - begin)
-    else:
-        standing = standings.unpack(*found)
-    if _is_done(standing, plan):
+
+    plan: Plan
+    td: Td
+    folder: Folder
+    crew: Crew
+
+    @property
+    def _ground(self) -> Ground:
+        return Ground(self.plan.wish.scenario, self.plan.recipe.loads)
+
+    def run(self) -> Standing:
+        """Do what is left to do."""
+        found = self.folder.checkpoint()
+        if found is not None and found[1]["td"] == list(self.td):
+            standing = standings.unpack(*found)
+        else:
+            standing = self._kept(self._learn())
+        return standing if _is_done(standing, self.plan) else self._kept(self._tune(standing))
+
+    def _kept(self, standing: Standing) -> Standing:
+        arrays, meta = standings.pack(standing)
+        self.folder.write_checkpoint(arrays, meta | {"td": list(self.td)})
         return standing
-    arrays, meta = standings.pack(standing)
-    folder.write_checkpoint(arrays, meta | mark)
-    begin = time.process_time()
-    (network,), tuning = standing.networks, plan.recipe.tuning
-    tuner = Tuner(ground, find(_OBJECTIVE), tuning, crew, network)
-    search = tuner.begin(network)
-    for _ in range(tuning.generations):
-        search = tuner.step(search, plan.wish.seed, TUNING).search
-    cpu_s = standing.cpu_s + time.process_time() - begin
-    standing = standing._replace(search=search, cpu_s=cpu_s)
-    arrays, meta = standings.pack(standing)
-    folder.write_checkpoint(arrays, meta | mark)
-    return standing
+
+    def _learn(self) -> Standing:
+        begin, standing = time.process_time(), Standing()
+        recording = Recording(self._ground, self.plan.wish.seed, self.td)
+        for turn, error, network in learned(recording):
+            self.folder.note("td", turn + 1, {"error_tau": error})
+            spent = time.process_time() - begin
+            standing = Standing((network,), (0.0,), cpu_s=spent)
+        return standing
+
+    def _tune(self, standing: Standing) -> Standing:
+        begin, (network,), tuning = time.process_time(), standing.networks, self.plan.recipe.tuning
+        tuner = Tuner(self._ground, find(_OBJECTIVE), tuning, self.crew, network)
+        search = tuner.begin(network)
+        for _ in range(tuning.generations):
+            search = tuner.step(search, self.plan.wish.seed, TUNING).search
+        spent = standing.cpu_s + time.process_time() - begin
+        return standing._replace(search=search, cpu_s=spent)
