@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+import numpy as np
 from ablations.training import Trained, Workshop
-from ablations.variants import AGAIN, BUDGET, REFERENCE, TINY, TINY_TD, Variant, variants
+from ablations.variants import REFERENCE, TINY, TINY_TD, Variant, variants
 from common import ROOT, Result, Table, parser, run
 from kept import Shelf, fingerprint
 from versus import by_name, percent
@@ -20,6 +21,8 @@ from adlro.config import Scenario, adjusted, find_scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.compare import compare
 from adlro.evaluate.comparison import BASELINE, Comparison
+from adlro.evaluate.stats import percent_difference
+from adlro.model.state import Floats
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
@@ -41,22 +44,24 @@ class Case(NamedTuple):
     name: str
     scenario: Scenario
     seeds: range
-    with_untuned: bool
+    untuned: frozenset[str] = frozenset()  # trainings that are measured before tuning, too
 
 
 def cases(*, is_quick: bool) -> list[Case]:
     """The scenario of the training at three loads, then two that no training has seen."""
     paper, hetero = find_scenario("paper16"), find_scenario("hetero64")
     bursts = {"process": "bursty", "peak": 3.0, "share": 0.2}  # training knows peaks up to 2.5
+    everyone = frozenset(one.name for one in variants())
     found = [
-        Case(f"paper16, load {load:g}", adjusted(paper, load=load), SEEDS, with_untuned=True)
+        Case(
+            f"paper16, load {load:g}", adjusted(paper, load=load), SEEDS,
+            everyone if load == paper.load else frozenset([REFERENCE]),
+        )
         for load in LOADS
-    ]
+    ]  # fmt: skip
     bursty, large = adjusted(paper, load=0.8, arrivals=bursts), adjusted(hetero, load=1.5)
-    found += [
-        Case("bursty, load 0.8", bursty, UNSEEN_SEEDS, with_untuned=False),
-        Case("hetero64, load 1.5", large, UNSEEN_SEEDS, with_untuned=False),
-    ]
+    found.append(Case("bursty, load 0.8", bursty, UNSEEN_SEEDS))
+    found.append(Case("hetero64, load 1.5", large, UNSEEN_SEEDS))
     if is_quick:
         return [
             one._replace(scenario=adjusted(one.scenario, jobs=QUICK_JOBS), seeds=QUICK_SEEDS)
@@ -65,28 +70,52 @@ def cases(*, is_quick: bool) -> list[Case]:
     return found
 
 
+class Row(NamedTuple):
+    """A line of a table: policies that are trained alike, of which the mean counts."""
+
+    shown: str
+    policies: tuple[str, ...]
+
+    @property
+    def untuned(self) -> Row:
+        """The same before tuning."""
+        return Row(self.shown, tuple(UNTUNED.format(name) for name in self.policies))
+
+
 class Found(NamedTuple):
     """What came out of a case."""
 
     case: Case
     result: Comparison
 
-    def versus(self, name: str, rival: str) -> str:
-        """By how much a policy's mean JCT is above a rival's; "-" beside itself."""
-        if name == rival:
+    def _jct(self, row: Row) -> Floats:
+        """Of each seed, mean over the runs of a training."""
+        rows = by_name(self.result)
+        return np.mean([rows[name].per_seed["mean_jct_s"] for name in row.policies], axis=0)
+
+    def versus(self, row: Row, rival: Row) -> str:
+        """By how much the mean JCT of one is above that of another; "-" beside itself."""
+        if row.policies == rival.policies:
             return "-"
-        found = by_name(self.result)[name].jct_versus(rival)
+        found = percent_difference(self._jct(row), self._jct(rival))
         return percent(found.mean, found.ci95)
 
+    def each_versus(self, row: Row, rival: str) -> str:
+        """The same for each run alone, without intervals."""
+        rows = by_name(self.result)
+        found = (rows[name].jct_versus(rival).mean for name in row.policies)
+        return ", ".join(f"{mean:+.1f}" for mean in found)
 
-def measured(case: Case, trained: dict[str, Trained], shelf: Shelf, threads: int) -> Found:
+
+def measured(case: Case, trained: dict[Variant, Trained], shelf: Shelf, threads: int) -> Found:
     """All networks on the seeds of a case, or what is kept of that."""
     setting = prepare(case.scenario)
     policies = [registry.load(name, setting.public()) for name in RIVALS]
-    for name, one in trained.items():
-        policies.append(_named(name, weights.policy(one.tuned, setting)))
-        if case.with_untuned:
-            policies.append(_named(UNTUNED.format(name), weights.policy(one.fitted, setting)))
+    for one, networks in trained.items():
+        policies.append(_named(one.key, weights.policy(networks.tuned, setting)))
+        if one.name in case.untuned:
+            name = UNTUNED.format(one.key)
+            policies.append(_named(name, weights.policy(networks.fitted, setting)))
     mark = fingerprint(case.scenario, policies, case.seeds)
 
     def play() -> Comparison:
@@ -101,51 +130,60 @@ def _named(name: str, policy: Policy) -> Policy:
     return policy._replace(name=name)
 
 
-def _lines(found: Sequence[Found], names: dict[str, str], reference: str) -> list[list[str]]:
-    """One line a policy, shown under the name given for it: against Min-Min, then the reference."""
+def _rows(trainings: Sequence[Variant]) -> list[Row]:
+    """One for each name, with all its runs."""
+    names = dict.fromkeys(one.name for one in trainings)
+    return [Row(name, tuple(one.key for one in trainings if one.name == name)) for name in names]
+
+
+def _head(found: Sequence[Found]) -> list[str]:
+    rivals = (BASELINE, REFERENCE)
+    return ["training", *(f"{each.case.name}, vs {rival}" for rival in rivals for each in found)]
+
+
+def _lines(found: Sequence[Found], rows: Sequence[Row], reference: Row) -> list[list[str]]:
+    """Every row against Min-Min, then against the reference."""
+    rivals = (Row(BASELINE, (BASELINE,)), reference)
     return [
-        [shown]
-        + [each.versus(name, BASELINE) for each in found]
-        + [each.versus(name, reference) for each in found]
-        for name, shown in names.items()
+        [row.shown, *(each.versus(row, rival) for rival in rivals for each in found)]
+        for row in rows
     ]
 
 
-def _head(found: Sequence[Found], reference: str) -> list[str]:
-    labels = [each.case.name for each in found]
-    rivals = (BASELINE, reference)
-    return ["training", *(f"{label}, vs {rival}" for rival in rivals for label in labels)]
-
-
-def summed_up(known: Sequence[Found], new: Sequence[Found], names: Sequence[str]) -> Result:
-    """The tables: tuned at the three loads, before tuning, on what is new; names are trainings'."""
-    untuned = UNTUNED.format(REFERENCE)
-    main = {name: name for name in names} | {untuned: NO_TUNING}
-    others = {name: f"*{name}*" for name in RIVALS[1:]}
-    before = {UNTUNED.format(name): name for name in names}
+def summed_up(known: Sequence[Found], new: Sequence[Found], trainings: Sequence[Variant]) -> Result:
+    """The tables: tuned at the three loads, run by run, before tuning, on what is new."""
+    rows = _rows(trainings)
+    reference = rows[0]
+    others = [Row(f"*{name}*", (name,)) for name in RIVALS[1:]]
+    no_tuning = reference.untuned._replace(shown=NO_TUNING)
+    usual = [each for each in known if len(each.case.untuned) > 1]
+    before = _lines(usual, [row.untuned for row in rows], reference.untuned)
+    unseen = _lines(new, [*rows, *others], reference)
+    alone = [
+        [row.shown, *(each.each_versus(row, BASELINE) for each in known)]
+        for row in (*rows, no_tuning)
+    ]
+    more = [
+        Table(
+            f"Each run alone, percent vs {BASELINE}:",
+            ["training", *(each.case.name for each in known)], alone, is_brief=False,
+        ),
+        Table("Before tuning, the reference too:", _head(usual), before, is_brief=False),
+        Table("On scenarios that no training draws:", _head(new), unseen, is_brief=False),
+    ]  # fmt: skip
     figures = {
         each.case.name: {f"{row.name}: mean JCT s": row.jct for row in each.result.policies}
         for each in (*known, *new)
     }
-    more = [
-        Table(
-            "Before tuning (the reference here is the reference before tuning):",
-            _head(known, REFERENCE), _lines(known, before, untuned), is_brief=False,
-        ),
-        Table(
-            "On two scenarios outside of what any training draws:",
-            _head(new, REFERENCE), _lines(new, {n: n for n in names} | others, REFERENCE),
-            is_brief=False,
-        ),
-    ]  # fmt: skip
     details = {each.case.name: each.result.model_dump() for each in (*known, *new)}
-    lines = _lines(known, main | others, REFERENCE)
+    seeds, fewer = (len(found[0].case.seeds) for found in (known, new))
     note = (
-        f"Mean JCT, 95 % intervals over {len(known[0].case.seeds)} paired seeds "
-        f"({len(new[0].case.seeds)} in the last table). {AGAIN[0].capitalize()} and "
-        f"{AGAIN[1].removeprefix('reference, ')}: the same training with other seeds."
+        f"Mean JCT, mean over the runs of a training, with 95 % intervals over {seeds} paired "
+        f"seeds ({fewer} in the last table). The intervals know nothing of the chance in training "
+        "itself: that is what the runs differ by."
     )
-    return Result(_head(known, REFERENCE), lines, figures, details, more=more, note=note)
+    lines = _lines(known, [*rows, no_tuning, *others], reference)
+    return Result(_head(known), lines, figures, details, more=more, note=note)
 
 
 def make(options: argparse.Namespace) -> Result:
@@ -156,20 +194,20 @@ def make(options: argparse.Namespace) -> Result:
     shelf.open()
     paper = find_scenario("paper16")
     scenario = adjusted(paper, jobs=QUICK_JOBS) if options.quick else paper
-    chosen = variants(TINY, TINY_TD) if options.quick else variants(BUDGET)
+    trainings = variants(TINY, TINY_TD) if options.quick else variants()
     workshop = Workshop(options.keep, scenario, options.resume, options.threads)
-    trained = {one.name: _train(workshop, one) for one in chosen}
+    trained = {one: _train(workshop, one) for one in trainings}
     found = [
         measured(case, trained, shelf, options.threads) for case in cases(is_quick=options.quick)
     ]
-    result = summed_up(found[: len(LOADS)], found[len(LOADS) :], list(trained))
-    spent = {name: one.cpu_s for name, one in trained.items()}
+    result = summed_up(found[: len(LOADS)], found[len(LOADS) :], trainings)
+    spent = {one.key: networks.cpu_s for one, networks in trained.items()}
     return result._replace(details={"cpu_s": spent, "comparisons": result.details})
 
 
 def _train(workshop: Workshop, variant: Variant) -> Trained:
     found = workshop.train(variant)
-    sys.stderr.write(f"{variant.name}: trained, {found.cpu_s:,.0f} CPU-s\n")
+    sys.stderr.write(f"{variant.key}: trained, {found.cpu_s:,.0f} CPU-s\n")
     return found
 
 

@@ -37,12 +37,12 @@ _LAST_RATE = 0.05  # share of the learning rate in the last step
 class Td(NamedTuple):
     """The numbers of it."""
 
-    turns: int = 10  # of recording and learning
-    episodes: int = 40  # recorded a turn
-    steps: int = 2_000  # of learning a turn
-    batch: int = 256  # decisions
-    rate: float = 1e-3  # learning rate at first
-    huber: float = 10.0  # tau: errors beyond count linearly
+    turns: int = 8  # of recording and learning
+    episodes: int = 200  # recorded a turn
+    steps: int = 400  # of learning a turn
+    batch: int = 512  # decisions
+    rate: float = 2e-4  # learning rate at first
+    huber: float = 2.0  # tau: errors beyond count linearly
     horizon: float = 60.0  # tau
     stray: float = 0.1  # share of the decisions that are random
     family_share: float = 0.5

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablations.td import Recording, Td, learned
-from ablations.variants import Variant
+from ablations.variants import REFERENCE, Variant, key
 
 from adlro.config import Scenario
 from adlro.encode.network import Network
@@ -60,9 +60,9 @@ class Workshop(NamedTuple):
         Raises:
             ConfigError: another process is at work there.
         """
-        folder, crew = self._folder(variant.name), Crew(self.threads)
+        folder, crew = self._folder(variant.key), Crew(self.threads)
         wish = Wish(
-            scenario=self.scenario, objective=_OBJECTIVE, seed=variant.seed, budget_s=None,
+            scenario=self.scenario, objective=_OBJECTIVE, seed=variant.run, budget_s=None,
             episodes=None, recipe=variant.recipe,
         )  # fmt: skip
         with folder.held():
@@ -70,8 +70,8 @@ class Workshop(NamedTuple):
             try:
                 if variant.td is not None:
                     return _trained(_ByTd(plan, variant.td, folder, crew).run())
-                if variant.labels_of is not None:
-                    _copy_labels(self._folder(variant.labels_of), folder)
+                if variant.shares_labels:
+                    _copy_labels(self._folder(key(REFERENCE, variant.run)), folder)
                 trainer = Trainer(plan, folder, crew, lambda _: None)
                 if not _is_done(trainer.standing, plan):
                     trainer.run()

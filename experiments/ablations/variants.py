@@ -23,6 +23,7 @@ BUDGET = Recipe(
     ),
     selection=Selection(seeds=30, final_seeds=10),
 )  # fmt: skip
+USUAL_TD = Td()
 TINY = Recipe(
     hidden=(4, 3),
     rounds=(
@@ -37,17 +38,27 @@ TINY_TD = Td(turns=2, episodes=2, steps=3, batch=8, hidden=TINY.hidden)
 
 
 class Variant(NamedTuple):
-    """One training."""
+    """One training; its run is the seed of all that is random in it."""
 
     name: str
+    run: int
     recipe: Recipe
-    seed: int = 1
-    labels_of: str | None = None  # another training's labels are used
+    shares_labels: bool = False  # those of the reference's training of the same run
     td: Td | None = None  # temporal differences instead of labels and fit
+
+    @property
+    def key(self) -> str:
+        """Its name among all trainings."""
+        return key(self.name, self.run)
 
 
 REFERENCE = "reference"
-AGAIN = ("reference, 2nd run", "reference, 3rd run")
+RUNS, RUNS_OF_REFERENCE = 2, 3
+
+
+def key(name: str, run: int) -> str:
+    """What a training is called."""
+    return f"{name}, run {run}"
 
 
 def _rounds(recipe: Recipe, **changes: Any) -> Recipe:  # noqa: ANN401  as many kinds as fields
@@ -65,21 +76,23 @@ def _on_itself(recipe: Recipe) -> Recipe:
     return _rounds(recipe, family_share=0.0).model_copy(update={"tuning": tuning})
 
 
-def variants(recipe: Recipe = BUDGET, td: Td | None = None) -> list[Variant]:
-    """All trainings, in the order in which they can be done."""
+def _one_of_each(recipe: Recipe, td: Td, run: int) -> list[Variant]:
     blind, alone = {"features": OTHERS}, {"residual": (0.0, 0.0)}
-    at_home = _on_itself(recipe)
-    one_load = at_home.model_copy(update={"loads": (0.8, 0.8)})
+    own_states = _rounds(recipe, behaviours=(SELF,), stray=0.0)
     return [
-        Variant(REFERENCE, recipe),
-        Variant(AGAIN[0], recipe, seed=2),
-        Variant("no residual", _fit(recipe, **alone), labels_of=REFERENCE),
-        Variant("no plan features", _fit(recipe, **blind), labels_of=REFERENCE),
-        Variant("neither of the two", _fit(recipe, **blind, **alone), labels_of=REFERENCE),
-        Variant("short horizon", _rounds(recipe, horizon=SHORT)),
-        Variant("no randomisation", at_home),
-        Variant("on-policy data only", _rounds(recipe, behaviours=(SELF,), stray=0.0)),
-        Variant(AGAIN[1], recipe, seed=3),
-        Variant("no randomisation, one load", one_load),
-        Variant("TD targets", recipe, td=td or Td()),
+        Variant(REFERENCE, run, recipe),
+        Variant("no residual", run, _fit(recipe, **alone), shares_labels=True),
+        Variant("no plan features", run, _fit(recipe, **blind), shares_labels=True),
+        Variant("neither of the two", run, _fit(recipe, **blind, **alone), shares_labels=True),
+        Variant("short horizon", run, _rounds(recipe, horizon=SHORT)),
+        Variant("no randomisation", run, _on_itself(recipe)),
+        Variant("on-policy data only", run, own_states),
+        Variant("TD targets", run, recipe, td=td),
     ]
+
+
+def variants(recipe: Recipe = BUDGET, td: Td = USUAL_TD) -> list[Variant]:
+    """All trainings, in an order in which they can be done."""
+    found = [one for run in range(1, RUNS + 1) for one in _one_of_each(recipe, td, run)]
+    more = range(RUNS + 1, RUNS_OF_REFERENCE + 1)
+    return found + [Variant(REFERENCE, run, recipe) for run in more]
