@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from adlro.encode.candidates_kernel import DRAIN_LOG, FEATURES, MOST_CHOICES
+from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, MOST_CHOICES
 from adlro.encode.network import Network
 from adlro.model.state import Counts, Floats, Mask
 from adlro.train.expansion import Labels
 from adlro.train.recipe import Fit
 
-_RESIDUAL = (0.0, 1.0)  # of the plain and of the log drain difference
 _SMALL_START = 0.1  # of torch's usual last layer: at first the drain difference decides
 _WARM = 0.3  # share of the steps in which the rate rises
 _FIRST, _LAST = 1 / 25, 1 / 250_000  # shares of the largest rate
@@ -77,11 +76,13 @@ class Fitting:
     def __init__(self, data: Targets, hidden: tuple[int, int], fit: Fit, seed: int) -> None:
         torch.set_num_threads(1)
         self._fit, self._seed, self.epoch = fit, seed, 0
-        self._middle = data.features.mean(axis=0)
-        spread = data.features.std(axis=0)
+        columns = [FEATURES.index(name) for name in fit.features]
+        self._middle = data.features.mean(axis=0)[columns]
+        spread = data.features.std(axis=0)[columns]
         self._spread = np.where(spread > _FLAT, spread, 1.0).astype(np.float32)
-        self._x = torch.from_numpy((data.features - self._middle) / self._spread)
-        self._drain = torch.from_numpy(data.features[:, DRAIN_LOG].copy())
+        self._x = torch.from_numpy((data.features[:, columns] - self._middle) / self._spread)
+        drain = data.features[:, [DRAIN, DRAIN_LOG]] @ np.array(fit.residual, np.float32)
+        self._drain = torch.from_numpy(drain)
         self._rows, self._known = torch.from_numpy(data.rows), torch.from_numpy(data.known)
         self._planned = torch.from_numpy(data.planned)[:, None]
         self._costs = torch.from_numpy(data.costs)
@@ -102,7 +103,7 @@ class Fitting:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
             layers = [
-                torch.nn.Linear(len(FEATURES), hidden[0]),
+                torch.nn.Linear(len(self._middle), hidden[0]),
                 torch.nn.Linear(hidden[0], hidden[1]),
                 torch.nn.Linear(hidden[1], 1, bias=False),
             ]
@@ -162,8 +163,8 @@ class Fitting:
         )
         scaled = first / self._spread
         return Network(
-            FEATURES,
-            np.array(_RESIDUAL),
+            self._fit.features,
+            np.array(self._fit.residual),
             np.ascontiguousarray(scaled.T),
             first_bias - scaled @ self._middle.astype(np.float64),
             np.ascontiguousarray(second.T),

@@ -35,13 +35,12 @@ class Standing(NamedTuple):
 
 
 def _pack(prefix: str, network: Network) -> Arrays:
-    arrays = network._asdict()
-    del arrays["features"]
-    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+    return {f"{prefix}/{name}": np.asarray(value) for name, value in network._asdict().items()}
 
 
-def _unpack(prefix: str, arrays: Arrays, features: tuple[str, ...]) -> Network:
-    return Network(features, *(arrays[f"{prefix}/{name}"] for name in Network._fields[1:]))
+def _unpack(prefix: str, arrays: Arrays) -> Network:
+    features, *weights = (arrays[f"{prefix}/{name}"] for name in Network._fields)
+    return Network(tuple(features.tolist()), *weights)
 
 
 def pack(standing: Standing) -> tuple[Arrays, dict[str, Any]]:
@@ -63,8 +62,8 @@ def pack(standing: Standing) -> tuple[Arrays, dict[str, Any]]:
     }
 
 
-def unpack(arrays: Arrays, meta: dict[str, Any], features: tuple[str, ...]) -> Standing:
-    """The reverse of `pack`; features are those of the plan."""
+def unpack(arrays: Arrays, meta: dict[str, Any]) -> Standing:
+    """The reverse of `pack`."""
     fitting = {
         name.removeprefix("fitting/"): value
         for name, value in arrays.items()
@@ -77,12 +76,12 @@ def unpack(arrays: Arrays, meta: dict[str, Any], features: tuple[str, ...]) -> S
         )
         search = Search(start, scale, at, mean, square, average, int(generation))
     return Standing(
-        tuple(_unpack(f"network{i}", arrays, features) for i in range(len(meta["scores"]))),
+        tuple(_unpack(f"network{i}", arrays) for i in range(len(meta["scores"]))),
         tuple(meta["scores"]),
         fitting or None,
         search,
         tuple(
-            Kept(_unpack(f"kept{i}", arrays, features), Look.model_validate(look), source)
+            Kept(_unpack(f"kept{i}", arrays), Look.model_validate(look), source)
             for i, (source, look) in enumerate(meta["kept"])
         ),
         *(meta[key] for key in ("stale", "states", "episodes", "cpu_s")),

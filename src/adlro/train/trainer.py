@@ -79,7 +79,7 @@ class Trainer:
         found = folder.checkpoint()
         self.standing = Standing()
         if found is not None:
-            self.standing = standings.unpack(*found, plan.features)
+            self.standing = standings.unpack(*found)
         folder.open_journal(0 if found is None else int(found[1]["journal_bytes"]))
         self._saved_at, self._cpu_at = time.monotonic(), time.process_time()
 

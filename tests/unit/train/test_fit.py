@@ -3,7 +3,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from adlro.encode.candidates_kernel import DRAIN_LOG, FEATURES, PLANNED, SECONDS
+from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, PLANNED, SECONDS
 from adlro.encode.network import MOST_UNITS, flat, predict
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
@@ -83,6 +83,53 @@ def test_the_drain_difference_is_added_outside_of_the_network():
     blind = network._replace(first=network.first * (np.arange(len(FEATURES)) != DRAIN_LOG)[:, None])
     one, other = predicted(blind, rows)
     assert other - one == pytest.approx(0.5)
+
+
+def test_the_residual_is_the_drain_difference_in_the_shares_of_the_recipe():
+    # 2 x 0.7 of the plain one, and a quarter of 0.4 of the log: 1.4 + 0.1
+    data, recipe = targets([some_labels(50)], JCT), Fit(epochs=1, residual=(2.0, 0.25))
+    network = Fitting(data, (16, 8), recipe, 0).network()
+    rows = np.zeros((2, len(FEATURES)))
+    rows[1, [DRAIN, DRAIN_LOG]] = 0.7, 0.4
+    blind = network._replace(first=np.zeros_like(network.first))
+    one, other = predicted(blind, rows)
+    assert other - one == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("residual", "loss"),
+    # A choice that costs 2 tau more is off by log 3 = 1.10 or by 0: Huber gives 1.10 - 0.5 = 0.60
+    # or 0, and 0 for Min-Min's own, one in four.
+    [((0.0, 1.0), 0.0), ((0.5, 0.0), 0.0), ((0.25, 0.5), 0.0), ((0.0, 0.0), 0.75 * 0.599)],
+)
+def test_the_network_learns_what_the_residual_leaves(residual, loss):
+    labels = some_labels(400)
+    goal = np.log(3) * np.sign(labels.features[:, [SECONDS]])
+    labels.features[:, [DRAIN, DRAIN_LOG]] = goal * (2, 1)
+    fitting = Fitting(targets([labels], JCT), (16, 8), Fit(rate=1e-9, residual=residual), 0)
+    assert fitting.run_epoch().loss == pytest.approx(loss, abs=0.02)
+
+
+def test_a_network_is_fitted_on_the_named_features_alone():
+    names = ("seconds", "planned")
+    recipe = Fit(epochs=30, batch=64, rate=0.02, features=names)
+    fitting = Fitting(targets([some_labels(600)], JCT), (16, 8), recipe, 0)
+    while not fitting.is_done:
+        quality = fitting.run_epoch()
+    assert quality.gain < -1.6
+    network = fitting.network()
+    assert network.features == names
+    rows = np.zeros((3, len(FEATURES)))
+    rows[:, SECONDS] = [-1.5, 0, 1.5]
+    rows[1, PLANNED] = 1
+    low, middle, high = predicted(network, rows)
+    assert low - middle == pytest.approx(-np.log(3), abs=0.25)
+    assert high - middle == pytest.approx(np.log(3), abs=0.25)
+
+
+def test_a_feature_that_does_not_exist_cannot_be_fitted_on():
+    with pytest.raises(ValueError, match="not in tuple"):
+        Fitting(targets([some_labels(5)], JCT), (4, 2), Fit(features=("colour",)), 0)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():

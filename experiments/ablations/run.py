@@ -1,0 +1,228 @@
+"""The training of `adlro` with one thing left out at a time: what each is worth."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import numpy as np
+from ablations.training import Trained, Workshop
+from ablations.variants import REFERENCE, TINY, TINY_TD, Variant, variants
+from common import ROOT, Result, Table, parser, run
+from kept import Shelf, fingerprint
+from versus import by_name, percent
+
+from adlro.config import Scenario, adjusted, find_scenario
+from adlro.errors import ConfigError
+from adlro.evaluate.compare import compare
+from adlro.evaluate.comparison import BASELINE, Comparison
+from adlro.evaluate.stats import percent_difference
+from adlro.model.state import Floats
+from adlro.policies import registry
+from adlro.policies.registry import Policy
+from adlro.sim import simulator
+from adlro.train import weights
+from adlro.workloads.synthetic import prepare
+
+FOLDER = Path(__file__).parent
+LOADS = (0.6, 0.8, 0.95)
+SEEDS, UNSEEN_SEEDS, QUICK_SEEDS = range(500), range(100), range(2)
+QUICK_JOBS = 40
+RIVALS = (BASELINE, "drain-argmin", "adlro")
+UNTUNED = "{}, not tuned"
+NO_TUNING = "no fine-tuning"  # as it is called in the main table: the reference, not tuned
+
+
+class Case(NamedTuple):
+    """A scenario, and how much is asked of it."""
+
+    name: str
+    scenario: Scenario
+    seeds: range
+    untuned: frozenset[str] = frozenset()  # trainings that are measured before tuning, too
+
+
+def cases(*, is_quick: bool) -> list[Case]:
+    """The scenario of the training at three loads, then two that no training has seen."""
+    paper, hetero = find_scenario("paper16"), find_scenario("hetero64")
+    bursts = {"process": "bursty", "peak": 3.0, "share": 0.2}  # training knows peaks up to 2.5
+    everyone = frozenset(one.name for one in variants())
+    found = [
+        Case(
+            f"paper16, load {load:g}", adjusted(paper, load=load), SEEDS,
+            everyone if load == paper.load else frozenset([REFERENCE]),
+        )
+        for load in LOADS
+    ]  # fmt: skip
+    bursty, large = adjusted(paper, load=0.8, arrivals=bursts), adjusted(hetero, load=1.5)
+    found.append(Case("bursty, load 0.8", bursty, UNSEEN_SEEDS))
+    found.append(Case("hetero64, load 1.5", large, UNSEEN_SEEDS))
+    if is_quick:
+        return [
+            one._replace(scenario=adjusted(one.scenario, jobs=QUICK_JOBS), seeds=QUICK_SEEDS)
+            for one in found
+        ]
+    return found
+
+
+class Row(NamedTuple):
+    """A line of a table: policies that are trained alike, of which the mean counts."""
+
+    shown: str
+    policies: tuple[str, ...]
+
+    @property
+    def untuned(self) -> Row:
+        """The same before tuning."""
+        return Row(self.shown, tuple(UNTUNED.format(name) for name in self.policies))
+
+
+class Found(NamedTuple):
+    """What came out of a case."""
+
+    case: Case
+    result: Comparison
+
+    def _jct(self, row: Row) -> Floats:
+        """Of each seed, mean over the runs of a training."""
+        rows = by_name(self.result)
+        return np.mean([rows[name].per_seed["mean_jct_s"] for name in row.policies], axis=0)
+
+    def versus(self, row: Row, rival: Row) -> str:
+        """By how much the mean JCT of one is above that of another; "-" beside itself."""
+        if row.policies == rival.policies:
+            return "-"
+        found = percent_difference(self._jct(row), self._jct(rival))
+        return percent(found.mean, found.ci95)
+
+    def each_versus(self, row: Row, rival: str) -> str:
+        """The same for each run alone, without intervals."""
+        rows = by_name(self.result)
+        found = (rows[name].jct_versus(rival).mean for name in row.policies)
+        return ", ".join(f"{mean:+.1f}" for mean in found)
+
+
+def measured(case: Case, trained: dict[Variant, Trained], shelf: Shelf, threads: int) -> Found:
+    """All networks on the seeds of a case, or what is kept of that."""
+    setting = prepare(case.scenario)
+    policies = [registry.load(name, setting.public()) for name in RIVALS]
+    for one, networks in trained.items():
+        policies.append(_named(one.key, weights.policy(networks.tuned, setting)))
+        if one.name in case.untuned:
+            name = UNTUNED.format(one.key)
+            policies.append(_named(name, weights.policy(networks.fitted, setting)))
+    mark = fingerprint(case.scenario, policies, case.seeds)
+
+    def play() -> Comparison:
+        sys.stderr.write(f"{case.name}: {len(policies)} policies, {len(case.seeds)} seeds\n")
+        simulator.warm_up(policies)
+        return compare(setting, policies, case.seeds, threads=threads)
+
+    return Found(case, shelf.get(case.name, mark, play))
+
+
+def _named(name: str, policy: Policy) -> Policy:
+    return policy._replace(name=name)
+
+
+def _rows(trainings: Sequence[Variant]) -> list[Row]:
+    """One for each name, with all its runs."""
+    names = dict.fromkeys(one.name for one in trainings)
+    return [Row(name, tuple(one.key for one in trainings if one.name == name)) for name in names]
+
+
+def _head(found: Sequence[Found]) -> list[str]:
+    rivals = (BASELINE, REFERENCE)
+    return ["training", *(f"{each.case.name}, vs {rival}" for rival in rivals for each in found)]
+
+
+def _lines(found: Sequence[Found], rows: Sequence[Row], reference: Row) -> list[list[str]]:
+    """Every row against Min-Min, then against the reference."""
+    rivals = (Row(BASELINE, (BASELINE,)), reference)
+    return [
+        [row.shown, *(each.versus(row, rival) for rival in rivals for each in found)]
+        for row in rows
+    ]
+
+
+def summed_up(known: Sequence[Found], new: Sequence[Found], trainings: Sequence[Variant]) -> Result:
+    """The tables: tuned at the three loads, run by run, before tuning, on what is new."""
+    rows = _rows(trainings)
+    reference = rows[0]
+    others = [Row(f"*{name}*", (name,)) for name in RIVALS[1:]]
+    no_tuning = reference.untuned._replace(shown=NO_TUNING)
+    usual = [each for each in known if len(each.case.untuned) > 1]
+    before = _lines(usual, [row.untuned for row in rows], reference.untuned)
+    unseen = _lines(new, [*rows, *others], reference)
+    alone = [
+        [row.shown, *(each.each_versus(row, BASELINE) for each in known)]
+        for row in (*rows, no_tuning)
+    ]
+    more = [
+        Table(
+            f"Each run alone, percent vs {BASELINE}:",
+            ["training", *(each.case.name for each in known)], alone, is_brief=False,
+        ),
+        Table("Before tuning, the reference too:", _head(usual), before, is_brief=False),
+        Table("On scenarios that no training draws:", _head(new), unseen, is_brief=False),
+    ]  # fmt: skip
+    figures = {
+        each.case.name: {f"{row.name}: mean JCT s": row.jct for row in each.result.policies}
+        for each in (*known, *new)
+    }
+    details = {each.case.name: each.result.model_dump() for each in (*known, *new)}
+    seeds, fewer = (len(found[0].case.seeds) for found in (known, new))
+    note = (
+        f"Mean JCT, mean over the runs of a training, with 95 % intervals over {seeds} paired "
+        f"seeds ({fewer} in the last table). The intervals know nothing of the chance in training "
+        "itself: that is what the runs differ by."
+    )
+    lines = _lines(known, [*rows, no_tuning, *others], reference)
+    return Result(_head(known), lines, figures, details, more=more, note=note)
+
+
+def make(options: argparse.Namespace) -> Result:
+    """All trainings, then all cases; each is kept as soon as it is there."""
+    if options.quick and (options.check or options.expect):
+        raise ConfigError("--check and --expect are about the whole experiment; leave out --quick")
+    shelf = Shelf(options.keep, options.resume)
+    shelf.open()
+    paper = find_scenario("paper16")
+    scenario = adjusted(paper, jobs=QUICK_JOBS) if options.quick else paper
+    trainings = variants(TINY, TINY_TD) if options.quick else variants()
+    workshop = Workshop(options.keep, scenario, options.resume, options.threads)
+    trained = {one: _train(workshop, one) for one in trainings}
+    found = [
+        measured(case, trained, shelf, options.threads) for case in cases(is_quick=options.quick)
+    ]
+    result = summed_up(found[: len(LOADS)], found[len(LOADS) :], trainings)
+    spent = {one.key: networks.cpu_s for one, networks in trained.items()}
+    return result._replace(details={"cpu_s": spent, "comparisons": result.details})
+
+
+def _train(workshop: Workshop, variant: Variant) -> Trained:
+    found = workshop.train(variant)
+    sys.stderr.write(f"{variant.key}: trained, {found.cpu_s:,.0f} CPU-s\n")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program; returns its exit status."""
+    own = parser(__doc__ or "")
+    own.add_argument(
+        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
+        help="where trainings and results are written as they come",
+    )  # fmt: skip
+    own.add_argument("--resume", action="store_true", help="go on with what is there already")
+    own.add_argument("--threads", type=int, default=2, help="results do not depend on it")
+    options = own.parse_args(arguments)
+    return run(options, FOLDER, lambda: make(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Which trainings are compared: one recipe, and what each variant leaves out of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ablations.td import Td
+
+from adlro.encode.candidates_kernel import FEATURES
+from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
+
+PLAN_FEATURES = tuple(name for name in FEATURES if name.startswith(("plan", "drain")))
+OTHERS = tuple(name for name in FEATURES if name not in PLAN_FEATURES)
+SHORT = 5  # arrivals, instead of 60
+
+BUDGET = Recipe(
+    rounds=(
+        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30_000),
+        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=15_000),
+    ),
+    tuning=Tuning(
+        generations=30, pairs=12, episodes=8, settling=5, averaging=0.9, look_every=30
+    ),
+    selection=Selection(seeds=30, final_seeds=10),
+)  # fmt: skip
+USUAL_TD = Td()
+TINY = Recipe(
+    hidden=(4, 3),
+    rounds=(
+        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30, horizon=8),
+        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=20, horizon=8),
+    ),
+    fit=Fit(epochs=2, batch=16),
+    tuning=Tuning(generations=1, pairs=2, episodes=1, settling=5, averaging=0.9),
+    selection=Selection(loads=(), seeds=1, final_seeds=1),
+)
+TINY_TD = Td(turns=2, episodes=2, steps=3, batch=8, hidden=TINY.hidden)
+
+
+class Variant(NamedTuple):
+    """One training; its run is the seed of all that is random in it."""
+
+    name: str
+    run: int
+    recipe: Recipe
+    shares_labels: bool = False  # those of the reference's training of the same run
+    td: Td | None = None  # temporal differences instead of labels and fit
+
+    @property
+    def key(self) -> str:
+        """Its name among all trainings."""
+        return key(self.name, self.run)
+
+
+REFERENCE = "reference"
+RUNS, RUNS_OF_REFERENCE = 2, 3
+
+
+def key(name: str, run: int) -> str:
+    """What a training is called."""
+    return f"{name}, run {run}"
+
+
+def _rounds(recipe: Recipe, **changes: Any) -> Recipe:  # noqa: ANN401  as many kinds as fields
+    rounds = tuple(one.model_copy(update=changes) for one in recipe.rounds)
+    return recipe.model_copy(update={"rounds": rounds})
+
+
+def _fit(recipe: Recipe, **changes: Any) -> Recipe:  # noqa: ANN401  as many kinds as fields
+    return recipe.model_copy(update={"fit": recipe.fit.model_copy(update=changes)})
+
+
+def _on_itself(recipe: Recipe) -> Recipe:
+    """Without relatives of the scenario, in labels and in tuning."""
+    tuning = recipe.tuning.model_copy(update={"family_share": 0.0})
+    return _rounds(recipe, family_share=0.0).model_copy(update={"tuning": tuning})
+
+
+def _one_of_each(recipe: Recipe, td: Td, run: int) -> list[Variant]:
+    blind, alone = {"features": OTHERS}, {"residual": (0.0, 0.0)}
+    own_states = _rounds(recipe, behaviours=(SELF,), stray=0.0)
+    return [
+        Variant(REFERENCE, run, recipe),
+        Variant("no residual", run, _fit(recipe, **alone), shares_labels=True),
+        Variant("no plan features", run, _fit(recipe, **blind), shares_labels=True),
+        Variant("neither of the two", run, _fit(recipe, **blind, **alone), shares_labels=True),
+        Variant("short horizon", run, _rounds(recipe, horizon=SHORT)),
+        Variant("no randomisation", run, _on_itself(recipe)),
+        Variant("on-policy data only", run, own_states),
+        Variant("TD targets", run, recipe, td=td),
+    ]
+
+
+def variants(recipe: Recipe = BUDGET, td: Td = USUAL_TD) -> list[Variant]:
+    """All trainings, in an order in which they can be done."""
+    found = [one for run in range(1, RUNS + 1) for one in _one_of_each(recipe, td, run)]
+    more = range(RUNS + 1, RUNS_OF_REFERENCE + 1)
+    return found + [Variant(REFERENCE, run, recipe) for run in more]
