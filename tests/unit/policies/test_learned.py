@@ -84,13 +84,12 @@ def test_features_are_known_by_name_whatever_else_the_encoder_builds(tmp_path, m
     then = now | {"new": 1e6, "newer": -1e6}
 
     def cost(values, order):
-        params = networks.flat(learned.load(path).network)
+        params = learned.load(path).params
         x, scratch = np.array([values[name] for name in order]), np.zeros((2, MOST_UNITS))
         return networks.predict.py_func(x, params, *scratch)
 
     before = cost(now, FEATURES)
-    monkeypatch.setattr(networks, "FEATURES", later)
-    monkeypatch.setattr(learned, "FEATURES", later)
+    monkeypatch.setitem(learned.KNOWN, "adlro", later)
     assert later[: len(FEATURES)] != FEATURES
     assert cost(then, later) == before
 
