@@ -119,10 +119,15 @@ class _ByTd(NamedTuple):
     def _ground(self) -> Ground:
         return Ground(self.plan.wish.scenario, self.plan.recipe.loads)
 
+    @property
+    def _mark(self) -> str:
+        """What the checkpoint is of."""
+        return str(self.td)
+
     def run(self) -> Standing:
         """Do what is left to do."""
         found = self.folder.checkpoint()
-        if found is not None and found[1]["td"] == list(self.td):
+        if found is not None and found[1]["td"] == self._mark:
             standing = standings.unpack(*found)
         else:
             standing = self._kept(self._learn())
@@ -130,7 +135,7 @@ class _ByTd(NamedTuple):
 
     def _kept(self, standing: Standing) -> Standing:
         arrays, meta = standings.pack(standing)
-        self.folder.write_checkpoint(arrays, meta | {"td": list(self.td)})
+        self.folder.write_checkpoint(arrays, meta | {"td": self._mark})
         return standing
 
     def _learn(self) -> Standing:

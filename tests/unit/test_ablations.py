@@ -279,10 +279,10 @@ def test_a_td_training_is_tuned_too_and_taken_up_again_unless_its_numbers_change
     first = workshop(tmp_path).train(tiny(td=TINY_TD))
     assert flat(first.tuned).tobytes() != flat(first.fitted).tobytes()
     metrics = tmp_path / "reference-run-1-training" / "metrics.jsonl"
-    turns = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
-    assert turns == [1, 2]
+    assert [json.loads(line)["step"] for line in metrics.read_text().splitlines()] == [1, 2]
     again = workshop(tmp_path, is_resumed=True).train(tiny(td=TINY_TD))
     assert flat(again.tuned).tobytes() == flat(first.tuned).tobytes()
+    assert len(metrics.read_text().splitlines()) == 2  # nothing was learned again
     other = workshop(tmp_path, is_resumed=True).train(tiny(td=TINY_TD._replace(steps=4)))
     assert flat(other.fitted).tobytes() != flat(first.fitted).tobytes()
 
