@@ -55,10 +55,11 @@ class Training(NamedTuple):
 
 SHIPPED = "paper-dqn"
 TRAININGS = (
-    Training(SHIPPED, "W = 1, single GPUs (shipped)", "paper16-single", 1),
-    Training("single-w8", "W = 8, single GPUs", "paper16-single", 8),
-    Training("gangs-w1", "W = 1, gangs", "paper16", 1),
-    Training("gangs-w8", "W = 8, gangs", "paper16", 8),
+    Training(SHIPPED, "W = 1, single GPUs, 20 jobs (shipped)", "paper16-single", 1),
+    Training("single-w1", "W = 1, single GPUs", "paper16-single", 1, 100, 200_000),
+    Training("single-w8", "W = 8, single GPUs", "paper16-single", 8, 100, 200_000),
+    Training("gangs-w1", "W = 1, gangs", "paper16", 1, 100, 200_000),
+    Training("gangs-w8", "W = 8, gangs", "paper16", 8, 100, 200_000),
 )
 
 
