@@ -173,6 +173,21 @@ def test_a_tape_holds_every_choice_and_the_one_taken():
     assert np.all(tape.plans > 0)
 
 
+def test_the_plan_says_what_the_jobs_at_hand_will_cost():
+    # Estimates are exact and Min-Min plays: after the last arrival all comes as it was planned.
+    checked = 0
+    for seed in range(12):
+        workload, outcome, tape = recorded(weights.like_min_min((3, 2)), seed=seed)
+        arrival, finish = workload.jobs["arrival"], outcome["finish"]
+        now, _, count, _, taken = tape.steps[-1]
+        if now >= arrival[-1]:
+            spent, total = td.job_seconds(np.array([now, finish.max()]), arrival, finish)
+            plan = tape.plans[len(tape.plans) - int(count) + int(taken)]
+            assert plan == pytest.approx(total - spent)
+            checked += 1
+    assert checked > 3
+
+
 def test_strays_are_taken_among_all_choices():
     seen = [recorded(weights.like_min_min((3, 2)), stray=1.0, seed=s)[2].steps for s in range(20)]
     count, _, taken = np.concatenate(seen)[:, 2:].T
