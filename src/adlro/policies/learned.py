@@ -106,7 +106,8 @@ def _told(network: Network | PaperNetwork) -> dict[str, object]:
         told = {"channels": network.channels, "hidden": list(network.hidden)}
         return {"policy": "paper-dqn", **network.sizes._asdict(), **told}
     hidden = [len(network.first_bias), len(network.second_bias)]
-    policy = "adlro" if set(network.features) <= set(FEATURES) else "adlro-preemptive"
+    is_of_pairs = bool(network.features) and network.features[0] in PAIR_FEATURES
+    policy = "adlro-preemptive" if is_of_pairs else "adlro"
     return {"policy": policy, "features": list(network.features), "hidden": hidden}
 
 

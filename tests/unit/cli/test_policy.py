@@ -115,7 +115,8 @@ def test_the_list_tells_learned_policies_from_rules():
     words = [line.split() for line in printed("list").splitlines()]
     kinds = {row[0]: row[1] for row in words if row and row[0] in registry.names()}
     assert list(kinds) == registry.names()
-    assert [name for name, kind in kinds.items() if kind == "learned"] == ["adlro", "paper-dqn"]
+    learnt = [name for name, kind in kinds.items() if kind == "learned"]
+    assert learnt == ["adlro", "adlro-preemptive", "paper-dqn"]
     assert (kinds["fcfs"], kinds["allox"]) == ("compiled", "Python")
 
 
