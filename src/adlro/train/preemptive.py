@@ -31,7 +31,7 @@ from adlro.evaluate.stats import Estimate, percent_difference
 from adlro.model.record import Record
 from adlro.model.state import Floats
 from adlro.policies import adlro_preemptive, learned
-from adlro.policies.card import Budget, Card, Figure, Origin, Seeds
+from adlro.policies.card import AnyCard, Budget, Figure, Origin, Seeds
 from adlro.policies.registry import Policy
 from adlro.train import evolve, family, objective, seeds, weights
 from adlro.train.crew import Crew
@@ -289,7 +289,7 @@ def train(
     crew: Crew,
     tell: Tell = lambda status: None,
     until: int | None = None,
-) -> Card:
+) -> AnyCard:
     """Train, or go on from the checkpoint beside `out`, and write the policy's two files.
 
     Args:
