@@ -192,7 +192,8 @@ def make(quick: bool) -> Result:
 if __name__ == "__main__":
     options = parser((__doc__ or "").splitlines()[0])
     options.add_argument(
-        "--train", nargs="?", const="all", metavar="NAME", help="train first: all, or one of "
+        "--train", nargs="?", const="all", metavar="NAME",
+        choices=["all", *(wanted.name for wanted in TRAININGS)], help="train first: all, or one of "
         + ", ".join(wanted.name for wanted in TRAININGS),
     )  # fmt: skip
     given = options.parse_args()

@@ -85,7 +85,13 @@ def make(seeds: int | None, *, is_quick: bool) -> Result:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     options = parser(__doc__ or "")
-    options.add_argument("--seeds", type=int, help="in every case, at most 500")
+    options.add_argument(
+        "--seeds",
+        type=int,
+        choices=range(2, len(CLAIMS) + 1),
+        metavar="N",
+        help="in every case, 2 to 500",
+    )
     given = options.parse_args(arguments)
     return run(given, FOLDER, lambda: make(given.seeds, is_quick=given.quick))
 

@@ -50,6 +50,8 @@ WRONG = {
     "--objective jct": "adlro: --objective: is for --algorithm adlro; leave it out, or say that",
     "--threads 2": "adlro: --threads: is for --algorithm adlro; leave it out, or say that",
     "--budget 5 --episodes 5": "adlro: --budget and --episodes: name one of them",
+    "--budget nan": "adlro: adlro train: budget_s: ",
+    "--idle-weight nan": "adlro: --algorithm paper-dqn: idle_weight: ",
     "--json paper-dqn.npz": "adlro: --json paper-dqn.npz: is a file of the policy itself",
 }
 OTHERS = ("--window 2", "--idle-weight 0.5", "--backbone cnn", "--single", "--dueling", "--jobs 9")

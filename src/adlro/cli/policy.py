@@ -135,7 +135,10 @@ def _show_card(file: Path, as_json: bool) -> None:
     console, card = stdout(), policy.card
     console.print(_pairs(_card_rows(policy, file.with_suffix(".npz"))), highlight=False)
     if card.selection:
-        title = "on the seeds by which it was chosen (flattering)"
+        is_chosen = card.policy != "paper-dqn"  # which keeps the last network
+        title = (
+            f"on the seeds {'by which it was chosen (flattering)' if is_chosen else 'of its looks'}"
+        )
         console.print(_figures(title, card.selection), highlight=False)
     if card.final:
         title = "on seeds that nothing was chosen by"

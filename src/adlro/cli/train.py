@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from adlro.train.trainer import Status
 
 _SOONEST = 0.02  # share of the work after which the time left is told
-_STOPPED = 130  # exit status after Ctrl-C
 ADLRO, PAPER = "adlro", "paper-dqn"
 _ONLY = {  # options of one algorithm alone
     ADLRO: ("objective", "threads"),
@@ -39,12 +38,6 @@ def _percent(figure: Estimate) -> str:
         return f"{figure.mean:+.2f} %"
     low, high = figure.ci95
     return f"{figure.mean:+.2f} % ({low:+.2f} to {high:+.2f})"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class _Clock:
@@ -61,7 +54,7 @@ class _Clock:
         since, before = now - self._begin[0], done - self._begin[1]
         if before < _SOONEST:
             return ""
-        return f"{_duration(since * (1 - done) / before)} left"
+        return f"{train_dqn.duration(since * (1 - done) / before)} left"
 
 
 def _line(status: Status) -> str:
@@ -69,7 +62,7 @@ def _line(status: Status) -> str:
     if status.best is not None:
         gain = _percent(status.best.look.gain)
         text += f" · vs min-min {gain}, {status.best.source}"
-    return f"{text} · {_duration(status.cpu_s)} CPU"
+    return f"{text} · {train_dqn.duration(status.cpu_s)} CPU"
 
 
 def _with_progress(work: Callable[[Callable[[Status], object]], Result]) -> Result:
@@ -176,7 +169,7 @@ def _refuse_without_torch() -> None:
 def _wish(
     scenario: str, budget: float | None, episodes: int | None, objective: str, seed: int
 ) -> Wish:
-    from adlro.config import find_scenario
+    from adlro.config import find_scenario, validated
     from adlro.errors import ConfigError
     from adlro.train.objective import find
     from adlro.train.recipe import Recipe
@@ -184,14 +177,15 @@ def _wish(
 
     if budget is not None and episodes is not None:
         raise ConfigError("--budget and --episodes: name one of them")
-    return Wish(
-        scenario=find_scenario(scenario),
-        objective=find(objective).name,
-        seed=seed,
-        budget_s=budget,
-        episodes=episodes,
-        recipe=Recipe(),
-    )
+    said = {
+        "scenario": find_scenario(scenario),
+        "objective": find(objective).name,
+        "seed": seed,
+        "budget_s": budget,
+        "episodes": episodes,
+        "recipe": Recipe(),
+    }
+    return validated(Wish, said, "adlro train")
 
 
 @click.command("train")
@@ -327,7 +321,7 @@ def _train(
             f"to go on: {_again(context)}",
             err=True,
         )
-        raise SystemExit(_STOPPED)
+        raise SystemExit(train_dqn.STOPPED)
     hand_out(_table(result, wish), _report(result, wish, where), json_file)
     if json_file != PRINTED:
         look = result.kept.look

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adlro.train.session import Files
 
 _WIDTH, _HEIGHT = 60, 10  # of the curve, characters
-_STOPPED = 130  # exit status after Ctrl-C
+STOPPED = 130  # exit status after Ctrl-C
 _AN_HOUR = 3600.0
 
 
@@ -42,7 +42,7 @@ def wish(scenario: str, budget: float | None, seed: int, asked: Asked) -> Wish:
     Raises:
         ConfigError: there is no such scenario, or two options contradict each other.
     """
-    from adlro.config import find_scenario
+    from adlro.config import find_scenario, validated
     from adlro.errors import ConfigError
     from adlro.train.dqn.plan import Wish
     from adlro.train.dqn.recipe import Recipe
@@ -50,8 +50,9 @@ def wish(scenario: str, budget: float | None, seed: int, asked: Asked) -> Wish:
     if budget is not None and asked.episodes is not None:
         raise ConfigError("--budget and --episodes: name one of them")
     given = {key: value for key, value in asked._asdict().items() if value is not None}
-    recipe = Recipe.model_validate(given)
-    return Wish(scenario=find_scenario(scenario), seed=seed, budget_s=budget, recipe=recipe)
+    recipe = validated(Recipe, given, "--algorithm paper-dqn")
+    said = {"scenario": find_scenario(scenario), "seed": seed, "budget_s": budget, "recipe": recipe}
+    return validated(Wish, said, "adlro train")
 
 
 def duration(seconds: float) -> str:
@@ -221,7 +222,7 @@ def run(asked: Wish, where: Files, resume: bool, json_file: Path | None, words: 
             f"the network as it is ({_percent(result)} vs min-min); to go on: {words.again}",
             err=True,
         )
-        raise SystemExit(_STOPPED)
+        raise SystemExit(STOPPED)
     hand_out(_table(result, asked), _report(result, asked, where), json_file)
     if json_file != PRINTED:
         click.echo(

@@ -139,7 +139,7 @@ class PaperCard(_Written):
     rows: Size  # nodes
     columns: Size  # most GPUs of any node
     types: Size
-    window: Size  # waiting jobs that it may choose from
+    window: Annotated[int, Field(ge=1, le=64)]  # waiting jobs that it may choose from
     gpus: Size
     channels: Annotated[int, Field(ge=0, le=MOST_UNITS)]  # of both convolutions; 0 = none
     hidden: Annotated[tuple[Units, ...], Field(min_length=1, max_length=2)]

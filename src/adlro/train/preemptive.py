@@ -15,6 +15,7 @@ import datetime
 import json
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -26,7 +27,6 @@ from adlro.config import Scenario, adjusted, find_scenario
 from adlro.encode.network import Network, flat
 from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.errors import AdlroError, ConfigError, OutputError
-from adlro.evaluate.output import check_writable
 from adlro.evaluate.stats import Estimate, percent_difference
 from adlro.model.record import Record
 from adlro.model.state import Floats
@@ -38,6 +38,7 @@ from adlro.train.crew import Crew
 from adlro.train.episodes import MIN_MIN, Place, World, named, play
 from adlro.train.evolve import Search
 from adlro.train.recipe import Tuning, Units
+from adlro.train.session import files
 from adlro.workloads.synthetic import Setting, prepare
 
 NAME = "adlro-preemptive"
@@ -244,9 +245,12 @@ def _resume(path: Path, recipe: Recipe, run: int) -> Kept:
     Raises:
         ConfigError: it is that of another training.
     """
-    with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
-    meta = json.loads(str(arrays["meta"]))
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        meta = json.loads(str(arrays["meta"]))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as exc:
+        raise ConfigError(f"{path}: is no checkpoint of this training; move it away") from exc
     if (meta["recipe"], meta["run"]) != (recipe.model_dump(mode="json"), run):
         raise ConfigError(
             f"{path}: is of another recipe or seed; move it away, or take another --out"
@@ -304,7 +308,7 @@ def train(
         ConfigError: the checkpoint is that of another training.
         OutputError: the files cannot be written.
     """
-    check_writable(out)
+    out = files(out).weights
     checkpoint = out.with_name(f"{out.stem}-checkpoint.npz")
     training = Training(recipe, run, crew)
     kept = _resume(checkpoint, recipe, run) if checkpoint.exists() else training.begin()
@@ -335,9 +339,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument(
         "--out", type=Path, required=True, help="FILE.npz; the card goes beside it"
     )
-    options.add_argument("--seed", type=int, default=0, help="of the run")
+    options.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        choices=range(seeds.MOST_RUNS),
+        metavar="N",
+        help="of the run",
+    )
     options.add_argument("--until", type=int, metavar="G", help="stop after generation G")
-    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--threads", type=int, default=1, choices=range(1, 257), metavar="N")
     given = options.parse_args(arguments)
     crew = Crew(given.threads)
     try:

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adlro.config import Scenario, adjusted
+from adlro.encode.paper_kernel import Sizes
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds, typical_seconds
+from adlro.errors import ConfigError
 from adlro.train import seeds
 from adlro.train.dqn.learner import Learner
 from adlro.train.dqn.recipe import Recipe
@@ -20,6 +22,7 @@ from adlro.workloads.workload import Workload
 
 Arrays = dict[str, NDArray[Any]]
 
+_MOST_GIB = 4  # of the steps that are kept
 _PHASE = 20  # see seeds.training
 _DRAWN = 5000  # jobs that are drawn at once and then cut into episodes: drawing few costs as much
 
@@ -35,6 +38,16 @@ def _supply(scenario: Scenario, recipe: Recipe, seed: int) -> Supply:
     return Supply(setting, draw, pieces)
 
 
+def _refuse_too_large(scenario: Scenario, sizes: Sizes, recipe: Recipe) -> None:
+    """Raise if the steps that are kept would not fit in memory."""
+    gib = recipe.replay * (4 * sizes.observation + sizes.actions) / 2**30
+    if gib > _MOST_GIB:
+        raise ConfigError(
+            f"{scenario.name}: {recipe.replay:,} states of {sizes.gpus:,} GPUs and {recipe.window} "
+            f"jobs take {gib:.1f} GiB, more than {_MOST_GIB}; take a smaller cluster or --window"
+        )
+
+
 class Course:
     """A training without its files and looks; it can be put down and taken up after any step."""
 
@@ -44,6 +57,7 @@ class Course:
         supply = _supply(scenario, recipe, seed)
         self.worlds = Worlds(supply, recipe.copies, recipe.window, weight)
         sizes = self.worlds.sizes
+        _refuse_too_large(scenario, sizes, recipe)
         self.unit_s = typical_seconds(supply.setting) * sizes.gpus  # of a reward
         self.learner = Learner(sizes, recipe, seed)
         self.replay = Replay(sizes, recipe.copies, recipe.replay, recipe.batch)

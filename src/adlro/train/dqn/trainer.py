@@ -64,13 +64,9 @@ class Trainer:
         self.course = Course(plan.wish.scenario, plan.recipe, plan.wish.seed)
         self.points: tuple[Point, ...] = ()
         self.levels: dict[str, float] = {}
-        self._cpu_before, self._cpu_at = 0.0, time.thread_time()
+        self.cpu_s = 0.0  # spent, in this session and those before
+        self._cpu_at = 0.0
         self._saved_at = self._told_at = time.monotonic()
-
-    @property
-    def cpu_s(self) -> float:
-        """Spent so far, in this session and those before."""
-        return self._cpu_before + time.thread_time() - self._cpu_at
 
     @property
     def network(self) -> PaperNetwork:
@@ -111,10 +107,16 @@ class Trainer:
         arrays, meta = found
         self.course.take_up(arrays, meta)
         self.points = tuple(Point.model_validate(point) for point in meta["points"])
-        self._cpu_before = meta["cpu_s"]
+        self.cpu_s = meta["cpu_s"]
         self._folder.open_journal(meta["journal_bytes"])
 
+    def _count_cpu(self) -> None:
+        """To be called by the thread that works: another's clock knows nothing of it."""
+        now = time.thread_time()
+        self.cpu_s, self._cpu_at = self.cpu_s + now - self._cpu_at, now
+
     def _save(self) -> None:
+        self._count_cpu()
         arrays, meta = self.course.pack()
         kept: dict[str, Any] = {"points": [p.model_dump() for p in self.points]}
         self._folder.write_checkpoint(arrays, meta | kept | {"cpu_s": self.cpu_s})
@@ -148,6 +150,7 @@ class Trainer:
             self._tell(self._status())
 
     def _status(self) -> Status:
+        self._count_cpu()
         course = self.course
         total = self._plan.recipe.episodes
         return Status(course.episodes, total, course.epsilon, self.points, self.levels, self.cpu_s)

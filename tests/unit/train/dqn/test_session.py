@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from adlro.config import find_scenario
 from adlro.errors import ConfigError
 from adlro.policies import learned, registry
 from adlro.train import seeds
@@ -11,6 +12,7 @@ from adlro.train.dqn import session
 from adlro.train.dqn.plan import Wish, scaled
 from adlro.train.dqn.recipe import Recipe
 from adlro.train.session import files
+from adlro.train.store import Folder
 from adlro.workloads.synthetic import prepare
 from tests import toys
 
@@ -131,3 +133,16 @@ def test_short_trainings_begin_to_learn_sooner():
     recipe = Recipe()
     assert scaled(recipe, 10**6).warm_up == recipe.warm_up
     assert scaled(recipe, 1000).warm_up == 1000  # 1000 episodes of 20 jobs: 20,000 steps / 20
+
+
+def test_the_card_counts_the_time_of_the_thread_that_worked(tmp_path):
+    card = train(tmp_path).card
+    kept = Folder(files(tmp_path / "mine").folder).checkpoint()[1]["cpu_s"]
+    assert card.budget.cpu_s == pytest.approx(kept, abs=0.1)
+    assert kept > 0.01
+
+
+def test_a_cluster_whose_states_would_not_fit_in_memory_is_refused(tmp_path):
+    wanted = {"scenario": find_scenario("datacenter"), "recipe": Recipe()}
+    with pytest.raises(ConfigError, match=r"datacenter: 200,000 states of 10,000 GPUs .* GiB"):
+        train(tmp_path, **wanted)
