@@ -66,7 +66,7 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
             self.worlds.begin(self.worlds.following)
         else:
             asked = of_copies(seed, self.num_envs)
-            if np.ndim(seed) == 0:
+            if isinstance(seed, int | np.integer):
                 super().reset(seed=int(asked[0]))
             else:
                 self.np_random = np.random.default_rng(asked)

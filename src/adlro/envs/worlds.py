@@ -47,7 +47,7 @@ class Worlds:
     endings: [B] worlds_kernel.ENDING, where dones: number, jobs, sums of JCT and of idle time.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  three of them say no more than yes or no
         self,
         supply: Supply,
         count: int,

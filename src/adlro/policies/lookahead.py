@@ -27,8 +27,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 import numba.core.dispatcher
+import numpy as np
 from numba import types
 
 from adlro.compiled import Dispatcher, dispatcher
@@ -181,8 +181,8 @@ class _Found:
         self._decide = decide  # the code lives as long as it does
         self._result = decide.overloads[DECIDE.args]
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         """What isinstance is told."""
         return numba.core.dispatcher.Dispatcher
 

@@ -284,7 +284,7 @@ def test_one_copy_can_be_told_to_stop_with_its_last_state_until_it_begins_anew()
 
 @pytest.mark.parametrize(("count", "pieces"), [(2, 1), (1, 2)])
 def test_only_one_copy_of_whole_workloads_can_stop(count, pieces):
-    with pytest.raises(ConfigError, match="^copies: to stop at the end, 1 that plays whole"):
+    with pytest.raises(ConfigError, match=r"^copies: to stop at the end, 1 that plays whole"):
         Worlds(supply_of(two_jobs(), pieces=pieces), count, 1, 0.5, stops=True)
 
 
@@ -293,7 +293,7 @@ def test_a_copy_that_stops_is_not_named_in_errors():
     with pytest.raises(PolicyError, match=r"^action 9 \(there are 0 to 1\) is not allowed now$"):
         worlds.step([9])
     world = build([nodes()], [job(1, 4)], events=[fails(0, 0)])
-    with pytest.raises(PolicyError, match="^the player left 1 jobs waiting"):
+    with pytest.raises(PolicyError, match=r"^the player left 1 jobs waiting"):
         stepped(world, stops=True)
 
 
