@@ -75,7 +75,8 @@ def main():
     )
     env.reset(seed=FIRST_SEED)
     # DQN knows no masks: the environment plays the nearest allowed action where one is forbidden.
-    dqn = DQN("MlpPolicy", env, learning_starts=1_000, gamma=0.99, seed=FIRST_SEED)
+    first = min(1_000, args.steps // 4)  # steps before it begins to learn
+    dqn = DQN("MlpPolicy", env, learning_starts=first, gamma=0.99, seed=FIRST_SEED)
     learn("dqn", dqn, args.steps)
     share = env.replaced / env.steps
     print(f"  {share:.0%} of its actions were forbidden; the nearest allowed ones were played")

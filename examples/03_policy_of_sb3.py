@@ -42,7 +42,7 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     x, mask = np.zeros(length, np.float32), np.zeros(window * len(gpus), np.bool_)
     if allow(jobs, queue, eligible, pools, nodes, gpus, window, mask) == 0:
         return 0
-    observe(jobs, queue, pools, nodes, gpus, window, types, columns, x)
+    observe(jobs, queue, nodes, gpus, window, types, columns, x)
     if length > paper:
         observe_more(now, jobs, est, queue, eligible, pools, gpus, window, params[5], x[paper:])
     masks = {"action_masks": mask} if HAS_MASKS else {}

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from stable_baselines3 import DQN
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 POLICY = EXAMPLES / "03_policy_of_sb3.py"
 
@@ -22,6 +24,7 @@ def test_both_learners_are_trained_shown_in_a_table_and_played_by_compare(tmp_pa
     assert "of its actions were forbidden; the nearest allowed ones were played" in shown.stdout
     table = dict(re.findall(r"^  (\S+) +([\d,]+)$", shown.stdout, re.MULTILINE))
     assert list(table) == ["fcfs", "min-min", "dqn", "maskable_ppo"]
+    assert DQN.load(tmp_path / "dqn.zip")._n_updates > 0  # the least there is to learning
     policies = ("--policies", f"fcfs,{POLICY}")
     compared = run("-m", "adlro", "compare", "paper16-single", *policies, "--seeds", 1, "--json",
                    "out.json", cwd=tmp_path)  # fmt: skip

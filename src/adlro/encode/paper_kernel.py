@@ -62,7 +62,6 @@ def sizes(layout: Layout, types: int, window: int) -> Sizes:
 def observe(
     jobs: Records,
     queue: Records,
-    pools: Records,
     nodes: Records,
     gpus: Records,
     window: int,

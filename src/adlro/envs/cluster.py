@@ -10,9 +10,12 @@ from gymnasium.error import ResetNeeded
 
 from adlro.encode.paper_kernel import Vector
 from adlro.envs import picture
-from adlro.envs.game import FIRST_SEED, prepared, summary
+from adlro.envs.game import prepared, summary
+from adlro.envs.seeds import Seeds, checked
 from adlro.envs.supply import Supply
+from adlro.errors import ConfigError, PolicyError
 from adlro.model.state import Mask
+from adlro.workloads.workload import Workload
 
 
 class ClusterEnv(gymnasium.Env[Vector, np.int64]):
@@ -25,55 +28,68 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  as gymnasium has it
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:  # noqa: ANN401
-        self.render_mode = render_mode
-        self.game = prepared(options)
-        self.worlds = self.game.worlds(Supply(self.game.setting, self.game.draw), 1)
+        if render_mode not in (None, "ansi"):
+            raise ConfigError(
+                f"adlro/Cluster-v0: render_mode: None or 'ansi' is needed, not {render_mode!r}"
+            )
+        self.render_mode, self.game = render_mode, prepared(options)
+        self._seeds = Seeds([], self.np_random)
+        self.worlds = self.game.worlds(Supply(self.game.setting, self._draw), 1, stops=True)
         self.action_space = self.game.action_space
         self.observation_space = self.game.observation_space(self.worlds.observations.shape[1])
-        self._is_seeded, self._is_over = False, True
+        self._is_over = True
+
+    def _draw(self, episode: int) -> Workload:
+        return self.game.draw(int(self._seeds.of(episode)))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Vector, dict[str, Any]]:
-        """Begin an episode: the jobs of a seed, or of the one after the last.
+        """Begin an episode: the jobs of a seed, or of one drawn by `np_random`, from 1,000,000 on.
 
-        Without any seed so far it is a random one, from 1,000,000 on.
+        Raises:
+            ConfigError: the seed is none.
         """
-        super().reset(seed=seed)
-        if seed is None and not self._is_seeded:
-            seed = int(self.np_random.integers(FIRST_SEED, 2**31))
-        if seed is not None:
-            self.worlds.begin(seed)
-        elif not self._is_over:
+        if seed is None:
             self.worlds.begin(self.worlds.following)
-        self._is_seeded, self._is_over = True, False
+        else:
+            asked = checked(seed)
+            super().reset(seed=asked)
+            self._seeds = Seeds([asked], self.np_random)
+            self.worlds.begin(0)
+        self._is_over = False
         return self.worlds.observations[0].copy(), self._info()
 
     def _info(self) -> dict[str, Any]:
         return {
-            "action_mask": self.worlds.masks[0].astype(np.int8),
-            "seed": int(self.worlds.episodes[0]),
+            "action_mask": self.action_masks().astype(np.int8),
+            "seed": int(self._seeds.of(self.worlds.episodes[0])),
         }
 
     def step(self, action: np.int64 | int) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """Start a job, or wait; then time passes until something can start, or all is done."""
+        """Start a job, or wait; then time passes until something can start, or all is done.
+
+        Raises:
+            PolicyError: it is no action, or one that is forbidden if that is to be an error.
+        """
         if self._is_over:
             raise ResetNeeded("the episode is over, or none has begun: call reset() first")
-        done = self.game.replaced(np.array([action]), self.worlds.masks)
+        given = np.asarray(action)
+        if given.shape not in ((), (1,)) or given.dtype.kind not in "iu":
+            raise PolicyError(f"action: a whole number is needed, not {action!r}")
+        done = self.game.replaced(given.reshape(1), self.worlds.masks)
         self.worlds.step(done)
         reward = float(self.worlds.rewards[0]) / self.game.scale
-        info = {**self._info(), "action": int(done[0])}
         self._is_over = bool(self.worlds.dones[0])
+        info = {**self._info(), "action": int(done[0])}
         if not self._is_over:
             return self.worlds.observations[0].copy(), reward, False, False, info
-        ending = self.worlds.endings[0]
-        info["action_mask"][:], info["seed"] = 0, int(ending["episode"])
-        info |= {name: float(value) for name, value in summary(ending).items()}
+        info |= {name: float(v) for name, v in summary(self.worlds.endings[0]).items()}
         return self.worlds.finals[0].copy(), reward, True, False, info
 
     def action_masks(self) -> Mask:
-        """Which actions are allowed, as MaskablePPO of sb3-contrib asks for it."""
-        mask: Mask = self.worlds.masks[0].copy()
+        """Which actions are allowed, as MaskablePPO of sb3-contrib asks for it; none at the end."""
+        mask: Mask = self.worlds.masks[0] & (not self._is_over)
         return mask
 
     def render(self) -> str | None:

@@ -11,7 +11,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from adlro.encode.paper_kernel import Vector
-from adlro.envs.game import FIRST_SEED, prepared, summary
+from adlro.envs.game import prepared, summary
+from adlro.envs.seeds import Seeds, of_copies
 from adlro.envs.supply import Supply
 from adlro.errors import ConfigError
 from adlro.workloads.workload import Workload
@@ -36,7 +37,7 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         if render_mode is not None:
             raise ConfigError(f"adlro/Cluster-v0: many have no render mode {render_mode!r}")
         self.num_envs, self.game = num_envs, prepared(options)
-        self._seeds, self._is_seeded = np.arange(num_envs), False
+        self._seeds = Seeds([], self.np_random)
         self.worlds = self.game.worlds(Supply(self.game.setting, self._draw), num_envs)
         self.single_action_space = self.game.action_space
         length = self.worlds.observations.shape[1]
@@ -44,36 +45,33 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
-    def _seeds_of(self, episodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those asked for, then one after the other from the last of them on."""
-        asked = self._seeds[np.minimum(episodes, self.num_envs - 1)]
-        return asked + np.maximum(episodes - (self.num_envs - 1), 0)
-
     def _draw(self, episode: int) -> Workload:
-        return self.game.draw(int(self._seeds_of(np.array(episode))))
+        return self.game.draw(int(self._seeds.of(episode)))
 
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: int | Sequence[int | None] | NDArray[np.int64] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Vector, dict[str, Any]]:
-        """Let all begin: seed n means n, n + 1, ...; a list has a seed for each.
+        """Let all begin: seed n means n, n + 1, ...; a list or an array has a seed for each.
 
-        Later episodes go on from the last of these, in the order in which copies get to them.
-        Without any seed so far the first is a random one, from 1,000,000 on.
+        All other episodes have seeds drawn by `np_random`, from 1,000,000 on, in the order in which
+        copies get to them.
+
+        Raises:
+            ConfigError: the seed is none.
         """
-        super().reset(seed=seed if isinstance(seed, int) else None)
-        if seed is None and not self._is_seeded:
-            seed = int(self.np_random.integers(FIRST_SEED, 2**31))
-        if isinstance(seed, Sequence):
-            if len(seed) != self.num_envs or None in seed:
-                raise ConfigError(f"seed: {self.num_envs} whole numbers are needed, not {seed}")
-            self._seeds = np.array(seed, np.int64)
-        elif seed is not None:
-            self._seeds = seed + np.arange(self.num_envs)
-        self._is_seeded = True
-        self.worlds.begin(self.worlds.following if seed is None else 0)
+        if seed is None:
+            self.worlds.begin(self.worlds.following)
+        else:
+            asked = of_copies(seed, self.num_envs)
+            if isinstance(seed, int | np.integer):
+                super().reset(seed=int(asked[0]))
+            else:
+                self.np_random = np.random.default_rng(asked)
+            self._seeds = Seeds(asked, self.np_random)
+            self.worlds.begin(0)
         return self.worlds.observations.copy(), self._info()
 
     def _info(self) -> dict[str, Any]:
@@ -81,7 +79,7 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         return {
             "action_mask": self.worlds.masks.astype(np.int8),
             "_action_mask": everywhere,
-            "seed": self._seeds_of(self.worlds.episodes),
+            "seed": self._seeds.of(self.worlds.episodes),
             "_seed": everywhere.copy(),
         }
 
@@ -90,9 +88,9 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         done = self.game.replaced(actions, self.worlds.masks)
         self.worlds.step(done)
         over, info = self.worlds.dones.copy(), self._info()
-        info["action"], info["_action"] = done, np.ones(self.num_envs, np.bool_)
+        info["action"], info["_action"] = np.where(over, 0, done), ~over
         if over.any():
-            info |= self._final(over)
+            info |= self._final(over, done)
         return (
             self.worlds.observations.copy(),
             self.worlds.rewards / self.game.scale,
@@ -101,17 +99,24 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
             info,
         )
 
-    def _final(self, over: NDArray[np.bool_]) -> dict[str, Any]:
-        """What gymnasium wants to be told of episodes that ended in this step."""
+    def _final(self, over: NDArray[np.bool_], done: NDArray[np.int64]) -> dict[str, Any]:
+        """What Gymnasium tells of episodes that ended in this step, whose last actions are `done`.
+
+        Whatever is nested has a row for every copy, 0 where none has ended, and who has one stands
+        beside it.
+        """
         seen = np.full(self.num_envs, None, object)
-        final: dict[str, Any] = {}
         for i in np.flatnonzero(over):
             seen[i] = self.worlds.finals[i].copy()
+        final: dict[str, Any] = {
+            "action_mask": np.zeros(self.worlds.masks.shape, np.int8),
+            "seed": np.where(over, self._seeds.of(self.worlds.endings["episode"]), 0),
+            "action": np.where(over, done, 0),
+        }
         for name, values in summary(self.worlds.endings[over]).items():
-            final[name], final[f"_{name}"] = np.zeros(self.num_envs), over.copy()
+            final[name] = np.zeros(self.num_envs)
             final[name][over] = values
-        final["seed"] = np.where(over, self._seeds_of(self.worlds.endings["episode"]), 0)
-        final["_seed"] = over.copy()
+        final |= {f"_{name}": over.copy() for name in final}
         return {
             "final_obs": seen,
             "_final_obs": over.copy(),

@@ -17,8 +17,6 @@ from adlro.model.state import Mask, Records
 from adlro.workloads.synthetic import Setting, generate, prepare
 from adlro.workloads.workload import Workload
 
-FIRST_SEED = 1_000_000  # where random seeds begin: below are those of tables and claims
-
 
 class Options(Record):
     """Arguments of `gymnasium.make("adlro/Cluster-v0", ...)`."""
@@ -71,8 +69,8 @@ class Game(NamedTuple):
         """The jobs of `adlro simulate --seed`."""
         return generate(self.setting, seed)
 
-    def worlds(self, supply: Supply, count: int) -> Worlds:
-        """So many copies."""
+    def worlds(self, supply: Supply, count: int, *, stops: bool = False) -> Worlds:
+        """So many copies; stops: see there."""
         wanted = self.options
         return Worlds(
             supply,
@@ -81,6 +79,7 @@ class Game(NamedTuple):
             wanted.idle_weight,
             full=wanted.observation == "full",
             wait=wanted.wait,
+            stops=stops,
         )
 
 

@@ -32,6 +32,8 @@ def typical_seconds(setting: Setting) -> float:
 class Worlds:
     """B copies of a scenario, each at a moment in which at least one job can start.
 
+    One copy can also be told to stop: its last state then stays until `begin`.
+
     Copies play the episodes of the supply in the order of their numbers: who is done takes the next
     one in the same step. After `step`, and before the first one, these arrays hold what a learner
     needs; they are overwritten by the next step. O and A: see `encode.paper_kernel`.
@@ -45,7 +47,7 @@ class Worlds:
     endings: [B] worlds_kernel.ENDING, where dones: number, jobs, sums of JCT and of idle time.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  three of them say no more than yes or no
         self,
         supply: Supply,
         count: int,
@@ -54,9 +56,13 @@ class Worlds:
         *,
         full: bool = False,
         wait: bool = False,
+        stops: bool = False,
     ) -> None:
         if count < 1:
             raise ConfigError(f"copies: at least 1, not {count}")
+        if stops and (count, supply.pieces) != (1, 1):
+            raise ConfigError("copies: to stop at the end, 1 that plays whole workloads is needed")
+        self._stops = stops
         layout, scenario = supply.setting.layout, supply.setting.scenario
         self.supply, self.idle_weight = supply, float(idle_weight)
         self.sizes = paper_kernel.sizes(layout, len(scenario.types), window)
@@ -137,7 +143,8 @@ class Worlds:
         wanted = np.ascontiguousarray(given, np.int64)
         i = worlds_kernel.first_forbidden(wanted, self.begins, self.masks)
         if i >= 0:
-            raise PolicyError(f"copy {i}: {self.meaning(int(wanted[i]))} is not allowed now")
+            who = "" if self._stops else f"copy {i}: "
+            raise PolicyError(f"{who}{self.meaning(int(wanted[i]))} is not allowed now")
         self._run(wanted)
 
     def meaning(self, action: int) -> str:
@@ -161,8 +168,10 @@ class Worlds:
             if first == self.count:
                 return
             if first < 0:
-                world = self._copies[0][-1 - first, 0]
-                raise PolicyError(f"copy {-1 - first} {faults.message(world)}")
+                who = "the player" if self._stops else f"copy {-1 - first}"
+                raise PolicyError(f"{who} {faults.message(self._copies[0][-1 - first, 0])}")
+            if self._stops and self.dones[0]:
+                return
             self._refill()
 
     def _empty_bank(self, following: int) -> None:

@@ -14,6 +14,7 @@ from adlro.encode.full_kernel import observe_more
 from adlro.encode.paper_kernel import Vector, act, allow, observe
 from adlro.model.state import Counts, Floats, Mask, Records, Row
 from adlro.sim.kernel import advance, apply, clone
+from adlro.sim.roll_kernel import copy_job
 
 # An episode that has ended.
 ENDING = np.dtype(
@@ -50,12 +51,7 @@ def _workload(i: int, own: tuple[Records, ...], common: tuple[Records, ...]) -> 
 def _copy_episode(source: tuple[Records, ...], to: tuple[Records, ...]) -> None:
     """Copy all that is an episode's own of a workload."""
     for j in range(len(source[0])):
-        to[0][j] = source[0][j]
-        for m in range(source[1].shape[1]):
-            to[1][j, m], to[3][j, m] = source[1][j, m], source[3][j, m]
-        for p in range(source[2].shape[1]):
-            to[2][j, p] = source[2][j, p]
-        to[8][j, 0], to[8][j, 1] = source[8][j, 0], source[8][j, 1]
+        copy_job(j, source, j, to)
     for e in range(len(source[4])):
         to[4][e] = source[4][e]
 
@@ -85,7 +81,7 @@ def _look(
     w = state[0][0]
     waiting = state[1][w.head : w.head + w.waiting]
     window, types, columns = sizes[0], sizes[1], sizes[2]
-    observe(work[0], waiting, state[8], state[9], state[10], window, types, columns, x)
+    observe(work[0], waiting, state[9], state[10], window, types, columns, x)
     if sizes[3] > 0:
         more = x[len(state[9]) * columns + 1 + window * (1 + types) :]
         mask = state[2][w.head : w.head + w.waiting]

@@ -6,8 +6,6 @@ Made from the arguments of decide and from what a policy is told of the scenario
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from adlro.encode.candidates_kernel import MOST_CHOICES, scratch_size
@@ -21,28 +19,12 @@ from adlro.model.state import (
     SPAN,
     WAITING,
     WORLD,
-    Floats,
-    Mask,
-    Records,
 )
+from adlro.policies.active import View
 from adlro.sim.state import State
 from adlro.workloads.capacity import may_run
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
-
-
-class View(NamedTuple):
-    """The arguments of decide up to `gpus`."""
-
-    now: float
-    jobs: Records
-    est: Floats
-    queue: Records
-    eligible: Mask
-    running: Records
-    pools: Records
-    nodes: Records
-    gpus: Records
 
 
 class Desk:

@@ -14,7 +14,8 @@ The copies are made from what a policy sees and what it is told of the scenario,
 truth: jobs run as long as estimated, an overdue one ends when it is expected to; nodes that are
 down stay down, nothing fails, slices do not slow each other, sensors stand still. Quotas, ageing
 and placement are the scenario's own. Until 8 jobs have arrived no future is drawn. A policy's
-memory is copied too: one that keeps count of its own starts finds some that it did not make.
+memory is copied too: one that keeps count of its own starts finds some that it did not make. Of an
+answer that is replaced nothing is left, not even the timers that it asked for.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba.core.dispatcher
 import numpy as np
 from numba import types
-from numba.core.typing.templates import Signature
 
 from adlro.compiled import Dispatcher, dispatcher
 from adlro.errors import PolicyError
 from adlro.model.state import WAKE, Floats, Records
 from adlro.policies import lookahead_kernel
-from adlro.policies.desk import Desk, View
+from adlro.policies.active import View
+from adlro.policies.desk import Desk
 from adlro.policies.lookahead_kernel import FAULT, FEW
-from adlro.sim import faults
+from adlro.sim import faults, simulator
 from adlro.sim.signature import (
     ANSWER,
     BOOKS,
@@ -52,9 +54,11 @@ from adlro.workloads.synthetic import Setting
 
 SUFFIX = "+lookahead"
 _MOST = {"FUTURES": 1_000, "ARRIVALS": 10_000}
+_MOST_DRAWN = 100_000  # arrivals in all futures of a decision
 _USUAL = (1, 0, 0.0)  # the drain: sampled futures gained no more and cost far more
 _GATE = 2.0  # standard errors, where several futures are compared and no T is given
 _SEED, _CALLS, _WAKE, _OWN = range(4)  # the wrapper's memory; from _OWN on it is the base policy's
+_LUCK = 6  # the third number of the seeds of draws; what makes jobs and nodes has none
 MEMORY = "the run's seed, how many calls there were and when the base policy asked to be woken"
 
 
@@ -100,7 +104,7 @@ def split(name: str) -> tuple[str, Wish | None]:
     Raises:
         PolicyError: what stands behind `+lookahead` is wrong.
     """
-    found = re.fullmatch(r"(.+?)\+lookahead(:.*)?", name)
+    found = re.fullmatch(r"(.+?)\+lookahead(:[^/]*)?", name)
     if found is None:
         return name, None
     base, suffix = found[1], SUFFIX + (found[2] or "")
@@ -113,7 +117,12 @@ def split(name: str) -> tuple[str, Wish | None]:
         raise PolicyError(f"policy {name!r}: say {SUFFIX}:FUTURES:ARRIVALS:T, three numbers")
     futures = _whole(parts[0], "FUTURES", 1, name)
     arrivals = _whole(parts[1], "ARRIVALS", 0, name) if len(parts) > 1 else 0
-    gate = _number(parts[2], name) if len(parts) > 2 else _GATE
+    gate = _number(parts[2], name) if len(parts) > 2 else _GATE * (futures > 1)
+    if futures * arrivals > _MOST_DRAWN:
+        raise PolicyError(
+            f"policy {name!r}: FUTURES times ARRIVALS is at most {_MOST_DRAWN:,}, "
+            f"not {futures * arrivals:,}"
+        )
     if futures > 1 and arrivals == 0:
         raise PolicyError(
             f"policy {name!r}: without arrivals all futures are the same; say 1:0 or {futures}:10"
@@ -161,25 +170,25 @@ def _compiled_once() -> Callable[..., int]:
     return entry
 
 
-class _Pointer(types.WrapperAddressProtocol):
-    """A compiled decide as the kernel takes it, with its address looked up once and not each call.
+class _Found:
+    """A compiled decide as the kernel takes it, looked up once: numba's way is slow at each call.
 
-    The dispatcher is kept, for the code lives as long as it does.
+    Numba must take it for a dispatcher. Anything else it calls by a C pointer, through which no
+    exception comes: a policy that raises would seem to wait.
     """
 
     def __init__(self, decide: Dispatcher) -> None:
-        self._decide, signature = decide, DECIDE.args
-        compiled = decide.overloads[signature]
-        name = compiled.fndesc.llvm_cfunc_wrapper_name
-        self._address: int = compiled.library.get_pointer_to_function(name)
+        self._decide = decide  # the code lives as long as it does
+        self._result = decide.overloads[DECIDE.args]
 
-    def __wrapper_address__(self) -> int:
-        """What numba asks for."""
-        return self._address
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """What isinstance is told."""
+        return numba.core.dispatcher.Dispatcher
 
-    def signature(self) -> Signature:
-        """What numba asks for, too."""
-        return DECIDE
+    def get_compile_result(self, _: object) -> Any:  # noqa: ANN401  numba's own
+        """What numba asks a dispatcher for."""
+        return self._result
 
 
 class _Run(NamedTuple):
@@ -196,7 +205,8 @@ class Lookahead:
 
     def __init__(self, base: Player, wish: Wish, setting: Setting) -> None:
         self._name, self._wish, self._setting = base.name, wish, setting
-        self._ask = _Pointer(compile_decide(base.decide))
+        decide = compile_decide(base.decide)
+        self._ask, self._plain = _Found(decide), decide.py_func
         self._look_ahead = _compiled()
         self._memory = _OWN + max(base.memory, 1)
         self._runs = threading.local()  # a thread plays one run at a time
@@ -215,7 +225,7 @@ class Lookahead:
         futures, arrivals = self._wish[:2]
         if arrivals == 0 or arrived < FEW:
             return np.zeros((0, 2)), 1
-        rng = np.random.default_rng((int(memory[_SEED]), int(memory[_CALLS])))
+        rng = np.random.default_rng((int(memory[_SEED]), int(memory[_CALLS]), _LUCK))
         return rng.random((futures * arrivals, 2)), futures
 
     @property
@@ -234,12 +244,18 @@ class Lookahead:
         _, copied, trial, desk = self._run(view, memory, out)
         desk.rebuild(view, memory[_WAKE])
         draws, futures = self._draws(len(view.jobs), memory)
-        mine = np.asarray(out)
-        answered: int = self._look_ahead(
-            self._wish.gate, draws, self._ask, params, memory[_OWN:], copied, desk.scratch,
-            desk.others, desk.gains[futures], mine, trial, desk.state[:11], desk.copy[:11],
-            tuple(desk.work), desk.outcome, desk.spans,
-        )  # fmt: skip
+        mine, before = np.asarray(out), memory[_OWN:].copy()
+        try:
+            answered: int = self._look_ahead(
+                self._wish.gate, draws, self._ask, params, memory[_OWN:], copied, desk.scratch,
+                desk.others, desk.gains[futures], mine, trial, desk.state[:11], desk.copy[:11],
+                tuple(desk.work), desk.outcome, desk.spans,
+            )  # fmt: skip
+        except Exception:  # once more in plain Python, where the traceback names the line
+            self._plain(*view, params, before, out)
+            seen = simulator.view(desk.copy, simulator.lock(desk.copy, desk.work))
+            self._plain(*seen, params, copied, trial.view(np.recarray))
+            raise
         if answered == FAULT:
             said = faults.message(desk.copy.world[0])
             raise PolicyError(f"looking ahead, {self._name} {said}")

@@ -15,7 +15,7 @@ import numpy as np
 from adlro.compiled import njit
 from adlro.encode.candidates_kernel import Choices, look
 from adlro.model.room import expected_end, start
-from adlro.model.state import START, WAKE, WHOLE, Floats, Records
+from adlro.model.state import START, WAKE, WHOLE, Floats, Records, Row
 from adlro.sim import faults
 from adlro.sim.close_kernel import stranded
 from adlro.sim.ends_kernel import put, sift
@@ -87,6 +87,16 @@ def _cost(state: tuple[Records, ...], copy: tuple[Records, ...], jobs: Records) 
     for q in range(c.head, c.head + c.waiting):
         total += _NEVER - (c.now - max(jobs[copy[1][q].job].arrival, w.now))
     return total
+
+
+@njit
+def _waits_for_ever(w: Row) -> bool:
+    """True when a copy stopped only because jobs wait for what is down, with timers or without."""
+    if w.fault == faults.ENDLESS_WAKES:
+        idle: bool = w.running == 0
+        return idle
+    stalled: bool = w.fault == faults.STALLED
+    return stalled
 
 
 @njit
@@ -195,7 +205,7 @@ def look_ahead(
             sound = branch(
                 tried, base, params, memory, copied_memory, trial, state, copy, part, outcome, spans
             )
-            if not sound and copy[0][0].fault != faults.STALLED:
+            if not sound and not _waits_for_ever(copy[0][0]):
                 return FAULT
             cost = _cost(state, copy, work[0])
             if n < 0:

@@ -54,6 +54,6 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     q = memory[actions : 2 * actions]
     width = len(nodes) * columns + 1 + window * (1 + types)
     x, scratch = memory[2 * actions : 2 * actions + width], memory[2 * actions + width :]
-    observe(jobs, queue, pools, nodes, gpus, window, types, columns, x)
+    observe(jobs, queue, nodes, gpus, window, types, columns, x)
     values(x, params, scratch, q)
     return act(best(q, allowed), queue, nodes, gpus, out)

@@ -36,7 +36,7 @@ def seen(world, state, window=1):
     x = np.full(len(state.nodes) * columns + 1 + window * (1 + types), np.nan, np.float32)
     may = np.ones(window * len(state.gpus), np.bool_)
     cluster = (state.pools, state.nodes, state.gpus)
-    observe(world.workload.jobs, queue, *cluster, window, types, columns, x)
+    observe(world.workload.jobs, queue, *cluster[1:], window, types, columns, x)
     count = allow(world.workload.jobs, queue, mask, *cluster, window, may)
     return x.tolist(), may, count, queue
 

@@ -15,6 +15,7 @@ from stable_baselines3.common.env_checker import check_env as check_env_of_sb3
 import adlro.envs  # noqa: F401  registers adlro/Cluster-v0
 from adlro.config import adjusted, find_scenario
 from adlro.envs import picture
+from adlro.envs.cluster import ClusterEnv
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
@@ -105,13 +106,44 @@ def test_the_usual_scale_is_the_gpu_seconds_of_a_mean_job():
     assert env.game.scale == pytest.approx(16 / setting.capacity_per_s)
 
 
-def test_resets_go_on_with_the_next_seed():
+def test_resets_go_on_with_seeds_that_follow_from_the_first_and_are_no_tables():
     env = made()
-    assert [env.reset(seed=5)[1]["seed"], env.reset()[1]["seed"]] == [5, 6]
-    _, info = played(env, lowest)
-    assert info["seed"] == 7
-    assert env.reset()[1]["seed"] == 8
-    assert env.reset(seed=5)[1]["seed"] == 5
+    first = [env.reset(seed=5)[1]["seed"], played(env, lowest)[1]["seed"], env.reset()[1]["seed"]]
+    again = [env.reset(seed=5)[1]["seed"], env.reset()[1]["seed"], env.reset()[1]["seed"]]
+    assert first == again
+    assert first[0] == 5
+    assert 1_000_000 <= min(first[1:]) < max(first[1:]) < 2**31
+    env.reset(seed=6)
+    assert env.reset()[1]["seed"] not in first
+
+
+def test_a_drawn_seed_is_the_one_whose_jobs_are_played():
+    env = made()
+    env.reset(seed=5)
+    _, info = env.reset()
+    jobs = generate(env.game.setting, info["seed"]).jobs
+    assert env.worlds.workload(0).jobs.tobytes() == jobs.tobytes()
+
+
+def test_single_environments_with_neighbouring_seeds_play_different_episodes():
+    # Episodes of one job: the second step begins the next one, of which each has a new seed.
+    envs = gymnasium.make_vec(NAME, num_envs=4, vectorization_mode="sync", jobs=1)
+    seeds = envs.reset(seed=0)[1]["seed"].tolist()
+    for _ in range(3):
+        envs.step(np.zeros(4, np.int64))
+        seeds += envs.step(np.zeros(4, np.int64))[4]["seed"].tolist()
+    assert len(set(seeds)) == 16
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, True, "1", 2**63])
+@pytest.mark.parametrize("env", [made(), many(2)], ids=["single", "vector"])
+def test_what_is_no_seed_is_refused(env, seed):
+    with pytest.raises(ConfigError, match=r"^seed: "):
+        env.reset(seed=seed)
+
+
+def test_a_seed_of_numpy_is_as_good():
+    assert made().reset(seed=np.int64(3))[1]["seed"] == 3
 
 
 @pytest.mark.parametrize("env", [made(), many(2)], ids=["single", "vector"])
@@ -127,6 +159,13 @@ def test_the_mask_in_info_is_that_of_the_method_and_fit_for_sampling():
     env.step(env.action_space.sample(info["action_mask"]))
 
 
+def test_a_wrapped_environment_hands_out_its_mask():
+    env = gymnasium.make(NAME, jobs=20)
+    _, info = env.reset(seed=1)
+    mask = env.get_wrapper_attr("action_masks")()
+    assert mask.tolist() == info["action_mask"].astype(bool).tolist()
+
+
 def test_a_forbidden_action_is_replaced_by_the_nearest_and_info_says_so():
     # Seed 1: the first job may use any GPU. GPU 5 taken, 5 stands for 4 (as near as 6).
     env = made()
@@ -140,15 +179,22 @@ def test_a_forbidden_action_can_be_an_error():
     env = made(forbidden="error")
     env.reset(seed=1)
     env.step(5)
-    with pytest.raises(PolicyError, match=r"^copy 0: action 5 .* is not allowed now$"):
+    with pytest.raises(PolicyError, match=r"^action 5 .* is not allowed now$"):
         env.step(5)
 
 
 def test_half_an_action_is_an_error():
     env = made()
     env.reset(seed=1)
-    with pytest.raises(PolicyError, match="actions: a whole number for each"):
-        env.step(0.5)
+    for action in (0.5, [0, 0], True):
+        with pytest.raises(PolicyError, match=r"^action: a whole number is needed, not "):
+            env.step(action)
+
+
+def test_an_action_may_stand_in_an_array():
+    env = made()
+    env.reset(seed=1)
+    assert env.step(np.array([5]))[4]["action"] == 5
 
 
 @pytest.mark.parametrize("action", [-1, 16])
@@ -167,8 +213,23 @@ def test_a_step_after_the_end_asks_for_a_reset():
 
 
 def test_the_end_is_told_with_an_empty_mask():
-    _, info = played(made(), lowest, seed=0)
+    env = made()
+    assert not env.action_masks().any()
+    _, info = played(env, lowest, seed=0)
     assert not info["action_mask"].any()
+    assert not env.action_masks().any()
+    env.reset()
+    assert env.action_masks().any()
+
+
+def test_the_last_picture_is_that_of_the_end():
+    env = made(render_mode="ansi")
+    _, info = played(env, lowest, seed=0)
+    lines = env.render().splitlines()
+    assert lines[0].endswith("s: 0 waiting, 0 running, 20 of 20 done")
+    assert len(lines) == 5
+    first = env.worlds.workload(0).jobs["arrival"][0]
+    assert lines[0].startswith(f"{first + info['makespan_s']:,.0f} s")
 
 
 def test_render_shows_each_gpu_and_who_is_next():
@@ -214,6 +275,12 @@ def test_wrong_arguments_are_named(options, said):
     assert said in refusal(lambda: gymnasium.make(NAME, **options))
 
 
+@pytest.mark.parametrize("mode", ["human", "text"])
+def test_a_render_mode_that_there_is_not_is_refused(mode):
+    said = refusal(lambda: ClusterEnv(render_mode=mode))
+    assert said == f"adlro/Cluster-v0: render_mode: None or 'ansi' is needed, not '{mode}'"
+
+
 def test_the_vector_says_how_it_resets():
     assert many(2).metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
 
@@ -234,25 +301,65 @@ def test_the_vector_plays_what_single_environments_play():
         expected = [(step[0],) for step in steps]
     i = int(np.argmax(over))
     assert np.array_equal(info["final_obs"][i], expected[i][0])
-    final = {name: values[i] for name, values in info["final_info"].items() if name[0] != "_"}
-    assert final == {name: steps[i][4][name] for name in final}
+    for name, value in steps[i][4].items():
+        assert np.array_equal(info["final_info"][name][i], value)
     assert info["_final_info"].tolist() == over.tolist()
-    assert np.array_equal(seen[i], singles[i].reset(seed=7)[0])
-    assert info["seed"][i] == 7
+    assert np.array_equal(seen[i], singles[i].reset(seed=int(info["seed"][i]))[0])
 
 
-def test_the_vector_takes_a_list_of_seeds_and_goes_on_from_the_last():
+def test_the_vector_tells_of_the_end_what_gymnasiums_own_tells():
+    # Both play seeds 0 to 2; the episodes that follow are not the same. Copy 1 waits if it may, so
+    # that the others end before it.
+    own = gymnasium.make_vec(
+        NAME, num_envs=3, vectorization_mode="sync", jobs=5, wait=True,
+        vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+    )  # fmt: skip
+    pair = (many(3, jobs=5, wait=True), own)
+    masks, _ = (envs.reset(seed=0)[1]["action_mask"] for envs in pair)
+    over = np.zeros(3, np.bool_)
+    while not over.any():
+        actions = masks.argmax(axis=1)
+        actions[1] = 16 if masks[1, 16] else actions[1]
+        (*_, ours), (_, _, over, _, theirs) = (envs.step(actions) for envs in pair)
+        masks = ours["action_mask"]
+    assert not over.all()
+    assert set(ours) == set(theirs)
+    for name in ("action", "_action", "_seed", "_action_mask", "_final_obs", "_final_info"):
+        assert (ours[name].dtype, ours[name].tolist()) == (
+            theirs[name].dtype,
+            theirs[name].tolist(),
+        )
+    assert set(ours["final_info"]) == set(theirs["final_info"])
+    for name, values in theirs["final_info"].items():
+        found = ours["final_info"][name]
+        assert (found.dtype, found.tolist()) == (values.dtype, values.tolist())
+    for found, expected in zip(ours["final_obs"], theirs["final_obs"], strict=True):
+        assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("seeds", [[9, 3], np.array([9, 3])], ids=["list", "array"])
+def test_the_vector_takes_a_seed_for_each_and_draws_the_others(seeds):
     envs = many(2, jobs=1)
-    assert envs.reset(seed=[9, 3])[1]["seed"].tolist() == [9, 3]
-    *_, info = envs.step(np.array([lowest(mask) for mask in envs.worlds.masks]))
-    assert info["seed"].tolist() == [4, 5]
-    assert info["final_info"]["seed"].tolist() == [9, 3]
-    assert envs.reset()[1]["seed"].tolist() == [6, 7]
+    shown = []
+    for _ in range(2):
+        assert envs.reset(seed=seeds)[1]["seed"].tolist() == [9, 3]
+        *_, info = envs.step(np.array([lowest(mask) for mask in envs.worlds.masks]))
+        assert info["final_info"]["seed"].tolist() == [9, 3]
+        shown.append([*info["seed"].tolist(), *envs.reset()[1]["seed"].tolist()])
+    assert shown[0] == shown[1]
+    assert min(shown[0]) >= 1_000_000
+    assert len(set(shown[0])) == 4
 
 
-@pytest.mark.parametrize("seeds", [[1], [1, None]])
-def test_a_list_of_seeds_must_have_one_for_each(seeds):
-    with pytest.raises(ConfigError, match="seed: 2 whole numbers are needed"):
+@pytest.mark.parametrize("seeds", [[1], [1, 2, 3], np.array([[1, 2]]), np.array(1)])
+def test_there_must_be_a_seed_for_each(seeds):
+    with pytest.raises(ConfigError, match=r"^seed: 2 whole numbers are needed"):
+        many(2).reset(seed=seeds)
+
+
+@pytest.mark.parametrize("seeds", [[1, None], [1, -1], [[1], [2]], np.array([0.5, 1.5])])
+def test_each_seed_must_be_one(seeds):
+    with pytest.raises(ConfigError, match=r"^seed: a whole number from 0 to "):
         many(2).reset(seed=seeds)
 
 

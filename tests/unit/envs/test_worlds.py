@@ -270,6 +270,33 @@ def test_worlds_without_a_copy_are_refused():
         stepped(two_jobs(), count=0)
 
 
+def test_one_copy_can_be_told_to_stop_with_its_last_state_until_it_begins_anew():
+    worlds = stepped(two_jobs(), stops=True)
+    worlds.step([0])
+    worlds.step([1])
+    world = worlds.state(0).world[0]
+    assert worlds.dones.tolist() == [True]
+    assert (world["waiting"], world["running"], world["finished"]) == (0, 0, 2)
+    worlds.begin(worlds.following)
+    assert (worlds.dones.tolist(), worlds.episodes.tolist()) == ([False], [1])
+    assert (world["waiting"], world["finished"]) == (1, 0)
+
+
+@pytest.mark.parametrize(("count", "pieces"), [(2, 1), (1, 2)])
+def test_only_one_copy_of_whole_workloads_can_stop(count, pieces):
+    with pytest.raises(ConfigError, match=r"^copies: to stop at the end, 1 that plays whole"):
+        Worlds(supply_of(two_jobs(), pieces=pieces), count, 1, 0.5, stops=True)
+
+
+def test_a_copy_that_stops_is_not_named_in_errors():
+    worlds = stepped(two_jobs(), stops=True)
+    with pytest.raises(PolicyError, match=r"^action 9 \(there are 0 to 1\) is not allowed now$"):
+        worlds.step([9])
+    world = build([nodes()], [job(1, 4)], events=[fails(0, 0)])
+    with pytest.raises(PolicyError, match=r"^the player left 1 jobs waiting"):
+        stepped(world, stops=True)
+
+
 def test_a_job_that_can_never_start_is_an_error_that_names_the_copy():
     # The only node fails before anything comes and is never repaired.
     world = build([nodes()], [job(1, 4)], events=[fails(0, 0)])

@@ -10,9 +10,12 @@ from numba import njit
 from adlro.config import adjusted, find_scenario
 from adlro.errors import PolicyError
 from adlro.evaluate.compare import compare, run_one
+from adlro.model.room import fits
+from adlro.model.room import start as start_at
 from adlro.model.state import START, WAKE, WHOLE
 from adlro.policies import lookahead, own, registry
-from adlro.policies.desk import Desk, View
+from adlro.policies.active import View
+from adlro.policies.desk import Desk
 from adlro.policies.lookahead_kernel import best_gain, fill_in
 from adlro.sim import simulator
 from adlro.sim.kernel import advance, apply
@@ -215,6 +218,52 @@ def test_what_a_policy_may_not_do_it_may_not_do_in_a_copy():
         finish(Rash, [nodes()], [job(0, 200), job(0, 300)])
 
 
+class Failing(Patient):
+    """In order, and after 100 s it raises."""
+
+    name = "failing"
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        if now >= 100:
+            raise ValueError("too late")
+        if len(queue) == 0 or pools[0].free == 0:
+            return 0
+        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0
+        return 1
+
+
+def test_what_a_policy_raises_in_a_copy_is_raised_with_its_line():
+    with pytest.raises(ValueError, match=r"^too late$") as caught:
+        finish(Failing, [nodes()], [job(0, 200), job(0, 300)])
+    assert (str(caught.traceback[-1].path), caught.traceback[-1].name) == (__file__, "decide")
+
+
+class Polling(Patient):
+    """Strictly in order; as long as somebody waits it asks every second."""
+
+    name = "polling"
+
+    @staticmethod
+    @njit(nogil=True)
+    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+        if len(queue) == 0:
+            return 0
+        for p in range(len(pools)):
+            if eligible[0, p] and fits(jobs[queue[0].job], pools[p], nodes, gpus):
+                return start_at(out, queue[0].job, p)
+        out[0].kind, out[0].at = WAKE, now + 1
+        return 1
+
+
+def test_timers_that_go_on_for_ever_in_a_copy_are_as_waiting_for_ever():
+    # As in the test with a repair above: in the copies the V100 stays down, and job 0 waits.
+    jobs = [job(2, 5, 5, type=1, allowed=[0]), job(3, 9, 10), job(3, 9, 1)]
+    events = [fails(1, 0), is_repaired(100, 0)]
+    assert finish(Polling, TWO, jobs, events=events) == [105, 14, 4]
+
+
 class Lucky(Patient):
     """Notes its seed in the only place there is: which of two jobs it starts first."""
 
@@ -395,6 +444,16 @@ def test_the_same_seed_makes_the_same_run_and_another_draws_other_futures():
     assert (played(workload, SAMPLED, 6) != first).any()
 
 
+def test_futures_are_drawn_apart_from_what_makes_the_workload():
+    # The generator takes default_rng((seed, 0)) to (seed, 4).
+    ready = registry.load("min-min", SETTING)
+    wrapped = lookahead.Lookahead(ready, lookahead.Wish(2, 3, 0.0, ""), SETTING)
+    for call in range(5):
+        draws, _ = wrapped._draws(8, np.array([5.0, call]))
+        assert draws.shape == (6, 2)
+        assert not np.isin(draws, np.random.default_rng((5, call)).random(100)).any()
+
+
 def test_the_drain_draws_nothing():
     workload = generate(SETTING, 0)
     first = played(workload, "min-min+lookahead", 5)
@@ -436,6 +495,7 @@ def test_threads_do_not_meet():
         ("min-min+lookahead:4:5:nan", "T is a number, 0 or more, not 'nan'"),
         ("min-min+lookahead:4:5:2:1", "say +lookahead:FUTURES:ARRIVALS:T, three numbers"),
         ("min-min+lookahead:4", "without arrivals all futures are the same; say 1:0 or 4:10"),
+        ("min-min+lookahead:11:10000", "FUTURES times ARRIVALS is at most 100,000, not 110,000"),
         ("min-min+lookahead:1:5:2", "T needs at least 2 futures to compare"),
         ("min-min+lookahead+lookahead", "say +lookahead once"),
     ],
@@ -450,7 +510,8 @@ def test_what_is_wrong_behind_the_name_is_said_in_one_line(name, said):
     ("text", "wish"),
     [
         ("", (1, 0, 0.0)),
-        (":1:10", (1, 10, 2.0)),
+        (":1:10", (1, 10, 0.0)),
+        (":10:10000", (10, 10_000, 2.0)),
         (":8:20", (8, 20, 2.0)),
         (":8:20:0", (8, 20, 0.0)),
         (":8:20:1.5", (8, 20, 1.5)),
@@ -463,7 +524,9 @@ def test_how_to_look_ahead_stands_behind_the_name(text, wish):
 
 
 def test_a_name_without_it_stays_as_it_is():
-    assert lookahead.split("min-min") == ("min-min", None)
+    for name in ("min-min", "./runs+lookahead:1:0/mine.py", "./runs+lookahead/mine.py"):
+        assert lookahead.split(name) == (name, None)
+    assert lookahead.split("./a+lookahead:1:0/b.py+lookahead")[0] == "./a+lookahead:1:0/b.py"
     with pytest.raises(PolicyError, match=r"^unknown policy 'min-min\+lookahed'"):
         registry.load("min-min+lookahed", SETTING)
 
@@ -521,6 +584,18 @@ def test_a_users_compiled_file_can_look_ahead(tmp_path):
     assert means[1] < means[0]
 
 
+@pytest.mark.parametrize("how", ["", "+lookahead"])
+def test_what_a_users_compiled_file_raises_is_named_by_its_line(tmp_path, how):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        OWN.replace("    for q", "    if len(jobs) == 40:\n        queue[99].job\n    for q")
+    )
+    line = path.read_text().splitlines().index("        queue[99].job") + 1
+    policy = registry.load(f"{path}{how}", SETTING)
+    with pytest.raises(PolicyError, match=rf"^{re.escape(str(path))}:{line}: IndexError: "):
+        run_one(SETTING, generate(SETTING, 0), policy, 0)
+
+
 def test_a_learned_policys_file_can_look_ahead(tmp_path):
     ready = registry.load(f"{saved(tmp_path)}+lookahead:2:3", SETTING)
     assert ready.name == "toy+lookahead:2:3"
@@ -539,5 +614,8 @@ def test_what_is_known_of_a_policy_that_looks_ahead():
     assert facts.memory.endswith(f"the base policy: {registry.facts('min-min').memory}")
     assert registry.facts("fcfs+lookahead").text.startswith(
         "Looks ahead until all jobs at hand are done; nobody else comes."
+    )
+    assert registry.facts("fcfs+lookahead:1:9").text.startswith(
+        "Looks ahead: the best choice by one future of 9 arrivals.\n"
     )
     assert "if its gain is 2 standard errors above 0." in registry.facts("fcfs+lookahead:8:9").text
