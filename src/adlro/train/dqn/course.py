@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adlro.config import Scenario, adjusted
-from adlro.encode.paper_kernel import Sizes
+from adlro.encode.paper_kernel import Sizes, sizes
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.errors import ConfigError
@@ -38,12 +38,12 @@ def _supply(scenario: Scenario, recipe: Recipe, seed: int) -> Supply:
     return Supply(setting, draw, pieces)
 
 
-def _refuse_too_large(scenario: Scenario, sizes: Sizes, recipe: Recipe) -> None:
+def _refuse_too_large(scenario: Scenario, shape: Sizes, recipe: Recipe) -> None:
     """Raise if the steps that are kept would not fit in memory."""
-    gib = recipe.replay * (4 * sizes.observation + sizes.actions) / 2**30
+    gib = recipe.replay * (4 * shape.observation + shape.actions) / 2**30
     if gib > _MOST_GIB:
         raise ConfigError(
-            f"{scenario.name}: {recipe.replay:,} states of {sizes.gpus:,} GPUs and {recipe.window} "
+            f"{scenario.name}: {recipe.replay:,} states of {shape.gpus:,} GPUs and {recipe.window} "
             f"jobs take {gib:.1f} GiB, more than {_MOST_GIB}; take a smaller cluster or --window"
         )
 
@@ -55,12 +55,12 @@ class Course:
         self._recipe = recipe
         weight = scenario.idle_weight if recipe.idle_weight is None else recipe.idle_weight
         supply = _supply(scenario, recipe, seed)
+        shape = sizes(supply.setting.layout, len(scenario.types), recipe.window)
+        _refuse_too_large(scenario, shape, recipe)
         self.worlds = Worlds(supply, recipe.copies, recipe.window, weight)
-        sizes = self.worlds.sizes
-        _refuse_too_large(scenario, sizes, recipe)
-        self.unit_s = typical_seconds(supply.setting) * sizes.gpus  # of a reward
-        self.learner = Learner(sizes, recipe, seed)
-        self.replay = Replay(sizes, recipe.copies, recipe.replay, recipe.batch)
+        self.unit_s = typical_seconds(supply.setting) * shape.gpus  # of a reward
+        self.learner = Learner(shape, recipe, seed)
+        self.replay = Replay(shape, recipe.copies, recipe.replay, recipe.batch)
         self._rng = np.random.default_rng((seed, _PHASE))
         self.steps, self.episodes = 0, 0  # of all copies, done
         self._owed = 0.0  # samples to be trained
