@@ -43,7 +43,7 @@ def cases() -> list[Case]:
     """Where it was trained, with dearer restarts, and with gangs."""
     gavel, paper = find_scenario("gavel16"), find_scenario("paper16")
     return [
-        Case("gavel16, load 0.9", adjusted(gavel, load=0.9), 100),
+        Case("gavel16, load 0.9", adjusted(gavel, load=0.9), 500),
         Case("gavel16, restarts of 10 min", _with_restarts(adjusted(gavel, load=0.9), 600.0), 20),
         Case("gavel16, restarts of 30 min", _with_restarts(adjusted(gavel, load=0.9), 1800.0), 20),
         Case("paper16, load 0.8", adjusted(paper, load=0.8), 30),

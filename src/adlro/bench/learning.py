@@ -14,7 +14,7 @@ SCENARIO = "paper16-single"
 SAMPLES = 16  # trained for each env step, on both sides
 _BAR = Bar(">=", 20)
 _UNIT = f"env steps per CPU-s at {SAMPLES} samples a step"
-_COPIES, _BATCH = 256, 4096
+_COPIES, _BATCH = 512, 4096
 _WARM_UP, _REPLAY = 2000, 50_000
 _HIDDEN, _RATE = 64, 1e-4
 _AN_HOUR = 3600
