@@ -27,7 +27,7 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  as gymnasium has it
 
-    def __init__(self, render_mode: str | None = None, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, render_mode: str | None = None, **options: Any) -> None:  # noqa: ANN401  game.Options
         if render_mode not in (None, "ansi"):
             raise ConfigError(
                 f"adlro/Cluster-v0: render_mode: None or 'ansi' is needed, not {render_mode!r}"

@@ -32,7 +32,7 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         self,
         num_envs: int = 1,
         render_mode: str | None = None,
-        **options: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401  those of game.Options
     ) -> None:
         if render_mode is not None:
             raise ConfigError(f"adlro/Cluster-v0: many have no render mode {render_mode!r}")

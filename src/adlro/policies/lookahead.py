@@ -181,7 +181,7 @@ class _Found:
         self._decide = decide  # the code lives as long as it does
         self._result = decide.overloads[DECIDE.args]
 
-    @property  # type: ignore[misc]
+    @property  # type: ignore[misc]  # mypy has it final; isinstance reads it
     def __class__(self) -> type:
         """What isinstance is told."""
         return numba.core.dispatcher.Dispatcher
