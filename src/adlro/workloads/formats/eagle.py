@@ -11,7 +11,6 @@ from adlro.workloads.formats.table import Rows
 
 def _columns(rows: Rows) -> Columns:
     return {
-        "id": rows.words("job_id"),
         "user": rows.words("user"),
         "account": rows.words("account"),
         "queue": rows.words("partition"),
@@ -51,7 +50,10 @@ FORMAT = of_table(
             "qos",
         ),
         _columns,
-        notes=("the unit of mem_req is not stated: not taken",),
+        notes=(
+            "the unit of mem_req is not stated: not taken",
+            "tasks of an array share its job_id, which does not tell them apart: not taken",
+        ),
         clock=LOCAL,
     )
 )
