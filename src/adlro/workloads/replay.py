@@ -48,8 +48,17 @@ class Played(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _read(file: str, reading: Reading) -> History:
+def _read(file: str, reading: Reading, _: tuple[int, ...]) -> History:
     return registry.read(Path(file), reading)
+
+
+def edition(recorded: Recorded | None) -> tuple[int, ...]:
+    """Tells one state of a history's file from another: what is kept of it is of that state."""
+    try:
+        found = Path(recorded.file).stat() if recorded else None
+    except OSError:  # reading it will say what is wrong
+        found = None
+    return () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def history_of(recorded: Recorded) -> History:
@@ -59,7 +68,8 @@ def history_of(recorded: Recorded) -> History:
         TraceError: it cannot be read.
     """
     columns = tuple(recorded.columns.items())
-    return _read(recorded.file, Reading(recorded.lenient, recorded.format, columns))
+    reading = Reading(recorded.lenient, recorded.format, columns)
+    return _read(recorded.file, reading, edition(recorded))
 
 
 class _Filled:

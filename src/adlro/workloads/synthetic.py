@@ -112,7 +112,7 @@ def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) 
 
 
 @functools.lru_cache(maxsize=32)
-def _ready(text: str) -> Setting:
+def _ready(text: str, _: tuple[int, ...]) -> Setting:
     scenario = Scenario.model_validate_json(text)
     layout = lay_out(scenario.cluster)
     speeds, lists = capacity.type_speeds(scenario, layout), capacity.permitted(scenario, layout)
@@ -158,8 +158,9 @@ def prepare(scenario: Scenario) -> Setting:
 
     Raises:
         ConfigError: a job that can be drawn fits nowhere, or a speed is missing.
+        TraceError: the history cannot be read.
     """
-    return _ready(scenario.model_dump_json())
+    return _ready(scenario.model_dump_json(), replay.edition(scenario.history))
 
 
 def _from_law(size: Size, u: Floats) -> Floats:
