@@ -345,7 +345,7 @@ def _expand_history(data: dict[str, Any], folder: Path) -> None:
             {"kind": "ml", "size": UNUSED, **{k: entry[k] for k in keys if k in entry}}
             for entry in given
         ]
-    elif assumed == "none":
+    else:
         groups = data.get("cluster", {}).get("nodes", ())
         names = [group.get("gpu") for group in groups if isinstance(group, dict)]
         alike = {name: 1.0 for name in names if isinstance(name, str)}

@@ -49,7 +49,8 @@ def test_scontrol_is_read_in_blocks_and_in_lines(tmp_path, text):
 
 
 def test_partitions_come_from_scontrol_show_partition_too():
-    text = "PartitionName=gpu Default=YES\n   Nodes=r1,v[01-03,7]x State=UP\nPartitionName=all Nodes=r1\n"
+    text = "PartitionName=gpu Default=YES\n   Nodes=r1,v[01-03,7]x State=UP\n"
+    text += "PartitionName=all Nodes=r1\n"
     found = inventory.partitions(text)
     assert found == dict.fromkeys(["r1", "v01x", "v02x", "v03x", "v7x"], "gpu")
 

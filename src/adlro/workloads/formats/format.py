@@ -8,7 +8,7 @@ from typing import NamedTuple
 from adlro.errors import TraceError
 from adlro.workloads.formats.gather import Columns, Gathered, Reading
 from adlro.workloads.formats.source import Source
-from adlro.workloads.formats.table import Rows, Style, Table, need
+from adlro.workloads.formats.table import Rows, Style, Table
 from adlro.workloads.history import Header, History
 
 _LINES = 200  # that are looked at
@@ -70,7 +70,6 @@ def read_table(plan: Plan, source: Source, reading: Reading) -> History:
     gathered = Gathered(source.path, reading)
     for rows in table.parts():
         if len(rows.names) > 1:
-            need(rows.names, plan.needs, f"{source.path}:1")
             gathered.add(rows, plan.columns(rows))
         else:
             gathered.add(rows, {})

@@ -41,6 +41,12 @@ def _each(rows: Rows, name: str, what: str, of: Callable[[str], float | None]) -
     return values
 
 
+def _minutes(text: str) -> float | None:
+    if text in slurm.UNLIMITED:
+        return math.nan
+    return float(text) if text.isascii() and text.isdigit() else None
+
+
 def _limit(text: str) -> float | None:
     return math.nan if text in slurm.UNLIMITED else slurm.duration_s(text)
 
@@ -56,22 +62,7 @@ def _durations(rows: Rows) -> Columns:
     elif "Elapsed" in rows:
         found["run_s"] = _each(rows, "Elapsed", "a duration such as 1-02:03:04", _elapsed)
     if "TimelimitRaw" in rows:
-        words = rows.words("TimelimitRaw")
-        if any(word in slurm.UNLIMITED for word in words):
-            found["requested_s"] = _MINUTE * _each(
-                rows,
-                "TimelimitRaw",
-                "minutes",
-                lambda text: (
-                    math.nan
-                    if text in slurm.UNLIMITED
-                    else float(text)
-                    if text.isascii() and text.isdigit()
-                    else None
-                ),
-            )
-        else:
-            found["requested_s"] = rows.whole("TimelimitRaw") * _MINUTE
+        found["requested_s"] = _MINUTE * _each(rows, "TimelimitRaw", "minutes", _minutes)
     elif "Timelimit" in rows:
         found["requested_s"] = _each(rows, "Timelimit", "a duration such as 1-02:03:04", _limit)
     return found

@@ -125,7 +125,8 @@ def _jobs(source: Source) -> list[Any]:
 
 def _read(source: Source, reading: Reading) -> History:
     jobs = _jobs(source)
-    rows = Rows(b"", np.zeros((len(jobs), 0, 2), np.int32), np.arange(1, len(jobs) + 1), ())
+    cells, numbers = np.zeros((len(jobs), 0, 2), np.int32), np.arange(1, len(jobs) + 1)
+    rows = Rows(b"", cells, numbers, (), source.path)
     blank = _job({"job_id": 0})
     found = []
     for row, job in enumerate(jobs):

@@ -34,7 +34,11 @@ class Source:
         self._stream = cast("IO[bytes]", self._file)
         if self._file.peek(2)[:2] == _GZIP:
             self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=self._file))
-        self.head = self._rest = self._more(_BLOCK)
+        try:
+            self.head = self._rest = self._more(_BLOCK)
+        except TraceError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let go of the file."""
@@ -82,8 +86,8 @@ class Source:
         cut = data.rfind(b"\n") + 1 if more else len(data)
         self._rest = data[cut:]
         if len(self._rest) > LONGEST:
+            line = self.lines + data.count(b"\n") + 1
             raise TraceError(
-                f"{self.path}:{self.lines + 1}: a line of more than {LONGEST:,} bytes; is this a "
-                "text file?"
+                f"{self.path}:{line}: a line of more than {LONGEST:,} bytes; is this a text file?"
             )
         return data[:cut], not more

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import math
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -51,10 +52,15 @@ class Rows:
     """Some rows of a file: R rows, each column taken by name."""
 
     def __init__(
-        self, raw: bytes, cells: kernel.Cells, lines: NDArray[np.int64], names: Sequence[str]
+        self,
+        raw: bytes,
+        cells: kernel.Cells,
+        lines: NDArray[np.int64],
+        names: Sequence[str],
+        path: Path,
     ) -> None:
         """Rows cut out of `raw`; cells [R, C, 2], lines [R] where each row begins."""
-        self.lines = lines
+        self.lines, self.path = lines, path
         self.names = tuple(names)
         self.wrong: dict[int, Wrong] = {}  # by row; the first thing that is wrong with it
         self._raw, self._bytes, self._cells = raw, np.frombuffer(raw, np.uint8), cells
@@ -77,12 +83,15 @@ class Rows:
     def where(self, mask: NDArray[np.bool_]) -> Rows:
         """Some of the rows, with what is wrong with them."""
         places = np.flatnonzero(mask)
-        some = Rows(self._raw, self._cells[places], self.lines[places], self.names)
+        some = Rows(self._raw, self._cells[places], self.lines[places], self.names, self.path)
         new = {int(old): row for row, old in enumerate(places)}
         some.wrong = {new[old]: wrong for old, wrong in self.wrong.items() if old in new}
         return some
 
     def _column(self, name: str) -> kernel.Cells:
+        if name not in self.names:
+            known = suggestion(name, self.names)
+            raise TraceError(f"{self.path}:1: there is no column {name!r}; {known}")
         cells: kernel.Cells = self._cells[:, self.names.index(name)]
         return cells
 
@@ -219,7 +228,8 @@ class Table:
     def _open_quote(self) -> Rows:
         """The row that begins here as wrong, and its first line as passed."""
         self.source.lines += 1
-        rows = Rows(b"", np.zeros((1, 1, 2), np.int32), np.array([self.source.lines]), ("",))
+        here = np.array([self.source.lines])
+        rows = Rows(b"", np.zeros((1, 1, 2), np.int32), here, ("",), self.source.path)
         rows.note(0, "open quote", "a quote is opened here and never closed")
         return rows
 
@@ -281,7 +291,8 @@ class Table:
         """Rows of the right width; one that is not is among what is wrong."""
         width, spare = len(self._names), self.style.spare
         right = (rows[:, 1] >= width) & (rows[:, 1] <= width + spare)
-        kept = Rows(text, cells[:, :width], first + rows[:, 0].astype(np.int64), self._names)
+        lines = first + rows[:, 0].astype(np.int64)
+        kept = Rows(text, cells[:, :width], lines, self._names, self.source.path)
         wanted = f"{width}" if not spare else f"{width} to {width + spare}"
         kept.note_where(
             ~right,
@@ -294,10 +305,3 @@ class Table:
         )
         kept._cells[~right] = 0
         return kept
-
-
-def need(names: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    """Raise TraceError for a column that is not there."""
-    for name in wanted:
-        if name not in names:
-            raise TraceError(f"{where}: there is no column {name!r}; {suggestion(name, names)}")
