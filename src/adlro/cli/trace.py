@@ -88,7 +88,7 @@ def _facts(history: History, gpus: int | None) -> dict[str, Any]:
         size = summary.size_of(history, busy, gpus)
         facts["in_use"] = busy._asdict()
         facts["size"] = size._asdict()
-        facts["load"] = busy.mean / size.count if size.count else None
+        facts["load"] = busy.mean / size.amount if size.amount else None
     for name in ("user", "account", "queue", "gpu_model", "status"):
         facts[f"distinct_{name}"] = len(history.tables[name]) or None
     facts["missing"] = summary.missing(history)
@@ -132,7 +132,7 @@ def _lines(facts: dict[str, Any], history: History) -> list[tuple[str, str]]:
         beginning = "" if busy["by"] == "start" else ", as if each job had started at once"
         lines += [
             (f"{unit} in use", f"mean {busy['mean']:,.1f}, peak {busy['peak']:,.0f}{beginning}"),
-            ("load", f"{facts['load'] or 0:.3f} of {size['count']:,.0f} {unit} ({size['origin']})"),
+            ("load", f"{facts['load'] or 0:.3f} of {size['amount']:,.0f} {unit} ({size['origin']})"),
         ]
     counted = [
         f"{facts[f'distinct_{name}']:,} {name}s"

@@ -27,7 +27,7 @@ class Busy(NamedTuple):
 class Size(NamedTuple):
     """A cluster's size, and who says so."""
 
-    count: float
+    amount: float
     origin: str
 
 

@@ -110,9 +110,9 @@ def _columns(rows: Rows) -> Columns:
         if name in rows:
             found[field] = rows.times(name, _NO_TIME)
     for field, names in _WORDS:
-        name = _first(rows, names)
-        if name:
-            found[field] = rows.words(name)
+        there = _first(rows, names)
+        if there is not None:
+            found[field] = rows.words(there)
     if "State" in rows:
         found["status"] = [slurm.status(word) for word in rows.words("State")]
     if "Priority" in rows:

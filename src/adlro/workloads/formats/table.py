@@ -73,12 +73,12 @@ class Rows:
 
     def note(self, row: int, kind: str, text: str) -> None:
         """Say what is wrong with a row."""
-        self.wrong.setdefault(int(row), Wrong(kind, int(self.lines[row]), text))
+        self.wrong.setdefault(row, Wrong(kind, int(self.lines[row]), text))
 
     def note_where(self, mask: NDArray[np.bool_], kind: str, text: Callable[[int], str]) -> None:
         """The same for all rows of a mask."""
-        for row in np.flatnonzero(mask):
-            self.note(row, kind, text(int(row)))
+        for row in np.flatnonzero(mask).tolist():
+            self.note(row, kind, text(row))
 
     def where(self, mask: NDArray[np.bool_]) -> Rows:
         """Some of the rows, with what is wrong with them."""
