@@ -387,7 +387,7 @@ def test_the_middle_of_some_jobs_is_never_empty(middle, jobs):
 )
 def test_a_measure_that_is_no_measure_is_answered_with_examples(tmp_path, written):
     path = write(tmp_path, top(f'measure = "{written}"'))
-    said = f"{path}: measure: say 'all' or 'middle 70 %', not {written!r}"
+    said = f"{path}: measure: say 'all', 'middle 70 %' or 'after 10 %', not {written!r}"
     assert refusal(config.load_scenario, path) == said
 
 
