@@ -75,6 +75,12 @@ class Measure(Record):
     middle: Share = 1.0
     warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Measure:
+        if self.warm_up and self.middle < 1:
+            raise ValueError("say the middle or a warm-up, not both")
+        return self
+
     def __str__(self) -> str:
         """As it is written in a scenario file."""
         if self.warm_up:

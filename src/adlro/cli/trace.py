@@ -132,7 +132,10 @@ def _lines(facts: dict[str, Any], history: History) -> list[tuple[str, str]]:
         beginning = "" if busy["by"] == "start" else ", as if each job had started at once"
         lines += [
             (f"{unit} in use", f"mean {busy['mean']:,.1f}, peak {busy['peak']:,.0f}{beginning}"),
-            ("load", f"{facts['load'] or 0:.3f} of {size['amount']:,.0f} {unit} ({size['origin']})"),
+            (
+                "load",
+                f"{facts['load'] or 0:.3f} of {size['amount']:,.0f} {unit} ({size['origin']})",
+            ),
         ]
     counted = [
         f"{facts[f'distinct_{name}']:,} {name}s"
