@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from adlro.errors import ConfigError, TraceError
 from adlro.model import gpu
 from adlro.workloads.formats.format import head_of
@@ -66,7 +68,12 @@ def _refuse(wrong: Iterable[Wrong], path: Path) -> None:
 
 def _of_rows(rows: Rows, at: _Columns, path: Path) -> list[Node]:
     gpus, cores = rows.whole(at.gpus, 1000), rows.whole(at.cores, 1e9)
-    memory = rows.numbers(at.memory) if at.memory else [0.0] * len(rows)
+    memory = rows.numbers(at.memory) if at.memory else np.zeros(len(rows))
+    rows.note_where(
+        np.isnan(gpus + cores + memory),
+        "empty field",
+        lambda _: "the number of GPUs or cores, or the memory, is empty",
+    )
     _refuse(rows.wrong.values(), path)
     table = zip(rows.words(at.name), rows.words(at.gpu), gpus, cores, memory, strict=True)
     return [

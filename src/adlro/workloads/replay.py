@@ -329,7 +329,8 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
     filled.say(int((~is_known).sum()), f"run time taken as that on a {gpu.REFERENCE}")
     filled.say(int((history.run_s[rows] < _SHORTEST).sum()), f"played as {_SHORTEST:g} s long")
     allowed = lists[types] & _allowed(history, recorded, rows, layout)
-    fits = (capacity.may_run(jobs, allowed, layout) & (layout.lasting > 0)).any(axis=1)
+    home = capacity.may_run(jobs, allowed, layout) & (layout.lasting > 0)
+    fits: Mask = np.asarray(home.any(axis=1))
     if not fits.all():
         _refuse_unfit(scenario, recorded, jobs, fits)
         left_out.append(f"left out: {(~fits).sum():,} jobs fit no pool of the cluster, even empty")

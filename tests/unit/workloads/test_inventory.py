@@ -99,6 +99,7 @@ def test_groups_with_the_same_stem_have_different_names(tmp_path):
         ("NodeName=n1 CPUTot=many RealMemory=5 Gres=gpu:4\n", "CPUTot must be a whole number"),
         ("NodeName=n1 CPUTot=4 RealMemory=5 Gres=gpu:t4:1,gpu:a10:1\n", "GPUs of several types"),
         (NODES + "n1,1000,1024,x,T4\n", ":2: gpu must be a number, not 'x'"),
+        (NODES + "n1,1000,1024,,T4\n", ":2: the number of GPUs or cores, or the memory, is empty"),
         (NODES + "n1,1000,1024\n", ":2: expected 5 fields, got 3"),
         ("hello\n", "is no list of nodes that is known"),
     ],

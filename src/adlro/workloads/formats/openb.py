@@ -40,9 +40,9 @@ def _columns(rows: Rows) -> Columns:
         found["status"] = [_STATUS.get(word, word.lower()) for word in rows.words("pod_phase")]
     if "creation_time" in rows:
         found["submit_s"] = rows.numbers("creation_time")
-        found["start_s"] = rows.numbers("scheduled_time")
-        end = rows.numbers("deletion_time")
-        found["end_s"] = np.where(np.isnan(found["start_s"]), np.nan, end)  # never placed
+        start, end = rows.numbers("scheduled_time"), rows.numbers("deletion_time")
+        found["start_s"] = start
+        found["end_s"] = np.where(np.isnan(start), np.nan, end)  # never placed
     return found
 
 

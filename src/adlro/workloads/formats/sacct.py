@@ -121,14 +121,15 @@ def _columns(rows: Rows) -> Columns:
 
 
 def _with_ends(found: Columns) -> Columns:
-    """A job that has not ended has no run time; one that never started ran for none."""
-    if "end_s" in found and "run_s" in found:
-        found["run_s"] = np.where(np.isnan(found["end_s"]), np.nan, found["run_s"])
-    if "start_s" in found and "end_s" in found:
-        never = np.isnan(found["start_s"])
-        found["end_s"] = np.where(never, np.nan, found["end_s"])
-        if "run_s" in found:
-            found["run_s"] = np.where(never, np.nan, found["run_s"])
+    """A job that has not ended, or never started, has no run time; the latter has no end either."""
+    if "end_s" not in found:
+        return found
+    is_over = ~np.isnan(np.asarray(found["end_s"], np.float64))
+    if "start_s" in found:
+        is_over &= ~np.isnan(np.asarray(found["start_s"], np.float64))
+    for name in ("end_s", "run_s"):
+        if name in found:
+            found[name] = np.where(is_over, np.asarray(found[name], np.float64), np.nan)
     return found
 
 
