@@ -9,13 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    model_validator,
-)
-from pydantic_core import ErrorDetails
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from adlro.errors import ConfigError, suggestion
 from adlro.model import gpu
@@ -23,7 +17,8 @@ from adlro.model.cluster import Cluster, GpuName, Name
 from adlro.model.happening import Change, Failures, Update
 from adlro.model.job import MOST, Colocation, JobType, Seconds, Share, Spread
 from adlro.model.quota import Quota, refuse_prices, refuse_quotas
-from adlro.model.record import Record
+from adlro.model.record import Record, one_line
+from adlro.model.recorded import SPEEDS, UNUSED, Recorded
 
 R = TypeVar("R", bound=Record)
 
@@ -75,16 +70,27 @@ Price = Annotated[float, Field(gt=0, le=1e9)]
 
 
 class Measure(Record):
-    """Which jobs count, by order of arrival."""
+    """Which jobs count, by order of arrival: those after a warm-up, or those in the middle."""
 
     middle: Share = 1.0
+    warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Measure:
+        if self.warm_up and self.middle < 1:
+            raise ValueError("say the middle or a warm-up, not both")
+        return self
 
     def __str__(self) -> str:
         """As it is written in a scenario file."""
+        if self.warm_up:
+            return f"after {self.warm_up * 100:g} %"
         return "all jobs" if self.middle == 1 else f"middle {self.middle * 100:g} %"
 
     def window(self, jobs: int) -> slice:
         """The ids that count."""
+        if self.warm_up:
+            return slice(min(round(jobs * self.warm_up), jobs - 1), jobs)
         skipped = min(round(jobs * (1 - self.middle) / 2), (jobs - 1) // 2)
         return slice(skipped, jobs - skipped)
 
@@ -94,10 +100,10 @@ def _as_measure(value: object) -> object:
         return value
     if value in ("all", "all jobs"):
         return {}
-    found = re.fullmatch(r"middle\s+(\d+(?:\.\d+)?)\s*%", value.strip())
+    found = re.fullmatch(r"(middle|after)\s+(\d+(?:\.\d+)?)\s*%", value.strip())
     if not found:
-        raise ValueError(f"say 'all' or 'middle 70 %', not {value!r}")
-    return {"middle": float(found[1]) / 100}
+        raise ValueError(f"say 'all', 'middle 70 %' or 'after 10 %', not {value!r}")
+    return {"middle" if found[1] == "middle" else "warm_up": float(found[2]) / 100}
 
 
 class Estimates(Record):
@@ -157,6 +163,7 @@ class Scenario(Record):
     quotas: tuple[Quota, ...] = ()
     ageing_h: Annotated[float, Field(ge=0, le=1e6)] = 0.0  # hours of waiting; 0 = no ageing
     prices: dict[GpuName, Price] = Field(default_factory=dict)  # money for an hour of one GPU
+    history: Recorded | None = None  # jobs are those of a file, not drawn
 
     @model_validator(mode="after")
     def _types_agree(self) -> Scenario:
@@ -177,6 +184,19 @@ class Scenario(Record):
             if frozenset(entry.types) in pairs:
                 raise ValueError(f"colocation.{i}: {' and '.join(entry.types)} are there twice")
             pairs.add(frozenset(entry.types))
+        return self
+
+    @model_validator(mode="after")
+    def _history_agrees(self) -> Scenario:
+        if self.history is None:
+            return self
+        types = [job_type.name for job_type in self.types]
+        for i, rule in enumerate(self.history.rules):
+            _refuse_unknown(f"history.rules.{i}.type", "job type", rule.type, types)
+        if not isinstance(self.arrivals, Poisson):
+            raise ValueError("arrivals: the jobs of a history come when they came; remove this")
+        if any(quota.caps for quota in self.quotas):
+            raise ValueError("quotas: caps cannot be checked against a history; remove them")
         return self
 
     @model_validator(mode="after")
@@ -243,47 +263,6 @@ def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
         raise ValueError(f"{key}.count: {change.count:,} GPUs are more than the {gpus:,} meant")
 
 
-def _place(loc: tuple[int | str, ...]) -> list[str]:
-    """Where a mistake is, without the tags that pydantic puts in and that nobody wrote."""
-    match loc:
-        case ("arrivals", _, *rest):
-            loc = ("arrivals", *rest)
-        case ("changes", int(i), _, *rest):
-            loc = ("changes", i, *rest)
-        case ("types", int(i), "size", _, *rest):
-            loc = ("types", i, "size", *rest)
-    return [str(part) for part in loc if part != "[key]"]
-
-
-def _in_words(error: ErrorDetails) -> str:
-    """What is wrong, where pydantic talks of Python."""
-    context = error.get("ctx", {})
-    match error["type"]:
-        case "model_type" if context["class_name"] == "Choice":
-            return "should be a number or { values = [...], p = [...] }"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return "should be a table"
-        case "tuple_type":
-            return "should be a list ([[ ]] makes one of tables)"
-        case "too_long":
-            return f"should have at most {context['max_length']} entries"
-        case "union_tag_not_found":
-            return f"{context['discriminator']} is missing"
-    return error["msg"].removeprefix("Value error, ")
-
-
-def _one_line(exc: ValidationError) -> str:
-    """The first thing that is wrong: key, what is wrong, the value."""
-    error = exc.errors(include_url=False)[0]
-    place, message = _place(error["loc"]), _in_words(error)
-    key = ".".join(place) + ": " if place else ""
-    if error["type"] == "extra_forbidden":
-        return f"{key}unknown key; remove it or correct its spelling"
-    if error["type"] in ("missing", "value_error", "union_tag_not_found"):
-        return f"{key}{message[:1].lower()}{message[1:]}"
-    return f"{key}{message[:1].lower()}{message[1:]}, not {error['input']!r}"
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -302,9 +281,9 @@ def validated(record: type[R], data: dict[str, Any], where: str) -> R:
         ConfigError: a key is missing, unknown or of the wrong type.
     """
     try:
-        return record.model_validate(data)
+        return record.modelvalidated(data)
     except ValidationError as exc:
-        raise ConfigError(f"{where}: {_one_line(exc)}") from exc
+        raise ConfigError(f"{where}: {one_line(exc)}") from exc
     except ConfigError as exc:
         raise ConfigError(f"{where}: {exc}") from exc
 
@@ -316,6 +295,15 @@ def load_cluster(path: Path) -> Cluster:
         ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
     """
     return validated(Cluster, _read(path), str(path))
+
+
+def cluster_of(data: dict[str, Any], where: str) -> Cluster:
+    """The tables of a cluster, checked like a file.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong type.
+    """
+    return validated(Cluster, data, where)
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -345,16 +333,57 @@ def _read_scenario(path: Path) -> dict[str, Any]:
     return _merged(_read_scenario(known[base]), data)
 
 
+def _expand_history(data: dict[str, Any], folder: Path) -> None:
+    """Find a history beside the scenario's file, and give its jobs the types they are said to be.
+
+    Of the types of a shipped scenario only names, shares and speeds are taken.
+    """
+    recorded = data.get("history")
+    if isinstance(recorded, str):
+        recorded = data["history"] = {"file": recorded}
+    if not isinstance(recorded, dict) or not isinstance(recorded.get("file"), str):
+        return
+    recorded["file"] = str(folder / recorded["file"])
+    if "types" in data:
+        recorded.setdefault("speeds", "own")
+        return
+    assumed = recorded.setdefault("speeds", "none")
+    origin = SPEEDS.get(assumed) if isinstance(assumed, str) else None
+    if origin is not None:
+        given = _read_scenario(shipped()[origin])["types"]
+        keys = ("name", "share", "kind", "speed")
+        data["types"] = [
+            {"kind": "ml", "size": UNUSED, **{k: entry[k] for k in keys if k in entry}}
+            for entry in given
+        ]
+    else:
+        groups = data.get("cluster", {}).get("nodes", ())
+        names = [group.get("gpu") for group in groups if isinstance(group, dict)]
+        alike = {name: 1.0 for name in names if isinstance(name, str)}
+        data["types"] = [{"name": "job", "share": 1, "size": UNUSED, "speed": alike}]
+
+
 def load_scenario(path: Path) -> Scenario:
     """Read and check a scenario file; `cluster = "FILE"` is looked up beside it.
 
     Raises:
         ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
     """
-    data = _read_scenario(path)
+    return scenario_of(_read_scenario(path), path)
+
+
+def scenario_of(data: dict[str, Any], path: Path) -> Scenario:
+    """The tables of a scenario as a file at `path` would hold them.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong type.
+    """
+    data = {"name": path.stem, **data}
     if isinstance(data.get("cluster"), str):
         data["cluster"] = load_cluster(path.parent / data["cluster"]).model_dump()
-    data.setdefault("name", path.stem)
+    if isinstance(data.get("history"), dict):
+        data["history"] = {**data["history"]}
+    _expand_history(data, path.parent)
     return validated(Scenario, data, str(path))
 
 
@@ -400,6 +429,6 @@ def adjusted(scenario: Scenario, **changes: object) -> Scenario:
     data = scenario.model_dump()
     data.update({key: value for key, value in changes.items() if value is not None})
     try:
-        return Scenario.model_validate(data)
+        return Scenario.modelvalidated(data)
     except ValidationError as exc:
-        raise ConfigError("--" + _one_line(exc).replace("ageing_h", "ageing", 1)) from exc
+        raise ConfigError("--" + one_line(exc).replace("ageing_h", "ageing", 1)) from exc

@@ -375,6 +375,25 @@ def test_the_middle_is_what_is_left_when_both_ends_are_cut_alike(middle, jobs, w
     assert Measure(middle=middle).window(jobs) == window
 
 
+@pytest.mark.parametrize(
+    ("written", "jobs", "window"),
+    [
+        ("after 10 %", 400, slice(40, 400)),
+        ("after 12.5%", 8, slice(1, 8)),
+        ("after 99 %", 1, slice(0, 1)),  # never none
+    ],
+)
+def test_a_warm_up_is_cut_at_the_beginning_alone(tmp_path, written, jobs, window):
+    measure = config.load_scenario(write(tmp_path, top(f'measure = "{written}"'))).measure
+    assert measure.window(jobs) == window
+    assert config._as_measure(str(measure)) == {"warm_up": measure.warm_up}
+
+
+def test_a_warm_up_and_the_middle_exclude_each_other(tmp_path):
+    path = write(tmp_path, top("measure = { middle = 0.5, warm_up = 0.1 }"))
+    assert "say the middle or a warm-up, not both" in refusal(config.load_scenario, path)
+
+
 @pytest.mark.parametrize("jobs", [1, 2, 3, 10, 400])
 @pytest.mark.parametrize("middle", [0.001, 0.1, 0.7])
 def test_the_middle_of_some_jobs_is_never_empty(middle, jobs):
@@ -387,7 +406,7 @@ def test_the_middle_of_some_jobs_is_never_empty(middle, jobs):
 )
 def test_a_measure_that_is_no_measure_is_answered_with_examples(tmp_path, written):
     path = write(tmp_path, top(f'measure = "{written}"'))
-    said = f"{path}: measure: say 'all' or 'middle 70 %', not {written!r}"
+    said = f"{path}: measure: say 'all', 'middle 70 %' or 'after 10 %', not {written!r}"
     assert refusal(config.load_scenario, path) == said
 
 

@@ -1,13 +1,14 @@
-"""`adlro cluster`: what a cluster file says."""
+"""`adlro cluster`: what a cluster file says, and one made from a list of nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import stdout
+from adlro.cli.options import FILE, named_pairs, stdout
 
 if TYPE_CHECKING:
     from adlro.model.cluster import NodeGroup
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group("cluster")
 def command() -> None:
-    """Look at clusters."""
+    """Look at clusters, and make one from a list of nodes."""
 
 
 def _comings(groups: Collection[NodeGroup]) -> str:
@@ -73,3 +74,82 @@ def show(cluster: str, as_json: bool) -> None:
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells))
     stdout().print(table)
     click.echo(f"{len(layout.gpus):,} GPUs on {len(layout.nodes):,} nodes")
+
+
+_SCONTROL_S = 60.0  # that scontrol may take
+
+
+def _from_scontrol(what: str) -> str:
+    """What `scontrol show node` or `partition` prints here."""
+    import subprocess
+
+    from adlro.errors import TraceError
+
+    asked = ["scontrol", "show", what, "--oneliner"]
+    try:
+        done = subprocess.run(asked, capture_output=True, timeout=_SCONTROL_S, check=True)
+    except FileNotFoundError as exc:
+        raise TraceError(
+            "scontrol: is not installed here; run `scontrol show node` where it is, and give the "
+            "file instead of --slurm"
+        ) from exc
+    except (OSError, subprocess.SubprocessError) as exc:
+        said = getattr(exc, "stderr", None) or str(exc).encode()
+        raise TraceError(f"{' '.join(asked)}: {said.decode('utf-8', 'replace')}") from exc
+    return done.stdout.decode("utf-8", "replace")
+
+
+@command.command("import")
+@click.argument("file", type=FILE, required=False)
+@click.option("--slurm", is_flag=True, help="Ask scontrol here instead of reading a file.")
+@click.option(
+    "--partitions", type=FILE, help="Output of `scontrol show partition`, if nodes do not say."
+)
+@click.option(
+    "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
+)
+@click.option("--name", default="cluster", show_default=True, help="Of the cluster.")
+@click.option("--out", type=FILE, required=True, help="The cluster file to write (TOML).")
+def import_(
+    file: Path | None,
+    slurm: bool,
+    partitions: Path | None,
+    gpus: tuple[str, ...],
+    name: str,
+    out: Path,
+) -> None:
+    """A cluster file from a list of nodes.
+
+    FILE is what `scontrol show node` prints (with --oneliner or without), or a list of the openb
+    or PAI traces. Nodes that are alike become one group; those without GPUs are left out.
+    """
+    from adlro.config import cluster_of
+    from adlro.errors import TraceError
+    from adlro.evaluate.output import check_writable, write_text
+    from adlro.evaluate.report.as_toml import to_toml
+    from adlro.workloads import inventory
+
+    if slurm == (file is not None):
+        raise click.UsageError("name a file or give --slurm, one of the two")
+    names = named_pairs(gpus, "--gpu", "volta=V100 32GB")
+    check_writable(out)
+    of_node: dict[str, str] = {}
+    if partitions is not None:
+        try:
+            of_node = inventory.partitions(partitions.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as exc:
+            raise TraceError(f"{partitions}: cannot be read: {exc}") from exc
+    if file is None:
+        listed = inventory.from_slurm(_from_scontrol("node"), "scontrol show node", of_node)
+    else:
+        listed = inventory.read(file, of_node)
+    tables = inventory.as_cluster(listed, names, name)
+    cluster = cluster_of(tables, str(file or "scontrol"))
+    write_text(out, to_toml(tables))
+    without = sum(node.gpus == 0 for node in listed.nodes)
+    notes = [f"{without:,} nodes without GPUs are left out"] if without else []
+    for line in [*notes, *listed.notes]:
+        click.echo(line)
+    total = sum(group.count * group.gpus for group in cluster.nodes)
+    count = sum(group.count for group in cluster.nodes)
+    click.echo(f"{out}: {total:,} GPUs on {count:,} nodes in {len(cluster.nodes):,} groups")

@@ -10,7 +10,7 @@ import sys
 
 import click
 
-COMMANDS = ("compare", "simulate", "scenario", "cluster", "policy", "train", "bench")
+COMMANDS = ("compare", "simulate", "scenario", "cluster", "trace", "policy", "train", "bench")
 
 
 class _Commands(click.Group):

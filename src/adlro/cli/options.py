@@ -65,6 +65,23 @@ def changed_scenario(
     return adjusted(find_scenario(name), **changes)
 
 
+def named_pairs(texts: tuple[str, ...], option: str, example: str) -> dict[str, str]:
+    """NAME=VALUE texts of an option that may be given several times.
+
+    Raises:
+        click.BadParameter: one is not of that form.
+    """
+    pairs = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or not name.strip() or not value.strip():
+            raise click.BadParameter(
+                f"{text!r} is not NAME=VALUE, e.g. {example}", param_hint=option
+            )
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
 @contextlib.contextmanager
 def say_if_slow() -> Iterator[None]:
     """A line while the compiler works, so that nobody thinks it hangs."""

@@ -274,5 +274,5 @@ def summarise(
         policies=rows,
         hindsight=None if hindsight is None else estimate(hindsight),
         regression=regressions(explained, field.names, seeds),
-        notes=[*notes, *_undeclared(policies, field), *no_gap],
+        notes=[*notes, *setting.filled, *_undeclared(policies, field), *no_gap],
     )

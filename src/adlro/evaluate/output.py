@@ -53,6 +53,22 @@ def write_parts(path: Path, parts: Iterable[str]) -> None:
         raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a whole file or nothing.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    check_writable(path)
+    try:
+        if _is_special(path):
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), [data])
+    except OSError as exc:
+        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
 def _is_special(path: Path) -> bool:
     """True for a device or a pipe: there is nothing to rename, it is written to as it is."""
     try:
@@ -61,12 +77,12 @@ def _is_special(path: Path) -> bool:
         raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
-def _replace(path: Path, parts: Iterable[str]) -> None:
+def _replace(path: Path, parts: Iterable[str | bytes]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".adlro-")
     beside = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines(parts)
+        with os.fdopen(handle, "wb") as file:
+            file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
         beside.chmod(0o666 & ~_umask())
         beside.replace(path)
     finally:

@@ -1,11 +1,53 @@
-"""The base of everything that is read from a file."""
+"""The base of everything that is read from a file, and what is said of one that is wrong."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 
 class Record(BaseModel):
     """Immutable; a misspelt key is an error, and so is a number that is not finite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def _place(loc: tuple[int | str, ...]) -> list[str]:
+    """Where a mistake is, without the tags that pydantic puts in and that nobody wrote."""
+    match loc:
+        case ("arrivals", _, *rest):
+            loc = ("arrivals", *rest)
+        case ("changes", int(i), _, *rest):
+            loc = ("changes", i, *rest)
+        case ("types", int(i), "size", _, *rest):
+            loc = ("types", i, "size", *rest)
+    return [str(part) for part in loc if part != "[key]"]
+
+
+def _in_words(error: ErrorDetails) -> str:
+    """What is wrong, where pydantic talks of Python."""
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "model_type" if context["class_name"] == "Choice":
+            return "should be a number or { values = [...], p = [...] }"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "should be a table"
+        case "tuple_type":
+            return "should be a list ([[ ]] makes one of tables)"
+        case "too_long":
+            return f"should have at most {context['max_length']} entries"
+        case "union_tag_not_found":
+            return f"{context['discriminator']} is missing"
+    return error["msg"].removeprefix("Value error, ")
+
+
+def one_line(exc: ValidationError) -> str:
+    """The first thing that is wrong: key, what is wrong, the value."""
+    error = exc.errors(include_url=False)[0]
+    place, message = _place(error["loc"]), _in_words(error)
+    key = ".".join(place) + ": " if place else ""
+    if error["type"] == "extra_forbidden":
+        return f"{key}unknown key; remove it or correct its spelling"
+    if error["type"] in ("missing", "value_error", "union_tag_not_found"):
+        return f"{key}{message[:1].lower()}{message[1:]}"
+    return f"{key}{message[:1].lower()}{message[1:]}, not {error['input']!r}"

@@ -56,7 +56,7 @@ def mean_size(size: Size) -> float:
     return size.minimum_s * (size.alpha - tail) / (size.alpha - 1)
 
 
-def _speed(job_type: JobType, model: gpu.GpuModel) -> float:
+def speed_on(job_type: JobType, model: gpu.GpuModel) -> float:
     """Speed of a job type on a GPU model: the scenario's own figure, else the catalogue's."""
     for name, own in job_type.speed.items():
         if gpu.find(name) == model:
@@ -72,7 +72,7 @@ def _speed(job_type: JobType, model: gpu.GpuModel) -> float:
 
 def type_speeds(scenario: Scenario, layout: Layout) -> Floats:
     """Speed [T, M] of each job type on each GPU model, V100 = 1."""
-    return np.array([[_speed(t, model) for model in layout.models] for t in scenario.types])
+    return np.array([[speed_on(t, model) for model in layout.models] for t in scenario.types])
 
 
 def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Mask:

@@ -19,7 +19,7 @@ from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
 from adlro.model.job import Choice, Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
-from adlro.workloads import arrivals, capacity, happenings, traits
+from adlro.workloads import arrivals, capacity, happenings, replay, traits
 from adlro.workloads import quotas as rules
 from adlro.workloads.workload import Workload
 
@@ -46,6 +46,9 @@ class Setting(NamedTuple):
     readings: Records  # [T + 1, M] READING, or [0, 0]
     prices: Floats  # [M] of an hour of one GPU; without a price list: its worth
     quotas: rules.Quotas
+    played: replay.Played | None = None  # the jobs of a history: the truth, not for policies
+    mix: traits.Mix | None = None  # what they ask for
+    filled: tuple[str, ...] = ()  # what the history does not say, and what was put there
 
     @property
     def rate(self) -> float:
@@ -58,12 +61,12 @@ class Setting(NamedTuple):
         Raises:
             ConfigError: the cluster has too many pools for it.
         """
-        return traits.typical_demands(self.scenario, self.layout, "policy fgd")
+        return traits.typical_demands(self.scenario, self.layout, "policy fgd", self.mix)
 
     def public(self) -> Setting:
         """What a policy may be told: no failures and changes to come, no true slowdowns."""
         known = self.scenario.model_copy(update={"failures": None, "changes": (), "colocation": ()})
-        return self._replace(scenario=known, colocation=np.ones_like(self.colocation))
+        return self._replace(scenario=known, colocation=np.ones_like(self.colocation), played=None)
 
 
 def _table(choices: list[Choice]) -> tuple[Floats, Floats]:
@@ -109,14 +112,19 @@ def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) 
 
 
 @functools.lru_cache(maxsize=32)
-def _ready(text: str) -> Setting:
+def _ready(text: str, _: tuple[int, ...]) -> Setting:
     scenario = Scenario.model_validate_json(text)
     layout = lay_out(scenario.cluster)
-    grouped = capacity.classes(scenario, layout)
+    speeds, lists = capacity.type_speeds(scenario, layout), capacity.permitted(scenario, layout)
+    played = mix = None
+    if scenario.history is None:
+        grouped = capacity.classes(scenario, layout)
+    else:
+        played = replay.play(scenario, scenario.history, layout, lists)
+        grouped, mix = replay.classes(played, layout, speeds), replay.demand_weights(played, layout)
     gpus = capacity.gpus_up(scenario, layout)
     full = capacity.solve(grouped.weight, grouped.gpu_seconds, grouped.allowed, gpus)
     happenings.refuse_too_many(scenario, layout, scenario.load * full.jobs_per_s)
-    speeds, lists = capacity.type_speeds(scenario, layout), capacity.permitted(scenario, layout)
     layout.pools["worth"] = rules.worth(scenario, layout, speeds)[layout.pools["model"]]
     rules.refuse_homeless(scenario, layout, lists)
     tables = {
@@ -135,10 +143,13 @@ def _ready(text: str) -> Setting:
         _affinity(scenario, layout, speeds),
         tables,
         traits.colocation(scenario),
-        traits.demands(scenario, layout),
+        traits.demands(scenario, layout, mix),
         traits.readings(scenario, speeds, layout),
         rules.prices(scenario, layout, speeds),
         rules.quotas(scenario, layout),
+        played,
+        mix,
+        () if played is None else played.filled,
     )
 
 
@@ -147,8 +158,9 @@ def prepare(scenario: Scenario) -> Setting:
 
     Raises:
         ConfigError: a job that can be drawn fits nowhere, or a speed is missing.
+        TraceError: the history cannot be read.
     """
-    return _ready(scenario.model_dump_json())
+    return _ready(scenario.model_dump_json(), replay.edition(scenario.history))
 
 
 def _from_law(size: Size, u: Floats) -> Floats:
@@ -244,24 +256,40 @@ def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) 
     return jobs
 
 
-def generate(setting: Setting, seed: int) -> Workload:
-    """Draw the scenario's jobs, and what happens to its cluster, for one seed."""
-    scenario, layout = setting.scenario, setting.layout
+def _drawn(setting: Setting, seed: int) -> replay.Played:
+    """The jobs of a scenario without a history."""
+    scenario = setting.scenario
     u = np.random.default_rng((seed, _DEMANDS)).random((11, scenario.jobs))
     times, forced = arrivals.draw(scenario, setting.rate, np.random.default_rng((seed, _ARRIVALS)))
     types = _types(scenario, u[0], forced)
     sizes = _sizes(scenario, types, u[1])
     jobs = _jobs(setting, types, sizes, u)
     jobs["arrival"] = times
+    return replay.Played(jobs, sizes, setting.lists[types], ())
+
+
+def generate(setting: Setting, seed: int) -> Workload:
+    """Draw the scenario's jobs, and what happens to its cluster, for one seed.
+
+    With a history the jobs are its own, and a seed stands for the part of it that is played.
+    """
+    scenario, layout, recorded = setting.scenario, setting.layout, setting.played
+    if recorded is None:
+        coming = _drawn(setting, seed)
+    else:
+        stretch = recorded.rate / setting.rate
+        coming = replay.part(recorded, scenario.jobs, stretch, seed)
+    jobs = coming.jobs
     rng = np.random.default_rng((seed, _NOISE))
     noise = rng.standard_normal((scenario.jobs, len(layout.models)))
-    seconds = sizes[:, None] / (setting.speeds[types] * np.exp(scenario.noise * noise))
+    speeds = setting.speeds[jobs["type"]] * np.exp(scenario.noise * noise)
+    seconds = coming.sizes[:, None] / speeds
     return Workload(
         jobs,
         _estimates(setting, jobs, seconds, seed),
-        capacity.may_run(jobs, setting.lists[types], layout),
+        capacity.may_run(jobs, coming.allowed, layout),
         seconds,
-        happenings.draw(scenario, layout, times, (seed, _HAPPENINGS)),
+        happenings.draw(scenario, layout, jobs["arrival"], (seed, _HAPPENINGS)),
         setting.colocation,
         setting.demands,
         setting.readings,

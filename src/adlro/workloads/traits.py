@@ -15,6 +15,7 @@ from adlro.workloads import capacity
 
 _COVERED, _MOST_KINDS = 0.95, 64  # share of the jobs that placement looks ahead to; kinds of them
 _MOST_POOLS = 63  # bits of DEMAND.pools
+Mix = dict[tuple[int, ...], float]  # share of the jobs by all fields of DEMAND but the weight
 _UNKNOWN = gpu.Demand(fp32=0.5, bandwidth=0.5)  # of a type that gives its speeds alone
 
 
@@ -45,19 +46,30 @@ def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
     return shown
 
 
-def demands(scenario: Scenario, layout: Layout) -> Records:
+def demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
     """DEMAND [K] that the world's own placement looks ahead to; none for `best-fit`.
+
+    Args:
+        scenario: says the placement.
+        layout: the empty cluster.
+        mix: what jobs ask for, if not what the scenario's types do.
 
     Raises:
         ConfigError: the cluster has more pools than a mask of them has bits.
     """
     if scenario.placement != "fgd":
         return np.zeros(0, DEMAND)
-    return typical_demands(scenario, layout, "placement = 'fgd'")
+    return typical_demands(scenario, layout, "placement = 'fgd'", mix)
 
 
-def typical_demands(scenario: Scenario, layout: Layout, who: str) -> Records:
+def typical_demands(scenario: Scenario, layout: Layout, who: str, mix: Mix | None) -> Records:
     """DEMAND [K], the most frequent first, of the kinds that make up most of the jobs.
+
+    Args:
+        scenario: whose types say what jobs ask for, unless `mix` does.
+        layout: the empty cluster.
+        who: needs them.
+        mix: what jobs ask for, if not what the scenario's types do.
 
     Raises:
         ConfigError: the cluster has more pools than a mask of them has bits; `who` cannot go on.
@@ -68,19 +80,26 @@ def typical_demands(scenario: Scenario, layout: Layout, who: str) -> Records:
             f"scenario {scenario.name}: {who} can look at {_MOST_POOLS} pools, not "
             f"{pools}; use 'best-fit' or make more nodes alike"
         )
-    bits = 1 << np.arange(pools)
-    lists = capacity.permitted(scenario, layout)
-    total = math.fsum(job_type.share for job_type in scenario.types)
-    weights: dict[tuple[int, ...], float] = {}  # by all fields of DEMAND but the weight
-    for t, job_type in enumerate(scenario.types):
-        odds, job = capacity.drawable(job_type)
-        allowed = capacity.may_run(job, np.broadcast_to(lists[t], (len(job), pools)), layout)
-        fields = (allowed @ bits, job["gpus"], job["share"], job["cores"], job["memory"])
-        for p, *key in zip(odds.tolist(), *(field.tolist() for field in fields), strict=True):
-            weights[tuple(key)] = weights.get(tuple(key), 0.0) + p * job_type.share / total
+    weights = _drawn_mix(scenario, layout) if mix is None else mix
     ranked = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     covered = np.cumsum([weight for _, weight in ranked])
     count = min(int(np.searchsorted(covered, _COVERED - 1e-9)) + 1, _MOST_KINDS, len(ranked))
     kinds = np.array([(weight, *key) for key, weight in ranked[:count]], DEMAND)
     kinds["weight"] /= kinds["weight"].sum()
     return kinds
+
+
+def _drawn_mix(scenario: Scenario, layout: Layout) -> Mix:
+    """What the jobs of the scenario's types ask for."""
+    pools = len(layout.pools)
+    bits = 1 << np.arange(pools)
+    lists = capacity.permitted(scenario, layout)
+    total = math.fsum(job_type.share for job_type in scenario.types)
+    weights: Mix = {}
+    for t, job_type in enumerate(scenario.types):
+        odds, job = capacity.drawable(job_type)
+        allowed = capacity.may_run(job, np.broadcast_to(lists[t], (len(job), pools)), layout)
+        fields = (allowed @ bits, job["gpus"], job["share"], job["cores"], job["memory"])
+        for p, *key in zip(odds.tolist(), *(field.tolist() for field in fields), strict=True):
+            weights[tuple(key)] = weights.get(tuple(key), 0.0) + p * job_type.share / total
+    return weights

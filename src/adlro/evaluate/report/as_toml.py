@@ -11,7 +11,12 @@ from adlro.config import Scenario
 
 def as_toml(scenario: Scenario) -> str:
     """The whole scenario, its base and the options of the command line worked in."""
-    return "\n".join(_table(scenario.model_dump(exclude_none=True), "")) + "\n"
+    return to_toml(scenario.model_dump(exclude_none=True))
+
+
+def to_toml(table: Mapping[str, object]) -> str:
+    """Nested tables as the text of a TOML file."""
+    return "\n".join(_table(table, "")) + "\n"
 
 
 def _key(name: str) -> str:

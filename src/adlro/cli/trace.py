@@ -1,0 +1,368 @@
+"""`adlro trace`: histories of jobs looked at, converted, made scenarios, made fit to share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from adlro.cli.options import FILE, named_pairs, stdout
+
+if TYPE_CHECKING:
+    from adlro.workloads.history import History
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+@click.group("trace")
+def command() -> None:
+    """Job histories: look at them, convert them, play them, share them."""
+
+
+def _reading_options(wrapped: C) -> C:
+    """How the file shall be read."""
+    for option in (
+        click.option("--lenient", is_flag=True, help="Skip lines that are wrong, and count them."),
+        click.option("--format", "format_", default="", help="If the content does not tell it."),
+        click.option(
+            "--column",
+            "columns",
+            multiple=True,
+            metavar="FIELD=COLUMN",
+            help="Of a CSV file: where a field is, with a factor if need be (run_s=minutes*60).",
+        ),
+        click.argument("file", type=FILE),
+    ):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _read(file: Path, lenient: bool, format_: str, columns: tuple[str, ...]) -> History:
+    from adlro.workloads.formats.gather import Reading
+    from adlro.workloads.formats.registry import read
+
+    pairs = named_pairs(columns, "--column", "run_s=minutes*60")
+    return read(file, Reading(lenient, format_, tuple(pairs.items())))
+
+
+@command.command("formats")
+def formats() -> None:
+    """Every format that can be read."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from adlro.workloads.formats.registry import FORMATS
+
+    table = Table(box=SIMPLE_HEAD)
+    for heading in ("format", "about"):
+        table.add_column(heading)
+    for one in FORMATS:
+        table.add_row(one.name, one.about)
+    stdout().print(table, markup=False)
+
+
+def _facts(history: History, gpus: int | None) -> dict[str, Any]:
+    """All that `trace info` says, by name."""
+    import numpy as np
+
+    from adlro.workloads import summary
+
+    submit = history.submit_s[~np.isnan(history.submit_s)]
+    header = history.header
+    facts: dict[str, Any] = {
+        "file": header.source,
+        "format": header.format,
+        "jobs": history.jobs,
+        "first_submission": summary.date(history, submit.min() if len(submit) else np.nan),
+        "last_submission": summary.date(history, submit.max() if len(submit) else np.nan),
+        "span_days": float(np.ptp(submit)) / 86_400 if len(submit) else None,
+    }
+    unit, amount = summary.demand(history)
+    for name, values in ((f"{unit}_asked", amount), ("run_s", history.run_s)):
+        found = summary.spread(values)
+        facts[name] = None if found is None else found._asdict()
+    busy = summary.in_use(history)
+    if busy is not None:
+        size = summary.size_of(history, busy, gpus)
+        facts["in_use"] = busy._asdict()
+        facts["size"] = size._asdict()
+        facts["load"] = busy.mean / size.amount if size.amount else None
+    for name in ("user", "account", "queue", "gpu_model", "status"):
+        facts[f"distinct_{name}"] = len(history.tables[name]) or None
+    facts["missing"] = summary.missing(history)
+    facts["defects"] = header.defects
+    facts["notes"] = list(header.notes)
+    return facts
+
+
+def _finite(value: object) -> object:
+    """JSON has no nan."""
+    import math
+
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _spread_text(found: dict[str, float] | None) -> str:
+    if found is None:
+        return "unknown"
+    names = (("median", "median"), ("mean", "mean"), ("p95", "95 %"), ("most", "most"))
+    return ", ".join(f"{label} {found[key]:,.5g}" for key, label in names)
+
+
+def _lines(facts: dict[str, Any], history: History) -> list[tuple[str, str]]:
+    """What people read of the facts: label and text."""
+    from adlro.workloads import summary
+
+    unit, _ = summary.demand(history)
+    span = facts["span_days"]
+    lines = [
+        ("file", f"{facts['file']} ({facts['format']})"),
+        ("jobs", f"{facts['jobs']:,}"),
+        ("submitted", f"{facts['first_submission']} to {facts['last_submission']}"),
+        ("span", "unknown" if span is None else f"{span:,.1f} days"),
+        (f"{unit} asked", _spread_text(facts[f"{unit}_asked"])),
+        ("run time, s", _spread_text(facts["run_s"])),
+    ]
+    if "in_use" in facts:
+        busy, size = facts["in_use"], facts["size"]
+        beginning = "" if busy["by"] == "start" else ", as if each job had started at once"
+        lines += [
+            (f"{unit} in use", f"mean {busy['mean']:,.1f}, peak {busy['peak']:,.0f}{beginning}"),
+            (
+                "load",
+                f"{facts['load'] or 0:.3f} of {size['amount']:,.0f} {unit} ({size['origin']})",
+            ),
+        ]
+    counted = [
+        f"{facts[f'distinct_{name}']:,} {name}s"
+        for name in ("user", "account", "queue")
+        if facts[f"distinct_{name}"]
+    ]
+    lines += [("told apart", ", ".join(counted) or "no users, accounts or queues")]
+    gone = [
+        name if count == history.jobs else f"{name} ({count:,})"
+        for name, count in facts["missing"].items()
+    ]
+    lines += [("missing", ", ".join(gone) or "nothing")]
+    found = [f"{kind}: {count:,}" for kind, count in facts["defects"].items()]
+    lines += [("defects", "; ".join(found) or "none found")]
+    lines += [("note", note) for note in facts["notes"]]
+    return lines
+
+
+@command.command("info")
+@_reading_options
+@click.option("--gpus", type=click.IntRange(1), help="Size of the cluster, to measure load by.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+def info(
+    file: Path,
+    lenient: bool,
+    format_: str,
+    columns: tuple[str, ...],
+    gpus: int | None,
+    as_json: bool,
+) -> None:
+    """What a history holds: jobs, time, GPUs asked, load, what is missing, defects."""
+    import json
+
+    from rich.table import Table
+
+    history = _read(file, lenient, format_, columns)
+    facts = _facts(history, gpus)
+    if as_json:
+        click.echo(json.dumps(_finite(facts), indent=2, allow_nan=False))
+        return
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for label, text in _lines(facts, history):
+        table.add_row(label, text)
+    stdout().print(table, markup=False, highlight=False)
+
+
+_SUFFIXES = (".npz", ".csv", ".swf")
+
+
+def _write(out: Path, history: History) -> None:
+    from adlro.evaluate.output import write_bytes, write_parts
+    from adlro.workloads import written
+    from adlro.workloads.formats import own
+
+    if out.suffix == ".npz":
+        write_bytes(out, own.packed(history))
+    else:
+        write_parts(out, (written.as_csv if out.suffix == ".csv" else written.as_swf)(history))
+
+
+def _check_out(out: Path) -> None:
+    from adlro.evaluate.output import check_writable
+
+    if out.suffix not in _SUFFIXES:
+        raise click.BadParameter(
+            f"{str(out)!r} must end in {', '.join(_SUFFIXES)}", param_hint="OUT"
+        )
+    check_writable(out)
+
+
+@command.command("convert")
+@_reading_options
+@click.argument("out", type=FILE)
+def convert(file: Path, lenient: bool, format_: str, columns: tuple[str, ...], out: Path) -> None:
+    """Write a history as OUT.npz (adlro's own, all of it), OUT.csv or OUT.swf."""
+    _check_out(out)
+    history = _read(file, lenient, format_, columns)
+    _write(out, history)
+    click.echo(f"{out}: {history.jobs:,} jobs")
+
+
+@command.command("anonymise")
+@_reading_options
+@click.argument("out", type=FILE)
+@click.option("--salt", help="Secret that makes the codes, to have the same again.  [default: new]")
+def anonymise(
+    file: Path,
+    lenient: bool,
+    format_: str,
+    columns: tuple[str, ...],
+    out: Path,
+    salt: str | None,
+) -> None:
+    """Write a history that can be shared: codes for users, accounts and names, dates moved.
+
+    Job ids, queues, sizes and times of day are as they were.
+    """
+    import secrets
+
+    from adlro.workloads.written import anonymous
+
+    _check_out(out)
+    key = secrets.token_bytes(32) if salt is None else salt.encode()
+    if not 1 <= len(key) <= 64:
+        raise click.BadParameter("1 to 64 bytes are needed", param_hint="--salt")
+    history = _read(file, lenient, format_, columns)
+    _write(out, anonymous(history, key))
+    moved = history.header.origin_unix_s is not None
+    click.echo(
+        f"{out}: {history.jobs:,} jobs, {len(history.tables['user']):,} users, "
+        f"{len(history.tables['account']):,} accounts and {len(history.tables['name']):,} names as "
+        f"codes; {'dates are moved by whole weeks' if moved else 'there were no dates to move'}"
+    )
+
+
+def _moment(text: str | None, history: History, option: str) -> float | None:
+    """Seconds of the history: a number, a date, or a share of its time such as 70%."""
+    import numpy as np
+
+    from adlro.workloads.formats.table import stamps
+
+    if text is None:
+        return None
+    submit = history.submit_s[~np.isnan(history.submit_s)]
+    stamp = float(stamps([text])[0])
+    origin = history.header.origin_unix_s
+    try:
+        if text.endswith("%") and len(submit):
+            share = float(text[:-1]) / 100
+            return float(submit.min() + share * (submit.max() - submit.min()))
+        if not np.isnan(stamp) and origin is not None:
+            return stamp - origin
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise click.BadParameter(
+            f"{text!r} is no time: say seconds of the history, a share of it (70%)"
+            + (" or a date (2026-01-31T23:59:58)" if origin is not None else ""),
+            param_hint=option,
+        )
+    return value
+
+
+@command.command("scenario")
+@_reading_options
+@click.option("--cluster", required=True, help="Cluster file (TOML), or a scenario's name or file.")
+@click.option("--out", type=FILE, required=True, help="The scenario file to write (TOML).")
+@click.option("--from", "from_", metavar="TIME", help="First submission: seconds, a date, or 70%.")
+@click.option("--to", metavar="TIME", help="Jobs submitted before that.")
+@click.option("--load-scale", type=float, default=1.0, help="Arrivals so many times as frequent.")
+@click.option("--warm-up", type=float, default=0.0, help="Share of the jobs that do not count.")
+@click.option("--jobs", type=int, help="Jobs of a seed; seeds follow each other.  [default: all]")
+@click.option(
+    "--speeds",
+    type=click.Choice(["none", "measured-mix", "gavel-types"]),
+    default="none",
+    show_default=True,
+    help="What is assumed of speeds, which histories do not state.",
+)
+@click.option(
+    "--gpus-from",
+    type=click.Choice(["gpus", "cores"]),
+    default="gpus",
+    help="cores: play each processor as a GPU.",
+)
+@click.option(
+    "--unfit",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    help="What becomes of jobs that fit no pool.",
+)
+@click.option(
+    "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead.")
+def scenario(
+    file: Path,
+    lenient: bool,
+    format_: str,
+    columns: tuple[str, ...],
+    cluster: str,
+    out: Path,
+    from_: str | None,
+    to: str | None,
+    load_scale: float,
+    warm_up: float,
+    jobs: int | None,
+    speeds: str,
+    gpus_from: str,
+    unfit: str,
+    gpus: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """A scenario whose jobs are those of a history, on a cluster of your own.
+
+    \b
+    adlro trace scenario jobs.csv --cluster my-cluster.toml --out mine.toml
+    adlro compare mine.toml
+    """  # noqa: D301  click wants the character itself
+    import json
+
+    from adlro.cli.trace_scenario import Wish, make
+    from adlro.evaluate.output import check_writable, write_text
+
+    check_writable(out)
+    history = _read(file, lenient, format_, columns)
+    recorded = {
+        "format": format_,
+        "columns": named_pairs(columns, "--column", "run_s=minutes*60"),
+        "lenient": lenient,
+        "from_s": _moment(from_, history, "--from"),
+        "to_s": _moment(to, history, "--to"),
+        "speeds": speeds,
+        "gpus_from": gpus_from,
+        "unfit": unfit,
+        "gpu_names": named_pairs(gpus, "--gpu", "volta=V100 32GB"),
+    }
+    wish = Wish(file, out, cluster, load_scale, warm_up, jobs, recorded)
+    made = make(wish, history)
+    write_text(out, made.text)
+    if as_json:
+        click.echo(json.dumps(made.figures, indent=2))
+        return
+    click.echo(
+        f"{out}: {made.figures['jobs']:,} jobs of {made.figures['playable_jobs']:,}, load "
+        f"{made.figures['load']:.3f} (recorded {made.figures['recorded_load']:.3f})"
+    )
+    for line in made.filled:
+        click.echo(f"  {line}")

@@ -1,0 +1,95 @@
+"""A scenario file from a history and a cluster: what `adlro trace scenario` writes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from adlro.workloads.history import History
+
+_QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
+
+
+class Wish(NamedTuple):
+    """What is asked for."""
+
+    file: Path
+    out: Path
+    cluster: str
+    load_scale: float
+    warm_up: float
+    jobs: int | None
+    recorded: dict[str, Any]  # keys of model.recorded.Recorded
+
+
+class Made(NamedTuple):
+    """The file, and what people want to know of it."""
+
+    text: str
+    figures: dict[str, Any]
+    filled: tuple[str, ...]
+
+
+def _check(wish: Wish) -> None:
+    if not 0 < wish.load_scale <= 1000:
+        raise click.BadParameter("a number above 0 is needed", param_hint="--load-scale")
+    if not 0 <= wish.warm_up < 1:
+        raise click.BadParameter("a share from 0 to below 1 is needed", param_hint="--warm-up")
+
+
+def _tables(wish: Wish, history: History) -> dict[str, Any]:
+    """The scenario's tables, for one job at load 1."""
+    from adlro.config import find_cluster
+    from adlro.workloads import replay
+
+    beside = os.path.relpath(wish.file.resolve(), wish.out.resolve().parent)
+    recorded: dict[str, Any] = {"file": beside}
+    recorded |= {key: value for key, value in wish.recorded.items() if value not in (None, "", {})}
+    known = {word: _QOS[word] for word in history.tables["qos"] if word in _QOS}
+    if known:
+        recorded["priorities"] = known
+    return {
+        "about": f"jobs of {history.header.source} ({history.header.format})",
+        "jobs": 1,
+        "load": 1.0,
+        "measure": f"after {wish.warm_up * 100:g} %" if wish.warm_up else "all",
+        "users": replay.users_of(history),
+        "accounts": list(replay.accounts_of(history)),
+        "history": recorded,
+        "cluster": find_cluster(wish.cluster).model_dump(exclude_none=True),
+    }
+
+
+def make(wish: Wish, history: History) -> Made:
+    """The text of the file, tried out before it is written.
+
+    Raises:
+        ConfigError: the history cannot be played on the cluster.
+    """
+    from adlro.config import scenario_of
+    from adlro.evaluate.report.as_toml import to_toml
+    from adlro.workloads.synthetic import prepare
+
+    _check(wish)
+    tables = _tables(wish, history)
+    tried = prepare(scenario_of(tables, wish.out))
+    assert tried.played is not None
+    count = len(tried.played.jobs)
+    recorded_load = tried.played.rate / tried.capacity_per_s
+    tables["jobs"] = count if wish.jobs is None else wish.jobs
+    if recorded_load > 0:
+        tables["load"] = recorded_load * wish.load_scale
+    scenario_of(tables, wish.out)  # refuses a load or a number of jobs that cannot be
+    figures = {
+        "jobs": tables["jobs"],
+        "playable_jobs": count,
+        "load": tables["load"],
+        "recorded_load": recorded_load,
+        "capacity_jobs_per_h": tried.capacity_per_s * 3600,
+        "filled": list(tried.filled),
+    }
+    return Made(to_toml(tables), figures, tried.filled)

@@ -1,0 +1,187 @@
+"""From the rows of a file to a history: checks that hold for every format, and the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adlro.errors import TraceError
+from adlro.model.state import WHOLE, Floats
+from adlro.workloads.formats.table import Rows, Wrong
+from adlro.workloads.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
+
+_LISTED = 5  # lines that are named when they are skipped
+_MOST_GPUS = 1_000_000
+_LARGEST_S = 1e11  # beyond any Unix time in seconds
+_ABSOLUTE_S = 1e8  # times above that are Unix times
+
+Column = Floats | Sequence[str]
+Columns = dict[str, Column]  # by the name of a History's field; what is not there is missing
+
+
+class Reading(NamedTuple):
+    """How a file shall be read."""
+
+    lenient: bool = False  # skip what is wrong, and count it
+    format: str = ""  # "" = as the content says
+    columns: tuple[tuple[str, str], ...] = ()  # field -> column, for a plain CSV file
+
+
+STRICT = Reading()
+
+
+class Gathered:
+    """Columns of a file's rows as they come."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self.path, self.reading = path, reading
+        self.defects: dict[str, int] = {}
+        self.skipped: list[str] = []  # the first few that were wrong
+        self._parts: list[dict[str, NDArray[Any]]] = []
+        self._codes: dict[str, dict[str, int]] = {name: {} for name in WORDS}
+        self._ids: list[str] = []
+        self._seen: set[str] = set()
+        self._present: set[str] = set()
+
+    def count(self, kind: str, times: int = 1) -> None:
+        """A defect that stops nobody."""
+        if times:
+            self.defects[kind] = self.defects.get(kind, 0) + times
+
+    def add(self, rows: Rows, columns: Columns) -> None:
+        """Take the rows that are right.
+
+        Raises:
+            TraceError: one is wrong, and the reading is not lenient.
+        """
+        columns = dict(columns)
+        _check(rows, columns)
+        if "id" in columns:
+            self._refuse_twins(rows, columns["id"])
+        for wrong in sorted(rows.wrong.values(), key=lambda one: one.line):
+            self._blame(wrong)
+        keep = np.ones(len(rows), np.bool_)
+        keep[list(rows.wrong)] = False
+        self._present |= columns.keys()
+        part = {name: np.asarray(columns[name]) for name in columns if name in NUMBERS}
+        part |= {name: _whole(columns[name]) for name in columns if name in WHOLE_NUMBERS}
+        part |= {name: self._coded(name, columns[name]) for name in columns if name in WORDS}
+        part["keep"] = keep
+        if "id" in columns:
+            ids = columns["id"]
+            self._ids += [str(ids[row]) for row in np.flatnonzero(keep).tolist()]
+        self._parts.append({name: values[keep] for name, values in part.items()})
+
+    def _blame(self, wrong: Wrong) -> None:
+        text = f"{self.path}:{wrong.line}: {wrong.text}"
+        if not self.reading.lenient:
+            raise TraceError(f"{text}; correct it, or skip such lines with --lenient")
+        self.count(f"skipped: {wrong.kind}")
+        if len(self.skipped) < _LISTED:
+            self.skipped.append(text)
+
+    def _refuse_twins(self, rows: Rows, ids: Column) -> None:
+        for row, one in enumerate(ids):
+            if row in rows.wrong:
+                continue
+            if not one:
+                rows.note(row, "no id", "the job has no id")
+            elif one in self._seen:
+                rows.note(row, "duplicate id", f"there is a job {one!r} already")
+            self._seen.add(str(one))
+
+    def _coded(self, name: str, words: Column) -> NDArray[np.int32]:
+        codes = self._codes[name]
+        found = [codes.setdefault(str(word), len(codes)) if word else -1 for word in words]
+        return np.array(found, np.int32)
+
+    def finish(self, header: Header) -> History:
+        """All that was taken.
+
+        Raises:
+            TraceError: there are no jobs at all.
+        """
+        count = sum(len(part["keep"]) for part in self._parts)
+        if count == 0:
+            raise TraceError(f"{self.path}: there are no jobs in it")
+        columns: dict[str, NDArray[Any]] = {}
+        for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS):
+            blank = np.nan if name in NUMBERS else -1
+            kind = np.float64 if name in NUMBERS else np.int32 if name in WORDS else np.int64
+            parts = [
+                part.get(name, np.full(len(part["keep"]), blank, kind)) for part in self._parts
+            ]
+            columns[name] = np.concatenate(parts).astype(kind)
+        origin = header.origin_unix_s
+        first = np.nanmin(columns["submit_s"], initial=np.inf)
+        if origin is None and np.isfinite(first) and first > _ABSOLUTE_S:
+            origin = float(np.floor(first))
+            for name in ("submit_s", "start_s", "end_s"):
+                columns[name] -= origin
+        header = header.model_copy(
+            update={"origin_unix_s": origin, "defects": header.defects | self._found(columns)}
+        )
+        tables = {name: tuple(codes) for name, codes in self._codes.items()}
+        return History(header=header, id=tuple(self._ids), tables=tables, **columns)
+
+    def _found(self, columns: dict[str, NDArray[Any]]) -> dict[str, int]:
+        """All defects: those counted so far, and those that the columns show."""
+        run, gpus = columns["run_s"], columns["gpus"]
+        with np.errstate(invalid="ignore"):
+            self.count("not in order of submission", int((np.diff(columns["submit_s"]) < 0).sum()))
+            self.count("ran for 0 s", int((run == 0).sum()))
+            self.count("ran longer than requested", int((run > columns["requested_s"]).sum()))
+            self.count("asks for no GPU", int((gpus == 0).sum()))
+        return self.defects
+
+
+def _whole(values: Column) -> NDArray[np.int64]:
+    numbers = np.asarray(values, np.float64)
+    return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+
+
+def _check(rows: Rows, columns: Columns) -> None:
+    """Note what cannot be, whatever the format; fill in what follows from the rest."""
+    known = {name: np.asarray(columns[name], np.float64) for name in NUMBERS if name in columns}
+    for name, values in known.items():
+        _note_absurd(rows, name, values)
+    start, end = known.get("start_s"), known.get("end_s")
+    if start is not None and end is not None:
+        rows.note_where(
+            end < start,
+            "end before start",
+            lambda row: f"it ends at {end[row]:.15g}, before it starts at {start[row]:.15g}",
+        )
+        if "run_s" not in columns:
+            columns["run_s"] = end - start
+    submit = known.get("submit_s")
+    if submit is not None and start is not None:
+        rows.note_where(
+            start < submit,
+            "start before submission",
+            lambda row: f"it starts at {start[row]:.15g}, before it was submitted",
+        )
+    if "gpus" in columns:
+        gpus = np.asarray(columns["gpus"], np.float64)
+        rows.note_where(
+            (gpus < 0) | (gpus > _MOST_GPUS * WHOLE),
+            "impossible number",
+            lambda row: f"{gpus[row] / WHOLE:g} GPUs cannot be",
+        )
+        columns["gpus"] = np.where(np.abs(gpus) <= _MOST_GPUS * WHOLE, gpus, np.nan)
+
+
+def _note_absurd(rows: Rows, name: str, values: Floats) -> None:
+    most = _LARGEST_S if name.endswith("_s") else 2.0**53
+    may_be_negative = name in ("submit_s", "start_s", "end_s", "priority")
+    least = -most if may_be_negative else 0.0
+    kind = "negative duration" if name in ("run_s", "requested_s") else "impossible number"
+    rows.note_where(
+        (values < least) | (values > most),
+        kind,
+        lambda row: f"{name} = {values[row]:.15g} cannot be",
+    )

@@ -1,0 +1,41 @@
+"""Helios (SenseTime, 2020) as derived: id with its row, arrival, run time, GPUs.
+
+Hu et al., SC 2021. The published logs with user, queue and state are plain CSV files: `named`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from adlro.model.state import WHOLE
+from adlro.workloads.formats.format import Head, Plan, of_table
+from adlro.workloads.formats.gather import Columns
+from adlro.workloads.formats.table import Rows
+
+NEEDS = ("job_id", "arrival_s", "service_sec", "gpu_count")
+
+
+def columns(rows: Rows) -> Columns:
+    """Arrival, run time and GPUs by job."""
+    return {
+        "id": rows.words("job_id"),
+        "submit_s": rows.numbers("arrival_s"),
+        "run_s": rows.numbers("service_sec"),
+        "gpus": rows.whole("gpu_count") * WHOLE,
+    }
+
+
+def _is_helios(head: Head) -> bool:
+    return re.fullmatch(r"\d+#\d+", head.first_field(1)) is not None
+
+
+FORMAT = of_table(
+    Plan(
+        "helios",
+        "Helios (SenseTime 2020), derived: job_id,arrival_s,service_sec,gpu_count",
+        NEEDS,
+        columns,
+        notes=("run times are capped at 172,800 s by whoever derived the file",),
+    ),
+    _is_helios,
+)

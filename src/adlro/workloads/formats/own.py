@@ -1,0 +1,133 @@
+"""ADLRO's own file of a history: columns as plain arrays in an .npz file, and a JSON header.
+
+Numbers and text only: nothing in it is ever evaluated, and all of it is checked before use.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from adlro.errors import TraceError
+from adlro.workloads.formats.format import Format, Head
+from adlro.workloads.formats.gather import Reading
+from adlro.workloads.formats.source import Source
+from adlro.workloads.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
+
+_MOST = 4 << 30  # bytes of a file
+_MARK = "adlro-history-1"
+_BETWEEN = b"\0"  # words of a table; no word holds it
+_BROKEN = (
+    zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, KeyError,
+    zlib.error, NotImplementedError,
+)  # fmt: skip
+
+
+def _kinds() -> dict[str, str]:
+    """Every array that holds a number a job, and its type."""
+    kinds = dict.fromkeys(NUMBERS, "<f8")
+    return kinds | dict.fromkeys(WHOLE_NUMBERS, "<i8") | dict.fromkeys(WORDS, "<i4")
+
+
+def _texts() -> tuple[str, ...]:
+    """Every array that holds text as bytes."""
+    return ("header", "mark", "ids", *(f"{name}_words" for name in WORDS))
+
+
+def packed(history: History) -> bytes:
+    """The file of a history; the same history makes the same bytes."""
+    texts = {
+        "mark": _MARK.encode(),
+        "header": history.header.model_dump_json().encode(),
+        "ids": _BETWEEN.join(one.encode() for one in history.id),
+    }
+    for name in WORDS:
+        texts[f"{name}_words"] = _BETWEEN.join(word.encode() for word in history.tables[name])
+    arrays: dict[str, NDArray[Any]] = {
+        name: getattr(history, name).astype(kind) for name, kind in _kinds().items()
+    }
+    arrays |= {name: np.frombuffer(texts[name], np.uint8) for name in _texts()}
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # no date: the same bytes each time
+            entry.create_system, entry.compress_type = 3, zipfile.ZIP_DEFLATED
+            data = io.BytesIO()
+            np.lib.format.write_array(data, array, version=(1, 0), allow_pickle=False)
+            archive.writestr(entry, data.getvalue())
+    return result.getvalue()
+
+
+def _arrays(data: bytes, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
+    """Arrays by name; ValueError and others of _BROKEN for whatever is not as it must be."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = [entry.filename for entry in archive.infolist()]
+        if sorted(names) != sorted(f"{name}.npy" for name in wanted):
+            raise ValueError("its arrays are not those of a history")
+        if sum(entry.file_size for entry in archive.infolist()) > _MOST:
+            raise ValueError("its arrays are too large")
+        found = {}
+        for name, kind in wanted.items():
+            with archive.open(f"{name}.npy") as file:
+                array = np.lib.format.read_array(file, allow_pickle=False)
+            if array.dtype != np.dtype(kind) or array.ndim != 1:
+                raise ValueError(f"{name!r} is not a column of type {kind}")
+            found[name] = array
+    return found
+
+
+def _words(array: NDArray[Any]) -> tuple[str, ...]:
+    data = array.tobytes()
+    return tuple(part.decode() for part in data.split(_BETWEEN)) if data else ()
+
+
+def _history(arrays: dict[str, NDArray[Any]]) -> History:
+    if arrays["mark"].tobytes() != _MARK.encode():
+        raise ValueError("it was written by another version of adlro")
+    header = Header.model_validate_json(arrays["header"].tobytes())
+    columns = {name: arrays[name] for name in _kinds()}
+    tables = {name: _words(arrays[f"{name}_words"]) for name in WORDS}
+    ids, count = _words(arrays["ids"]), len(columns["submit_s"])
+    if len({len(column) for column in columns.values()}) > 1 or len(ids) not in (0, count):
+        raise ValueError("its columns are not of one length")
+    if count == 0:
+        raise ValueError("there are no jobs in it")
+    for name in NUMBERS:
+        if np.isinf(columns[name]).any():
+            raise ValueError(f"{name!r} holds an infinite number")
+    for name in WHOLE_NUMBERS:
+        if columns[name].min() < -1:
+            raise ValueError(f"{name!r} holds a negative number")
+    for name in WORDS:
+        if columns[name].min() < -1 or columns[name].max() >= len(tables[name]):
+            raise ValueError(f"{name!r} holds a code without a word")
+    return History(header=header, id=ids, tables=tables, **columns)
+
+
+def _read(source: Source, reading: Reading) -> History:
+    """Read it; there is nothing in it that `lenient` could skip."""
+    del reading
+    data = source.everything(_MOST)
+    try:
+        return _history(_arrays(data, _kinds() | dict.fromkeys(_texts(), "|u1")))
+    except ValidationError as exc:
+        raise TraceError(f"{source.path}: its header is not that of a history") from exc
+    except _BROKEN as exc:
+        why = str(exc) if isinstance(exc, ValueError) else "it is cut short or changed"
+        raise TraceError(
+            f"{source.path}: is not a history of adlro: {why}; convert the source anew"
+        ) from exc
+
+
+def _recognises(head: Head) -> bool:
+    return head.raw.startswith(b"PK\x03\x04")
+
+
+FORMAT = Format("adlro", "adlro's own .npz file (trace convert)", _recognises, _read)

@@ -1,0 +1,95 @@
+"""All formats, and the one that a file is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adlro.errors import TraceError, suggestion
+from adlro.workloads.formats import (
+    acme,
+    cqsim,
+    eagle,
+    gavel,
+    helios,
+    itp,
+    lists,
+    named,
+    openb,
+    own,
+    pai,
+    philly,
+    sacct,
+    sacct_json,
+    supercloud,
+    swf,
+    thetagpu,
+)
+from adlro.workloads.formats.format import Format, Head, head_of, refuse_empty
+from adlro.workloads.formats.gather import STRICT, Reading
+from adlro.workloads.formats.source import Source
+from adlro.workloads.history import History
+
+FORMATS: tuple[Format, ...] = (  # the first that recognises a file reads it
+    own.FORMAT,
+    sacct_json.FORMAT,
+    sacct.FORMAT,
+    cqsim.FORMAT,
+    swf.FORMAT,
+    gavel.FORMAT,
+    helios.FORMAT,
+    pai.FORMAT,
+    pai.HYDRA,
+    philly.FORMAT,
+    itp.FORMAT,
+    thetagpu.FORMAT,
+    openb.FORMAT,
+    supercloud.FORMAT,
+    acme.FORMAT,
+    eagle.FORMAT,
+    lists.TIRESIAS,
+    lists.SIA,
+    lists.DLRM,
+    named.FORMAT,
+)
+_NODE_LISTS = (("sn", "cpu_milli", "memory_mib", "gpu", "model"),)
+
+
+def _by_name(name: str) -> Format:
+    names = [one.name for one in FORMATS]
+    if name not in names:
+        raise TraceError(f"--format {name}: unknown; {suggestion(name, names)}")
+    return FORMATS[names.index(name)]
+
+
+def _recognised(source: Source, head: Head, reading: Reading) -> Format:
+    if reading.format:
+        return _by_name(reading.format)
+    if reading.columns:
+        return named.FORMAT
+    if head.names in _NODE_LISTS or head.raw.startswith(b"NodeName="):
+        raise TraceError(
+            f"{source.path}: is a list of nodes, not of jobs; use: adlro cluster import"
+        )
+    for one in FORMATS:
+        if one.recognises(head):
+            return one
+    first = head.lines[0].strip()[:60] if head.lines else ""
+    raise TraceError(
+        f"{source.path}:1: no known format begins with {first!r}; name one with --format, or the "
+        "columns of a CSV file with --column"
+    )
+
+
+def read(path: Path, reading: Reading = STRICT) -> History:
+    """The history in a file, plain or gzip, of whatever format it is.
+
+    Raises:
+        TraceError: the file cannot be read, is in no known format, or (strict) a line is wrong.
+    """
+    source = Source(path)
+    try:
+        head = head_of(source.head)
+        refuse_empty(source, head)
+        return _recognised(source, head, reading).read(source, reading)
+    finally:
+        source.close()

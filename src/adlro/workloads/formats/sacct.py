@@ -1,0 +1,164 @@
+"""Slurm's accounting: `sacct -aXP --format=…`, fields with | between them, the first line names.
+
+Steps of jobs are left out. Any set of fields will do that has the id and the time of submission.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from adlro.errors import TraceError
+from adlro.model.state import WHOLE, Floats
+from adlro.workloads.formats import slurm
+from adlro.workloads.formats.format import LOCAL, Format, Head
+from adlro.workloads.formats.gather import Columns, Gathered, Reading
+from adlro.workloads.formats.slurm import Resources
+from adlro.workloads.formats.source import Source
+from adlro.workloads.formats.table import Rows, Style, Table, shown
+from adlro.workloads.history import Header, History
+
+_IDS = ("JobIDRaw", "JobID")
+_NO_TIME = ("Unknown", "None", "N/A")
+_MINUTE = 60.0
+
+
+def _first(rows: Rows, names: Sequence[str]) -> str | None:
+    return next((name for name in names if name in rows), None)
+
+
+def _each(rows: Rows, name: str, what: str, of: Callable[[str], float | None]) -> Floats:
+    """A column through a function that gives None for what it cannot read."""
+    words = rows.words(name)
+    known = {word: of(word) for word in set(words)}
+    values = np.array([math.nan if known[w] is None else known[w] for w in words], np.float64)
+    bad = np.array([known[word] is None for word in words], np.bool_)
+    rows.note_where(
+        bad, "text in numbers", lambda row: f"{name} must be {what}, not {shown(words[row])}"
+    )
+    return values
+
+
+def _minutes(text: str) -> float | None:
+    if text in slurm.UNLIMITED:
+        return math.nan
+    return float(text) if text.isascii() and text.isdigit() else None
+
+
+def _limit(text: str) -> float | None:
+    return math.nan if text in slurm.UNLIMITED else slurm.duration_s(text)
+
+
+def _elapsed(text: str) -> float | None:
+    return math.nan if not text else slurm.duration_s(text)
+
+
+def _durations(rows: Rows) -> Columns:
+    found: Columns = {}
+    if "ElapsedRaw" in rows:
+        found["run_s"] = rows.numbers("ElapsedRaw")
+    elif "Elapsed" in rows:
+        found["run_s"] = _each(rows, "Elapsed", "a duration such as 1-02:03:04", _elapsed)
+    if "TimelimitRaw" in rows:
+        found["requested_s"] = _MINUTE * _each(rows, "TimelimitRaw", "minutes", _minutes)
+    elif "Timelimit" in rows:
+        found["requested_s"] = _each(rows, "Timelimit", "a duration such as 1-02:03:04", _limit)
+    return found
+
+
+def _resources(rows: Rows) -> list[Resources]:
+    """What each job had, else what it asked for."""
+    found = [Resources()] * len(rows)
+    for name in ("ReqTRES", "AllocTRES"):
+        if name not in rows:
+            continue
+        words = rows.words(name)
+        known = {word: slurm.resources(word) for word in set(words)}
+        for row, word in enumerate(words):
+            named = known[word]
+            if named is None:
+                said = f"{name} must be a list such as cpu=2,gres/gpu=1, not {shown(word)}"
+                rows.note(row, "text in numbers", said)
+            else:
+                found[row] = named.over(found[row])
+    return found
+
+
+_WORDS = (
+    ("user", ("User", "UID")),
+    ("account", ("Account",)),
+    ("queue", ("Partition",)),
+    ("name", ("JobName",)),
+    ("qos", ("QOS",)),
+)
+
+
+def _columns(rows: Rows) -> Columns:
+    has = _resources(rows)
+    found: Columns = {
+        "id": rows.words(_first(rows, _IDS) or ""),
+        "submit_s": rows.times("Submit", _NO_TIME),
+        "gpus": np.array([one.gpus for one in has]) * WHOLE,
+        "gpu_model": [one.gpu_model for one in has],
+        "cores": np.array([one.cores for one in has]),
+        "memory_mb": np.array([one.memory_mb for one in has]),
+        "nodes": np.array([one.nodes for one in has]),
+    }
+    for field, name in (("start_s", "Start"), ("end_s", "End")):
+        if name in rows:
+            found[field] = rows.times(name, _NO_TIME)
+    for field, names in _WORDS:
+        there = _first(rows, names)
+        if there is not None:
+            found[field] = rows.words(there)
+    if "State" in rows:
+        found["status"] = [slurm.status(word) for word in rows.words("State")]
+    if "Priority" in rows:
+        found["priority"] = rows.numbers("Priority")
+    return _with_ends(found | _durations(rows))
+
+
+def _with_ends(found: Columns) -> Columns:
+    """A job that has not ended, or never started, has no run time; the latter has no end either."""
+    if "end_s" not in found:
+        return found
+    is_over = ~np.isnan(np.asarray(found["end_s"], np.float64))
+    if "start_s" in found:
+        is_over &= ~np.isnan(np.asarray(found["start_s"], np.float64))
+    for name in ("end_s", "run_s"):
+        if name in found:
+            found[name] = np.where(is_over, np.asarray(found[name], np.float64), np.nan)
+    return found
+
+
+def _read(source: Source, reading: Reading) -> History:
+    table = Table(source, Style(delimiter="|", quoted=False))
+    gathered = Gathered(source.path, reading)
+    for rows in table.parts():
+        name = _first(rows, _IDS)
+        if name is None or "Submit" not in rows:
+            raise TraceError(
+                f"{source.path}:1: sacct must print JobID (or JobIDRaw) and Submit; see "
+                "docs/traces.md for a good list"
+            )
+        jobs = np.array(["." not in word for word in rows.words(name)], np.bool_)
+        gathered.count("steps left out", int((~jobs).sum()))
+        kept = rows.where(jobs)
+        gathered.add(kept, _columns(kept))
+    header = Header(
+        format="sacct",
+        source=source.path.name,
+        clock=LOCAL,
+        notes=tuple(f"skipped {text}" for text in gathered.skipped),
+    )
+    return gathered.finish(header)
+
+
+def _recognises(head: Head) -> bool:
+    names = head.lines[0].strip().split("|") if head.lines else []
+    return len(names) > 1 and any(name in _IDS for name in names)
+
+
+FORMAT = Format("sacct", "Slurm: sacct -aXP --format=…", _recognises, _read)

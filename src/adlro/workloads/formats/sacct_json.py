@@ -1,0 +1,153 @@
+"""Slurm's accounting as JSON: `sacct --json`."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from adlro.errors import TraceError
+from adlro.model.state import WHOLE
+from adlro.workloads.formats import slurm
+from adlro.workloads.formats.format import Format, Head
+from adlro.workloads.formats.gather import Columns, Gathered, Reading
+from adlro.workloads.formats.slurm import Resources
+from adlro.workloads.formats.source import Source
+from adlro.workloads.formats.table import Rows, shown
+from adlro.workloads.history import Header, History
+
+_MOST = 1 << 30  # bytes; JSON is read as a whole
+_MINUTE = 60.0
+
+
+class _OddError(Exception):
+    """What is wrong with a job, in a phrase."""
+
+
+def _number(value: object, name: str) -> float:
+    """A number, bare or as newer versions wrap it; nan = not set, or without end."""
+    if isinstance(value, dict):
+        if value.get("infinite") or value.get("set") is False:
+            return math.nan
+        value = value.get("number")
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e18:
+        raise _OddError(f"{name} must be a number, not {shown(str(value))}")
+    return float(value)
+
+
+def _word(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _table(value: object, name: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _OddError(f"{name} must be an object, not {shown(str(value))}")
+    return value
+
+
+def _resources(entries: object) -> Resources:
+    if not isinstance(entries, list) or not entries:
+        return Resources()
+    parts = []
+    for entry in entries:
+        one = _table(entry, "tres")
+        count = _number(one.get("count"), "tres.count")
+        kind, name = _word(one.get("type")), _word(one.get("name"))
+        if kind and not math.isnan(count):
+            parts.append(f"{kind}/{name}={count:.0f}" if name else f"{kind}={count:.0f}")
+    return slurm.resources(",".join(parts)) or Resources()
+
+
+def _time(times: dict[str, Any], key: str) -> float:
+    """Unix seconds; 0 = it has not come to that."""
+    value = _number(times.get(key), f"time.{key}")
+    return math.nan if value == 0 else value
+
+
+def _state(value: object) -> str:
+    current = _table(value, "state").get("current")
+    if isinstance(current, list):
+        current = current[0] if current else ""
+    return slurm.status(_word(current))
+
+
+def _job(job: object) -> dict[str, Any]:
+    entry = _table(job, "a job")
+    times, tres = _table(entry.get("time"), "time"), _table(entry.get("tres"), "tres")
+    has = _resources(tres.get("allocated")).over(_resources(tres.get("requested")))
+    number = entry.get("job_id")
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise _OddError(f"job_id must be a number, not {shown(str(number))}")
+    start, end = _time(times, "start"), _time(times, "end")
+    return {
+        "id": str(number),
+        "submit_s": _time(times, "submission"),
+        "start_s": start,
+        "end_s": math.nan if math.isnan(start) else end,
+        "run_s": math.nan if math.isnan(end + start) else _number(times.get("elapsed"), "elapsed"),
+        "requested_s": _number(times.get("limit"), "time.limit") * _MINUTE,
+        "gpus": has.gpus * WHOLE,
+        "gpu_model": has.gpu_model,
+        "cores": has.cores,
+        "memory_mb": has.memory_mb,
+        "nodes": has.nodes,
+        "user": _word(
+            entry.get("user") or _table(entry.get("association"), "association").get("user")
+        ),
+        "account": _word(entry.get("account")),
+        "queue": _word(entry.get("partition")),
+        "name": _word(entry.get("name")),
+        "qos": _word(entry.get("qos")),
+        "status": _state(entry.get("state")),
+        "priority": _number(entry.get("priority"), "priority"),
+    }
+
+
+def _jobs(source: Source) -> list[Any]:
+    try:
+        data = json.loads(source.everything(_MOST))
+    except (ValueError, RecursionError) as exc:
+        line = f":{exc.lineno}" if isinstance(exc, json.JSONDecodeError) else ""
+        raise TraceError(
+            f"{source.path}{line}: is not valid JSON (cut short?); write it anew"
+        ) from exc
+    jobs = data.get("jobs") if isinstance(data, dict) else None
+    if not isinstance(jobs, list):
+        raise TraceError(f"{source.path}: has no list 'jobs'; is it the output of sacct --json?")
+    return jobs
+
+
+def _read(source: Source, reading: Reading) -> History:
+    jobs = _jobs(source)
+    cells, numbers = np.zeros((len(jobs), 0, 2), np.int32), np.arange(1, len(jobs) + 1)
+    rows = Rows(b"", cells, numbers, (), source.path)
+    blank = _job({"job_id": 0})
+    found = []
+    for row, job in enumerate(jobs):
+        try:
+            found.append(_job(job))
+        except _OddError as exc:
+            found.append(blank)
+            rows.note(row, "not as sacct writes it", f"{exc} (counted in jobs, not lines)")
+    columns: Columns = {}
+    for name, example in blank.items():
+        values = [one[name] for one in found]
+        columns[name] = values if isinstance(example, str) else np.array(values, np.float64)
+    gathered = Gathered(source.path, reading)
+    gathered.add(rows, columns)
+    notes = tuple(f"skipped {text}" for text in gathered.skipped)
+    header = Header(format="sacct-json", source=source.path.name, clock="UTC", notes=notes)
+    return gathered.finish(header)
+
+
+def _recognises(head: Head) -> bool:
+    return head.raw.lstrip()[:1] == b"{"
+
+
+FORMAT = Format("sacct-json", "Slurm: sacct --json", _recognises, _read)

@@ -1,0 +1,123 @@
+"""Words of Slurm that its several outputs share: amounts, resources, durations, states."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+_UNITS_MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)")
+_DURATION = re.compile(r"(?:(\d{1,6})-)?(\d{1,6}(?::\d{2}){0,2})(?:\.\d{1,6})?")
+_STATUS = {
+    "node_fail": "node failed",
+    "out_of_memory": "out of memory",
+    "boot_fail": "node failed",
+    "deadline": "timeout",
+}
+NUMBERED = (  # as the accounting database numbers them
+    "pending",
+    "running",
+    "suspended",
+    "completed",
+    "cancelled",
+    "failed",
+    "timeout",
+    "node failed",
+    "preempted",
+    "node failed",
+    "timeout",
+    "out of memory",
+)
+UNLIMITED = ("", "UNLIMITED", "Partition_Limit", "INFINITE")
+
+
+class Resources(NamedTuple):
+    """What a job asks for or has."""
+
+    gpus: float = math.nan
+    gpu_model: str = ""
+    cores: float = math.nan
+    memory_mb: float = math.nan
+    nodes: float = math.nan
+
+    def over(self, other: Resources) -> Resources:
+        """This, and what the other says where this says nothing."""
+        return Resources(
+            other.gpus if math.isnan(self.gpus) else self.gpus,
+            self.gpu_model or other.gpu_model,
+            other.cores if math.isnan(self.cores) else self.cores,
+            other.memory_mb if math.isnan(self.memory_mb) else self.memory_mb,
+            other.nodes if math.isnan(self.nodes) else self.nodes,
+        )
+
+
+def amount_mb(text: str) -> float | None:
+    """MB of "16000M" or "62.5G" (a bare number is MB); None = not an amount."""
+    found = _AMOUNT.fullmatch(text.strip().rstrip("cn"))
+    return float(found[1]) * _UNITS_MB[found[2]] if found else None
+
+
+def duration_s(text: str) -> float | None:
+    """Seconds of "1-02:03:04", "02:03:04" or "03:04"; None = not a duration."""
+    found = _DURATION.fullmatch(text.strip())
+    if not found:
+        return None
+    parts = [int(part) for part in found[2].split(":")]
+    if found[1]:  # days-hours[:minutes[:seconds]]
+        parts += [0] * (3 - len(parts))
+    elif len(parts) == 1:  # minutes
+        parts += [0]
+    seconds = 0
+    for part in parts:
+        seconds = 60 * seconds + part
+    return float(int(found[1] or 0) * 86_400 + seconds)
+
+
+def status(text: str) -> str:
+    """A state as histories name it: "CANCELLED by 1000" is cancelled."""
+    word = text.strip().split(" ")[0].rstrip("+").lower()
+    return _STATUS.get(word, word)
+
+
+def resources(text: str) -> Resources | None:
+    """What a list such as "cpu=2,gres/gpu:volta=1,gres/gpu=1,mem=500M,node=1" names."""
+    found = Resources()
+    typed, models = 0.0, []
+    for part in filter(None, text.strip().split(",")):
+        key, _, value = part.partition("=")
+        amount = amount_mb(value)
+        if amount is None:
+            return None
+        if key == "cpu":
+            found = found._replace(cores=amount)
+        elif key == "mem":
+            found = found._replace(memory_mb=amount)
+        elif key == "node":
+            found = found._replace(nodes=amount)
+        elif key == "gres/gpu":
+            found = found._replace(gpus=amount)
+        elif key.startswith("gres/gpu:"):
+            typed += amount
+            models.append(key.removeprefix("gres/gpu:"))
+    if models and math.isnan(found.gpus):
+        found = found._replace(gpus=typed)
+    if math.isnan(found.gpus) and not math.isnan(found.cores):
+        found = found._replace(gpus=0.0)  # a list that names the cores would name GPUs
+    return found._replace(gpu_model=models[0] if len(models) == 1 else "")
+
+
+def numbered(text: str) -> Resources | None:
+    """The same of a list with the numbers of the accounting database: "1=20,2=8500,1002=2"."""
+    known: dict[int, float] = {}
+    for part in filter(None, text.strip().split(",")):
+        key, _, value = part.partition("=")
+        if not (key.isascii() and key.isdigit() and value.isascii() and value.isdigit()):
+            return None
+        known[int(key)] = float(value)
+    return Resources(
+        gpus=known.get(1001, known.get(1002, 0.0 if known else math.nan)),
+        cores=known.get(1, math.nan),
+        memory_mb=known.get(2, math.nan),
+        nodes=known.get(4, math.nan),
+    )

@@ -1,0 +1,93 @@
+"""A file of recorded jobs as blocks of whole lines: plain or gzip, read once, a part at a time."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import IO, cast
+
+from adlro.errors import TraceError
+
+_GZIP = b"\x1f\x8b"
+_BLOCK = 1 << 20  # bytes read at a time
+LONGEST = 1 << 20  # bytes of a row
+
+
+class Source:
+    """An open file whose first bytes can be looked at before it is read."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it.
+
+        Raises:
+            TraceError: there is no such file, or its beginning cannot be read.
+        """
+        self.path = path
+        self.lines = 0  # passed so far
+        try:
+            if path.is_dir():
+                raise TraceError(f"{path}: is a folder; name a file")
+            self._file = path.open("rb")
+        except OSError as exc:
+            raise TraceError(f"{path}: cannot be read: {exc.strerror}") from exc
+        self._stream = cast("IO[bytes]", self._file)
+        if self._file.peek(2)[:2] == _GZIP:
+            self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=self._file))
+        try:
+            self.head = self._rest = self._more(_BLOCK)
+        except TraceError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._stream.close()
+        self._file.close()
+
+    def _more(self, size: int) -> bytes:
+        parts, wanted = [], size
+        try:
+            while wanted > 0:
+                part = self._stream.read(wanted)
+                if not part:
+                    break
+                parts.append(part)
+                wanted -= len(part)
+        except (OSError, EOFError, zlib.error) as exc:
+            why = "is cut short or not gzip at all; take it anew"
+            if self._stream is self._file and isinstance(exc, OSError):
+                why = f"cannot be read: {exc.strerror}"
+            raise TraceError(f"{self.path}: after line {self.lines:,}: {why}") from exc
+        return b"".join(parts)
+
+    def everything(self, most: int) -> bytes:
+        """All of the file, but never more than `most` bytes.
+
+        Raises:
+            TraceError: it is larger.
+        """
+        data = self.head + self._more(max(0, most + 1 - len(self.head)))
+        if len(data) > most:
+            raise TraceError(
+                f"{self.path}: has more than {most >> 20:,} MiB, the most that is read at once; "
+                "cut it into parts"
+            )
+        return data
+
+    def block(self, left: bytes) -> tuple[bytes, bool]:
+        """The next lines, behind what was left of the last ones, and whether these are all.
+
+        Raises:
+            TraceError: a line has no end.
+        """
+        more = self._more(_BLOCK)
+        data = left + self._rest + more
+        cut = data.rfind(b"\n") + 1 if more else len(data)
+        self._rest = data[cut:]
+        if len(self._rest) > LONGEST:
+            line = self.lines + data.count(b"\n") + 1
+            raise TraceError(
+                f"{self.path}:{line}: a line of more than {LONGEST:,} bytes; is this a text file?"
+            )
+        return data[:cut], not more

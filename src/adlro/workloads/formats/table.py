@@ -1,0 +1,307 @@
+"""Rows of text as columns of numbers and words; whatever is wrong is noted by line."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adlro.errors import TraceError, suggestion
+from adlro.model.state import Floats
+from adlro.workloads.formats import table_kernel as kernel
+from adlro.workloads.formats.source import LONGEST, Source
+
+_ROWS = 16_384  # handled at a time
+_MOST_FIELDS = 512
+_QUOTE = ord('"')
+_SHOWN = 60  # characters of a wrong value
+_UTF8 = codecs.BOM_UTF8
+_STAMP = np.array([4, 7, 10, 13, 16])  # where 2026-01-31T23:59:58 has no digits
+_MARKS = np.array([list(map(ord, text)) for text in ("--T::", "-- ::")], np.uint32)
+
+
+class Wrong(NamedTuple):
+    """What is wrong with a row."""
+
+    kind: str  # a few words, the same for all of the kind
+    line: int
+    text: str  # what is said about it
+
+
+class Style(NamedTuple):
+    """How a text is cut into fields."""
+
+    delimiter: str = ","  # "" = any run of blanks
+    quoted: bool = True
+    comment: str = ""
+    names: tuple[str, ...] = ()  # of the columns, if no line of the file names them
+    spare: int = 0  # columns that there may be beyond these
+
+
+def shown(text: str) -> str:
+    """A value as it is quoted in a message."""
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+class Rows:
+    """Some rows of a file: R rows, each column taken by name."""
+
+    def __init__(
+        self,
+        raw: bytes,
+        cells: kernel.Cells,
+        lines: NDArray[np.int64],
+        names: Sequence[str],
+        path: Path,
+    ) -> None:
+        """Rows cut out of `raw`; cells [R, C, 2], lines [R] where each row begins."""
+        self.lines, self.path = lines, path
+        self.names = tuple(names)
+        self.wrong: dict[int, Wrong] = {}  # by row; the first thing that is wrong with it
+        self._raw, self._bytes, self._cells = raw, np.frombuffer(raw, np.uint8), cells
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def note(self, row: int, kind: str, text: str) -> None:
+        """Say what is wrong with a row."""
+        self.wrong.setdefault(row, Wrong(kind, int(self.lines[row]), text))
+
+    def note_where(self, mask: NDArray[np.bool_], kind: str, text: Callable[[int], str]) -> None:
+        """The same for all rows of a mask."""
+        for row in np.flatnonzero(mask).tolist():
+            self.note(row, kind, text(row))
+
+    def where(self, mask: NDArray[np.bool_]) -> Rows:
+        """Some of the rows, with what is wrong with them."""
+        places = np.flatnonzero(mask)
+        some = Rows(self._raw, self._cells[places], self.lines[places], self.names, self.path)
+        new = {int(old): row for row, old in enumerate(places)}
+        some.wrong = {new[old]: wrong for old, wrong in self.wrong.items() if old in new}
+        return some
+
+    def _column(self, name: str) -> kernel.Cells:
+        if name not in self.names:
+            known = suggestion(name, self.names)
+            raise TraceError(f"{self.path}:1: there is no column {name!r}; {known}")
+        cells: kernel.Cells = self._cells[:, self.names.index(name)]
+        return cells
+
+    def words(self, name: str) -> list[str]:
+        """A column as it is written, without blanks around."""
+        raw, cells = self._raw, self._column(name)
+        found = [raw[a:b] for a, b in cells.tolist()]
+        words = [word.decode().strip() for word in found]
+        if _QUOTE in raw:
+            words = [word.replace('""', '"') for word in words]
+        return words
+
+    def word(self, name: str, row: int) -> str:
+        """One field."""
+        start, end = self._column(name)[row]
+        return self._raw[start:end].decode().strip()
+
+    def _plain(self, name: str) -> tuple[Floats, NDArray[np.int64]]:
+        """The numbers of a column, and the rows where there is something else."""
+        cells = np.ascontiguousarray(self._column(name))
+        values, states = np.empty(len(self)), np.empty(len(self), np.uint8)
+        kernel.numbers(self._bytes, cells, values, states)
+        return values, np.flatnonzero(states == kernel.UNREAD)
+
+    def numbers(self, name: str) -> Floats:
+        """A column of numbers [R]; an empty field is not a number (nan), others must be finite."""
+        values, others = self._plain(name)
+        for row in others.tolist():
+            values[row] = self._number(name, row)
+        return values
+
+    def _number(self, name: str, row: int) -> float:
+        text = self.word(name, row)
+        value = _float(text)
+        if math.isnan(value):
+            self.note(row, "text in numbers", f"{name} must be a number, not {shown(text)}")
+        return value
+
+    def whole(self, name: str, most: float = 2**53) -> Floats:
+        """A column of whole numbers [R] from 0 to `most`; nan where a field is empty."""
+        values = self.numbers(name)
+        with np.errstate(invalid="ignore"):
+            bad = (values != np.floor(values)) | (values < 0) | (values > most)
+        self.note_where(
+            bad & ~np.isnan(values),
+            "impossible number",
+            lambda row: (
+                f"{name} must be a whole number from 0 to {most:g}, not "
+                f"{shown(self.word(name, row))}"
+            ),
+        )
+        return values
+
+    def times(self, name: str, absent: Sequence[str] = ()) -> Floats:
+        """A column of times [R]: seconds, or dates such as 2026-01-31 23:59:58 as Unix seconds.
+
+        An empty field is not a number (nan), nor is a word of `absent`.
+        """
+        values, others = self._plain(name)
+        if len(others) == 0:
+            return values
+        words = [self.word(name, row) for row in others.tolist()]
+        values[others] = stamps(words)
+        for row, word in zip(others.tolist(), words, strict=True):
+            if math.isnan(values[row]) and word not in absent:
+                values[row] = _float(word)
+                if math.isnan(values[row]):
+                    said = f"{name} must be a time (seconds, or 2026-01-31 23:59:58), not "
+                    self.note(row, "text in times", said + shown(word))
+        return values
+
+
+def _float(text: str) -> float:
+    """A finite number, else nan."""
+    try:
+        value = float(text) if "_" not in text else math.nan
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def stamps(words: Sequence[str]) -> Floats:
+    """Unix seconds [R] of dates such as 2026-01-31T23:59:58, no zone; nan where it is none."""
+    text = np.array([word[:20] for word in words], "U20")
+    letters = text.view(np.uint32).reshape(len(words), 20)
+    good = (letters[:, 19] == 0) & ((letters[:, None, _STAMP] == _MARKS).all(axis=2).any(axis=1))
+    digits = letters[:, :19].astype(np.int64) - ord("0")
+    digits[:, _STAMP] = 0
+    good &= ((digits >= 0) & (digits <= 9)).all(axis=1)
+    digits[~good] = 0
+    year = digits[:, 0] * 1000 + digits[:, 1] * 100 + digits[:, 2] * 10 + digits[:, 3]
+    month, day, hour, minute, second = (
+        digits[:, i] * 10 + digits[:, i + 1] for i in (5, 8, 11, 14, 17)
+    )
+    months = (year - 1970) * 12 + month - 1
+    first = months.astype("M8[M]").astype("M8[D]")
+    length = ((months + 1).astype("M8[M]").astype("M8[D]") - first).astype(np.int64)
+    good &= (month >= 1) & (month <= 12) & (day >= 1) & (day <= length) & (year >= 1)
+    good &= (hour <= 23) & (minute <= 59) & (second <= 60)
+    days = first.astype(np.int64) + day - 1
+    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
+    return np.where(good, seconds, np.nan)
+
+
+class Table:
+    """A file as rows, a part of them at a time."""
+
+    def __init__(self, source: Source, style: Style) -> None:
+        self.source, self.style = source, style
+        self.comments: list[str] = []
+        self._names = style.names
+        self._used = 0  # bytes of the present block
+
+    def parts(self) -> Iterator[Rows]:
+        """Rows with the right number of fields, and the others as what is wrong.
+
+        Raises:
+            TraceError: the file cannot be read, is not text, or a row has no end.
+        """
+        left, is_last = b"", False
+        while left or not is_last:
+            block, is_last = self.source.block(left)
+            if not self.source.lines:
+                block = block.removeprefix(_UTF8)
+            self._refuse_other_text(block)
+            self._keep_comments(block)
+            self._used = 0
+            yield from self._cut(block)
+            left = block[self._used :]
+            if left and (is_last or len(left) > LONGEST):
+                yield self._open_quote()
+                left = left.partition(b"\n")[2]
+
+    def _open_quote(self) -> Rows:
+        """The row that begins here as wrong, and its first line as passed."""
+        self.source.lines += 1
+        here = np.array([self.source.lines])
+        rows = Rows(b"", np.zeros((1, 1, 2), np.int32), here, ("",), self.source.path)
+        rows.note(0, "open quote", "a quote is opened here and never closed")
+        return rows
+
+    def _refuse_other_text(self, block: bytes) -> None:
+        at, why = block.find(b"\0"), "a zero byte"
+        try:
+            block.decode()
+        except UnicodeDecodeError as exc:
+            at, why = exc.start, f"byte {block[exc.start]:#04x}, which is not UTF-8"
+        if at >= 0:
+            line = self.source.lines + 1 + block.count(b"\n", 0, at)
+            raise TraceError(
+                f"{self.source.path}:{line}: there is {why}; is this a text file? (to convert: "
+                "iconv -f latin1 -t utf-8)"
+            )
+
+    def _keep_comments(self, block: bytes) -> None:
+        mark = self.style.comment.encode()
+        if mark and (block.startswith(mark) or b"\n" + mark in block):
+            lines = (line for line in block.split(b"\n") if line.startswith(mark))
+            self.comments += [line.decode().strip() for line in lines]
+
+    def _cut(self, block: bytes) -> Iterator[Rows]:
+        style = self.style
+        quote = _QUOTE if style.quoted else 0
+        comment = ord(style.comment) if style.comment else 0
+        delimiter = ord(style.delimiter) if style.delimiter else kernel.BLANKS
+        while self._used < len(block):
+            text = block[self._used :]
+            width = min(len(self._names) + style.spare, _MOST_FIELDS) or _MOST_FIELDS
+            size = _ROWS if self._names else 1
+            cells, rows = np.empty((size, width, 2), np.int32), np.empty((size, 2), np.int32)
+            found, used, lines = kernel.split(
+                np.frombuffer(text, np.uint8), delimiter, quote, comment, cells, rows
+            )
+            if used == 0:
+                return
+            first = self.source.lines + 1
+            self.source.lines += lines
+            self._used += used
+            if found and not self._names:
+                self._take_names(text, cells, rows, first)
+            elif found:
+                yield self._sorted_out(text, cells[:found], rows[:found], first)
+
+    def _take_names(self, text: bytes, cells: kernel.Cells, rows: kernel.Cells, first: int) -> None:
+        fields = int(rows[0, 1])
+        spans = cells[0, : min(fields, _MOST_FIELDS)].tolist() if fields > 0 else []
+        names = [text[a:b].decode().strip() for a, b in spans]
+        where = f"{self.source.path}:{first + int(rows[0, 0])}"
+        if not 0 < fields <= _MOST_FIELDS:
+            raise TraceError(f"{where}: the names of the columns cannot be read")
+        for name in names:
+            if name and names.count(name) > 1:
+                raise TraceError(f"{where}: two columns are called {shown(name)}; rename one")
+        self._names = tuple(names)
+
+    def _sorted_out(self, text: bytes, cells: kernel.Cells, rows: kernel.Cells, first: int) -> Rows:
+        """Rows of the right width; one that is not is among what is wrong."""
+        width, spare = len(self._names), self.style.spare
+        right = (rows[:, 1] >= width) & (rows[:, 1] <= width + spare)
+        lines = first + rows[:, 0].astype(np.int64)
+        kept = Rows(text, cells[:, :width], lines, self._names, self.source.path)
+        wanted = f"{width}" if not spare else f"{width} to {width + spare}"
+        kept.note_where(
+            ~right,
+            "wrong number of fields",
+            lambda row: (
+                f"expected {wanted} fields, got {rows[row, 1]}"
+                if rows[row, 1] >= 0
+                else "there is text behind a closing quote"
+            ),
+        )
+        kept._cells[~right] = 0
+        return kept

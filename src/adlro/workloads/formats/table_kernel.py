@@ -1,0 +1,136 @@
+"""Text cut into rows and fields, and fields turned into numbers, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adlro.compiled import njit, wide
+from adlro.model.state import Floats
+
+Bytes = NDArray[np.uint8]
+Cells = NDArray[np.int32]
+
+BLANKS = 0  # as a delimiter: any run of blanks
+READ, EMPTY, UNREAD = 0, 1, 2  # what became of a field that should be a number
+_NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
+_PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
+_DIGITS = 15  # that a float64 holds exactly, whatever they are
+
+
+@njit
+def split(
+    text: Bytes, delimiter: int, quote: int, comment: int, cells: Cells, rows: Cells
+) -> tuple[int, int, int]:
+    """Cut a block of text into rows, until it ends or `rows` is full; blank lines are left out.
+
+    Args:
+        text: [B] bytes; a row whose quote is still open at the end is left for the next block.
+        delimiter: its byte, or BLANKS.
+        quote: its byte, doubled inside a quoted field; 0 = none.
+        comment: the byte that comments begin with; 0 = none.
+        cells: [R, C, 2] receives where each field begins and ends, the first C of a row.
+        rows: [R, 2] receives how many lines below the block's first the row begins, and how many
+            fields it has (-1 = there is text behind a closing quote).
+
+    Returns:
+        How many rows there are, and how many bytes and lines they took.
+    """
+    size, most, width = len(text), len(rows), cells.shape[1]
+    at = line = found = wide(0)
+    while at < size and found < most:
+        begin, first = at, line
+        if comment != 0 and text[at] == comment:
+            while at < size and text[at] != _NEWLINE:
+                at += 1
+            at, line = at + 1, line + 1
+            continue
+        fields, is_spoilt, is_blank = wide(0), False, True
+        while True:
+            if delimiter == BLANKS:
+                while at < size and (text[at] == _SPACE or text[at] == _TAB):
+                    at += 1
+            if quote != 0 and at < size and text[at] == quote:
+                at += 1
+                start = at
+                while at < size:
+                    if text[at] == quote:
+                        if at + 1 < size and text[at + 1] == quote:
+                            at += 1
+                        else:
+                            break
+                    elif text[at] == _NEWLINE:
+                        line += 1
+                    at += 1
+                if at >= size:
+                    return found, begin, first
+                end, is_blank = at, False
+                at += 1
+                while at < size and text[at] != delimiter and text[at] != _NEWLINE:
+                    is_spoilt = is_spoilt or text[at] != _RETURN
+                    at += 1
+            else:
+                start = at
+                while at < size and text[at] != _NEWLINE and text[at] != delimiter:
+                    if delimiter == BLANKS and (text[at] == _SPACE or text[at] == _TAB):
+                        break
+                    at += 1
+                end = at
+                if end > start and (at >= size or text[at] == _NEWLINE):
+                    end -= wide(text[end - 1] == _RETURN)
+            if delimiter != BLANKS or end > start:
+                if fields < width:
+                    cells[found, fields, 0] = start
+                    cells[found, fields, 1] = end
+                fields += 1
+            is_blank = is_blank and end == start
+            if at >= size or text[at] == _NEWLINE:
+                break
+            at += 1
+        at, line = at + 1, line + 1
+        if is_blank and fields <= 1:
+            continue
+        rows[found, 0] = first
+        rows[found, 1] = -1 if is_spoilt else fields
+        found += 1
+    return found, min(at, size), line
+
+
+@njit
+def numbers(text: Bytes, cells: Cells, values: Floats, states: Bytes) -> None:
+    """Read fields as plain decimal numbers; what is not so plain is UNREAD, and Python's to try.
+
+    Args:
+        text: [B] bytes.
+        cells: [R, 2] where each field begins and ends.
+        values: [R] receives the numbers; not a number where there is none.
+        states: [R] receives READ, EMPTY or UNREAD.
+    """
+    for i in range(len(cells)):
+        at, end = wide(cells[i, 0]), wide(cells[i, 1])
+        while at < end and text[at] == _SPACE:
+            at += 1
+        while end > at and text[end - 1] == _SPACE:
+            end -= 1
+        values[i] = np.nan
+        states[i] = EMPTY if at == end else UNREAD
+        sign = 1.0
+        if at < end and (text[at] == _MINUS or text[at] == _PLUS):
+            sign = -1.0 if text[at] == _MINUS else 1.0
+            at += 1
+        whole, scale, digits, is_fraction = wide(0), 1.0, wide(0), False
+        while at < end and digits <= _DIGITS:
+            byte = text[at]
+            if _ZERO <= byte <= _NINE:
+                whole = whole * 10 + (wide(byte) - _ZERO)
+                digits += 1
+                if is_fraction:
+                    scale *= 10.0
+            elif byte == _POINT and not is_fraction:
+                is_fraction = True
+            else:
+                break
+            at += 1
+        if at == end and 0 < digits <= _DIGITS:
+            values[i] = sign * (whole / scale)
+            states[i] = READ

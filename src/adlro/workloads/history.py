@@ -1,0 +1,102 @@
+"""A job history: what a cluster's records say of its jobs, in one schema with units.
+
+What a source does not say is marked: nan in a column of numbers, -1 in a column of whole numbers or
+of codes, no ids at all. Nothing is made up here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from adlro.model.record import Record
+from adlro.model.state import Counts, Floats
+
+Codes = NDArray[np.int32]
+Tables = dict[str, tuple[str, ...]]  # column -> the words behind its codes
+
+NUMBERS = (
+    "submit_s",
+    "start_s",
+    "end_s",
+    "run_s",
+    "requested_s",
+    "cores",
+    "memory_mb",
+    "gpu_memory_mb",
+    "priority",
+)
+WHOLE_NUMBERS = ("gpus", "nodes")
+WORDS = ("gpu_model", "allowed", "user", "account", "queue", "name", "status", "qos")
+FIELDS = ("id", *NUMBERS, *WHOLE_NUMBERS, *WORDS)
+
+
+class Header(Record):
+    """Where a history comes from and what is known of it as a whole."""
+
+    format: str
+    source: str  # name of the file
+    origin_unix_s: float | None = None  # what 0 s is; None = the source does not say
+    clock: str = ""  # what is known of the time zone
+    machine_gpus: Annotated[int, Field(ge=1)] | None = None  # size that the source states
+    machine_cores: Annotated[int, Field(ge=1)] | None = None
+    defects: dict[str, int] = Field(default_factory=dict)  # kind -> how often
+    notes: tuple[str, ...] = ()  # what a reader of the figures should know
+
+
+class History(NamedTuple):
+    """J jobs as recorded, in the order of the file; times are seconds since the origin."""
+
+    header: Header
+    id: tuple[str, ...]  # [J], or () = the source gives none
+    submit_s: Floats  # [J]
+    start_s: Floats
+    end_s: Floats
+    run_s: Floats  # how long it ran, all its runs together
+    requested_s: Floats  # that its user asked for
+    cores: Floats  # CPU cores of the whole job
+    memory_mb: Floats  # host memory of the whole job
+    gpu_memory_mb: Floats  # on each of its GPUs
+    priority: Floats  # as the source counts it
+    gpus: Counts  # thousandths of a GPU of the whole job
+    nodes: Counts
+    gpu_model: Codes  # that it ran on
+    allowed: Codes  # that it may run on: names with | between them
+    user: Codes
+    account: Codes
+    queue: Codes  # or partition, or virtual cluster
+    name: Codes
+    status: Codes
+    qos: Codes
+    tables: Tables
+
+    @property
+    def jobs(self) -> int:
+        """How many there are."""
+        return len(self.submit_s)
+
+    def word(self, column: str, job: int) -> str:
+        """What a column of words says of a job; "" = nothing."""
+        code = int(getattr(self, column)[job])
+        return self.tables[column][code] if code >= 0 else ""
+
+    def missing(self, column: str) -> int:
+        """How many jobs a column says nothing of."""
+        if column == "id":
+            return 0 if self.id else self.jobs
+        values = getattr(self, column)
+        absent = np.isnan(values) if column in NUMBERS else values < 0
+        return int(absent.sum())
+
+    def take(self, jobs: Counts) -> History:
+        """The history of some of its jobs, in the order given."""
+        columns = {name: getattr(self, name)[jobs] for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS)}
+        ids = tuple(self.id[job] for job in jobs.tolist()) if self.id else ()
+        return self._replace(id=ids, **columns)
+
+    def by_submission(self) -> History:
+        """The same, sorted by submission; jobs submitted at once stay in the order of the file."""
+        return self.take(np.argsort(self.submit_s, kind="stable"))

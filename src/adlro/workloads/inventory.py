@@ -1,0 +1,290 @@
+"""The nodes of a cluster as others list them: `scontrol show node`, Alibaba's node lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.errors import ConfigError, TraceError
+from adlro.model import gpu
+from adlro.workloads.formats.format import head_of
+from adlro.workloads.formats.source import Source
+from adlro.workloads.formats.table import Rows, Style, Table, Wrong, shown
+
+_MOST = 1 << 28  # bytes of a list of nodes
+_MB_PER_GB = 1024
+UNTYPED = "gpu"  # the name of a GPU that Slurm knows no type of
+_WORD = re.compile(r"(?<!\S)(\w+)=(\S*)")
+_GRES = re.compile(r"gpu(?::([^:,()]+))?:(\d{1,6})(?:\([^)]*\))?")
+_DOWN = ("DOWN", "DRAIN", "FAIL", "MAINT")
+_MOST_NAMES = 100_000  # that one list of hosts may stand for
+
+
+class Node(NamedTuple):
+    """A node as it is listed."""
+
+    name: str
+    gpu: str  # as the list calls it
+    gpus: int
+    cores: int
+    memory_gb: float
+    partition: str = "main"
+
+
+class Listed(NamedTuple):
+    """The nodes of a list that have GPUs, and what should be known of it."""
+
+    nodes: list[Node]
+    notes: list[str]
+
+
+class _Columns(NamedTuple):
+    """Where a table has what."""
+
+    name: str
+    gpu: str
+    gpus: str
+    cores: str
+    memory: str  # "" = it does not say
+    cores_unit: float = 1.0
+    memory_unit_gb: float = 1.0
+
+
+_TABLES = (
+    _Columns("sn", "model", "gpu", "cpu_milli", "memory_mib", 1000.0, 1 / _MB_PER_GB),
+    _Columns("machine", "gpu_type", "cap_gpu", "cap_cpu", "cap_mem"),
+    _Columns("node_name", "gpu_model", "gpu_capacity_num", "cpu_num", ""),
+)
+
+
+def _refuse(wrong: Iterable[Wrong], path: Path) -> None:
+    for one in sorted(wrong, key=lambda one: one.line):
+        raise TraceError(f"{path}:{one.line}: {one.text}; correct it")
+
+
+def _of_rows(rows: Rows, at: _Columns, path: Path) -> list[Node]:
+    gpus, cores = rows.whole(at.gpus, 1000), rows.whole(at.cores, 1e9)
+    memory = rows.numbers(at.memory) if at.memory else np.zeros(len(rows))
+    rows.note_where(
+        np.isnan(gpus + cores + memory),
+        "empty field",
+        lambda _: "the number of GPUs or cores, or the memory, is empty",
+    )
+    _refuse(rows.wrong.values(), path)
+    table = zip(rows.words(at.name), rows.words(at.gpu), gpus, cores, memory, strict=True)
+    return [
+        Node(name, model, int(g), int(c / at.cores_unit), float(m) * at.memory_unit_gb)
+        for name, model, g, c, m in table
+    ]
+
+
+def _from_table(source: Source, at: _Columns) -> list[Node]:
+    found: list[Node] = []
+    for rows in Table(source, Style()).parts():
+        if len(rows.names) < 2:
+            _refuse(rows.wrong.values(), source.path)
+        found += _of_rows(rows, at, source.path)
+    return found
+
+
+def hosts(text: str) -> list[str]:
+    """The names in a list of hosts such as "r1,v[01-02,7]".
+
+    Raises:
+        TraceError: it is not such a list.
+    """
+    found: list[str] = []
+    for part in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", text):
+        found += _expanded(part, text)
+        if len(found) > _MOST_NAMES:
+            raise TraceError(f"{shown(text)} stands for more than {_MOST_NAMES:,} hosts")
+    return found
+
+
+def _expanded(part: str, text: str) -> list[str]:
+    before, bracket, rest = part.partition("[")
+    if not bracket:
+        return [part]
+    inside, _, after = rest.partition("]")
+    names = []
+    for piece in inside.split(","):
+        span = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", piece)
+        if not span:
+            raise TraceError(f"{shown(text)} is not a list of hosts")
+        first, last = int(span[1]), int(span[2] or span[1])
+        if last - first > _MOST_NAMES:
+            raise TraceError(f"{shown(text)} stands for more than {_MOST_NAMES:,} hosts")
+        numbers = (str(n).zfill(len(span[1])) for n in range(first, last + 1))
+        names += [before + number + tail for number in numbers for tail in _expanded(after, text)]
+    return names
+
+
+def partitions(text: str) -> dict[str, str]:
+    """Node -> its first partition, by the output of `scontrol show partition`.
+
+    Raises:
+        TraceError: there is no partition in it.
+    """
+    found: dict[str, str] = {}
+    for block in re.split(r"(?m)^(?=PartitionName=)", text)[1:]:
+        words = dict(_WORD.findall(block))
+        nodes = words.get("Nodes", "")
+        for name in hosts("" if nodes == "(null)" else nodes):
+            found.setdefault(name, words["PartitionName"])
+    if not found:
+        raise TraceError("there is no partition with nodes; is this `scontrol show partition`?")
+    return found
+
+
+def _number(words: Mapping[str, str], key: str, where: str) -> int:
+    text = words.get(key, "")
+    if not re.fullmatch(r"\d{1,12}", text):
+        raise TraceError(f"{where}: {key} must be a whole number, not {shown(text)}")
+    return int(text)
+
+
+def _gpu_of(words: Mapping[str, str], where: str) -> tuple[str, int]:
+    """Name and number of a node's GPUs; ("", 0) = none."""
+    kinds: dict[str, int] = {}
+    for name, count in _GRES.findall(words.get("Gres", "")):
+        kinds[name or UNTYPED] = kinds.get(name or UNTYPED, 0) + int(count)
+    kinds = {name: count for name, count in kinds.items() if count}
+    if len(kinds) > 1:
+        raise TraceError(
+            f"{where}: has GPUs of several types ({', '.join(kinds)}); a node can have one type"
+        )
+    for name, count in kinds.items():
+        return name, count
+    return "", 0
+
+
+def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> Listed:
+    """Nodes of `scontrol show node`, with or without --oneliner; of_node = partition by name.
+
+    Raises:
+        TraceError: there is no node in it, or one is not as scontrol writes it.
+    """
+    nodes: list[Node] = []
+    down = several = 0
+    for block in re.split(r"(?m)^(?=NodeName=)", text)[1:]:
+        words = dict(reversed(_WORD.findall(block)))  # the first of a key counts
+        at = f"{where}: node {words['NodeName']!r}"
+        name, count = _gpu_of(words, at)
+        of = [part for part in words.get("Partitions", "").split(",") if part]
+        several += len(of) > 1
+        down += any(state in words.get("State", "") for state in _DOWN)
+        memory = _number(words, "RealMemory", at) / _MB_PER_GB
+        cores = _number(words, "CPUTot", at)
+        partition = of_node.get(words["NodeName"]) or (of[0] if of else "main")
+        nodes.append(Node(words["NodeName"], name, count, cores, memory, partition))
+    if not nodes:
+        raise TraceError(f"{where}: there is no node in it; is this `scontrol show node`?")
+    notes = []
+    if several:
+        notes.append(f"{several:,} nodes are in several partitions: the first is taken")
+    if down:
+        notes.append(
+            f"{down:,} nodes are down, drained or failing now: they are listed all the same"
+        )
+    return Listed(nodes, notes)
+
+
+def read(path: Path, of_node: Mapping[str, str]) -> Listed:
+    """The nodes of a file, plain or gzip, whatever list it is.
+
+    Raises:
+        TraceError: it cannot be read, or is no such list.
+    """
+    source = Source(path)
+    try:
+        head = head_of(source.head)
+        for at in _TABLES:
+            if {at.name, at.gpu, at.gpus, at.cores} <= set(head.names):
+                return Listed(_from_table(source, at), [])
+        if not any(line.startswith("NodeName=") for line in head.lines):
+            raise TraceError(
+                f"{path}: is no list of nodes that is known: `scontrol show node` (also with "
+                "--oneliner), openb nodes (sn,cpu_milli,memory_mib,gpu,model), PAI machines"
+            )
+        text = source.everything(_MOST).decode("utf-8", "replace")
+        return from_slurm(text, str(path), of_node)
+    finally:
+        source.close()
+
+
+def _model(name: str, names: Mapping[str, str]) -> str | None:
+    try:
+        return gpu.find(names.get(name, name)).name
+    except ConfigError:
+        return None
+
+
+def _stem(members: Sequence[Node]) -> str:
+    """What the names of nodes have in common, without the number at the end."""
+    first, last = min(node.name for node in members), max(node.name for node in members)
+    same = 0
+    while same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    stem = re.sub(r"[^A-Za-z]+$", "", first[:same])
+    return stem[:60] or members[0].gpu[:60] or "nodes"
+
+
+def as_cluster(listed: Listed, names: Mapping[str, str], name: str) -> dict[str, object]:
+    """The tables of a cluster file; nodes that are alike make a group, those without GPUs go.
+
+    Args:
+        listed: the nodes.
+        names: what GPUs are called in the list -> in the catalogue.
+        name: of the cluster.
+
+    Raises:
+        ConfigError: no node has a GPU, or the catalogue does not know all of them.
+    """
+    with_gpus = [node for node in listed.nodes if node.gpus > 0]
+    if not with_gpus:
+        raise ConfigError("no node of the list has a GPU")
+    models = {node.gpu: _model(node.gpu, names) for node in with_gpus}
+    unknown = [one for one, model in models.items() if model is None]
+    if unknown:
+        counts = {one: sum(n.gpus for n in with_gpus if n.gpu == one) for one in unknown}
+        said = ", ".join(f"{one!r} ({count:,} GPUs)" for one, count in counts.items())
+        raise ConfigError(
+            f"the catalogue does not know {said}; say what each is, e.g. "
+            f"--gpu '{unknown[0]}=A100 40GB' (adlro's catalogue: docs/gpus.md)"
+        )
+    groups: dict[tuple[object, ...], list[Node]] = {}
+    for node in with_gpus:
+        key = (models[node.gpu], node.gpus, node.cores, node.memory_gb, node.partition)
+        groups.setdefault(key, []).append(node)
+    return {"name": name, "nodes": _tables(groups, models)}
+
+
+def _tables(
+    groups: Mapping[tuple[object, ...], list[Node]], models: Mapping[str, str | None]
+) -> list[dict[str, object]]:
+    tables: list[dict[str, object]] = []
+    taken: set[str] = set()
+    for members in groups.values():
+        stem, number = _stem(members), 1
+        label = stem
+        while label in taken:
+            number += 1
+            label = f"{stem}.{number}"
+        taken.add(label)
+        one = members[0]
+        tables.append(
+            {
+                "name": label,
+                "count": len(members),
+                "gpu": models[one.gpu],
+                "gpus": one.gpus,
+                "cores": max(1, one.cores),
+                "memory_gb": one.memory_gb or 1.0,
+                "partition": one.partition,
+            }
+        )
+    return tables

@@ -1,0 +1,110 @@
+"""What a history holds, in figures: jobs, time, how much they asked for, what is missing."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.model.state import WHOLE, Counts, Floats
+from adlro.workloads.history import FIELDS, History
+
+_NEVER = "unknown"
+
+
+class Busy(NamedTuple):
+    """GPUs (or processors) in use over the time of a history."""
+
+    unit: str  # "GPUs" or "processors"
+    mean: float  # from the first to the last beginning of a job
+    peak: float
+    hours: float  # GPU-hours of all jobs together
+    by: str  # what the beginnings are: "start" as recorded, or "submission" for want of it
+
+
+class Size(NamedTuple):
+    """A cluster's size, and who says so."""
+
+    amount: float
+    origin: str
+
+
+def demand(history: History) -> tuple[str, Floats]:
+    """GPUs [J] that each job asks for, or processors if no GPUs are known; nan = unknown."""
+    if (history.gpus >= 0).any():
+        return "GPUs", np.where(history.gpus < 0, np.nan, history.gpus / WHOLE)
+    return "processors", history.cores
+
+
+def in_use(history: History) -> Busy | None:
+    """How much was in use; None = times or demands are not known."""
+    unit, amount = demand(history)
+    is_started = ~np.isnan(history.start_s)
+    begin = np.where(is_started, history.start_s, history.submit_s)
+    known = ~np.isnan(begin) & ~np.isnan(history.run_s) & ~np.isnan(amount)
+    if not known.any():
+        return None
+    begin, run, amount = begin[known], history.run_s[known], amount[known]
+    times = np.concatenate((begin + run, begin))
+    change = np.concatenate((-amount, amount))
+    order: Counts = np.lexsort((change > 0, times))  # at one time: ends first
+    level = np.cumsum(change[order])
+    span = float(begin.max() - begin.min())
+    inside = np.clip(begin + run, None, begin.max()) - begin
+    mean = float((inside * amount).sum() / span) if span > 0 else math.nan
+    by = "start" if is_started[known].all() else "submission"
+    hours = float((run * amount).sum() / 3600)
+    return Busy(unit, mean, max(0.0, float(level.max())), hours, by)
+
+
+def size_of(history: History, busy: Busy, given: int | None) -> Size:
+    """The size to measure load by: given, stated by the source, or else the most ever in use."""
+    stated = history.header.machine_gpus if busy.unit == "GPUs" else history.header.machine_cores
+    if given is not None:
+        return Size(given, "given")
+    if stated is not None:
+        return Size(stated, "stated by the source")
+    return Size(busy.peak, "the most in use at once")
+
+
+def date(history: History, seconds: float) -> str:
+    """A time of the history as a date, if it is known what 0 s is."""
+    origin = history.header.origin_unix_s
+    if origin is None or math.isnan(seconds):
+        return _NEVER if math.isnan(seconds) else f"{seconds:,.0f} s"
+    try:
+        text = datetime.fromtimestamp(origin + seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{origin + seconds:,.0f} s after 1970"
+    clock = history.header.clock
+    return f"{text} ({clock})" if clock else f"{text} UTC"
+
+
+class Spread(NamedTuple):
+    """How a figure is spread over the jobs."""
+
+    median: float
+    mean: float
+    p95: float
+    most: float
+
+
+def spread(values: Floats) -> Spread | None:
+    """Of what is known; None = nothing is."""
+    known = values[~np.isnan(values)]
+    if len(known) == 0:
+        return None
+    return Spread(
+        float(np.median(known)),
+        float(known.mean()),
+        float(np.quantile(known, 0.95)),
+        float(known.max()),
+    )
+
+
+def missing(history: History) -> dict[str, int]:
+    """Jobs of which each field is unknown, those fields only."""
+    counts = {field: history.missing(field) for field in FIELDS}
+    return {field: count for field, count in counts.items() if count}

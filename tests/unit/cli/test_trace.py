@@ -1,0 +1,130 @@
+"""`adlro trace` and `adlro cluster import`: what is printed, and what is written."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from adlro.cli import cluster, trace
+from adlro.config import load_cluster, load_scenario
+from adlro.errors import AdlroError
+from adlro.workloads.formats.registry import read
+from adlro.workloads.synthetic import generate, prepare
+from tests.histories import SAMPLES, write
+
+
+def run(command, *args):
+    return CliRunner().invoke(command, [str(arg) for arg in args])
+
+
+def printed(*args, command=trace.command):
+    result = run(command, *args)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_info_of_every_format_is_printed_and_is_valid_json(tmp_path, name):
+    path = write(tmp_path, SAMPLES[name])
+    text, figures = printed("info", path), json.loads(printed("info", path, "--json"))
+    assert figures["format"] == name
+    assert f"({name})" in text
+    assert f"jobs  {' ' * 9}{figures['jobs']}" in text or str(figures["jobs"]) in text
+
+
+def test_info_says_load_missing_fields_and_defects(tmp_path):
+    path = write(tmp_path, SAMPLES["thetagpu"])
+    text = " ".join(printed("info", path, "--gpus", "10").split())
+    # Starts at 5 s and 120 s; 1 GPU for 115 s of that and 8 for none: a mean of 1.
+    assert "mean 1.0, peak 9" in text
+    assert "load 0.100 of 10 GPUs (given)" in text
+    assert "1 users, 1 accounts" in text
+    assert "ran longer than requested: 1" in text
+    assert "missing end_s, cores, memory_mb" in text
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "swf"])
+def test_convert_writes_what_can_be_read_again(tmp_path, suffix):
+    path, out = write(tmp_path, SAMPLES["itp"]), tmp_path / f"out.{suffix}"
+    assert printed("convert", path, out) == f"{out}: 2 jobs\n"
+    assert read(out).run_s.tolist() == [300.0, 20.0]
+
+
+def test_nothing_is_written_where_the_source_is_wrong(tmp_path):
+    path = write(tmp_path, SAMPLES["itp"].replace("300", "x"))
+    for args in (("convert", path, tmp_path / "o.csv"), ("anonymise", path, tmp_path / "o.npz")):
+        assert isinstance(run(trace.command, *args).exception, AdlroError)
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_an_output_of_another_kind_is_refused(tmp_path):
+    path = write(tmp_path, SAMPLES["itp"])
+    result = run(trace.command, "convert", path, tmp_path / "out.parquet")
+    assert result.exit_code == 2
+    assert "must end in .npz, .csv, .swf" in result.output
+
+
+def test_anonymise_hides_who_and_keeps_the_rest(tmp_path):
+    path, out = write(tmp_path, SAMPLES["sacct"]), tmp_path / "out.csv"
+    text = printed("anonymise", path, out, "--salt", "s")
+    assert "2 users, 1 accounts and 2 names as codes; dates are moved by whole weeks" in text
+    written = out.read_text()
+    assert not [word for word in ("ann", "bob", "phys", "train") if f",{word}," in written]
+    assert read(out).run_s[0] == 600.0
+
+
+def test_a_scenario_is_written_that_plays_the_history(tmp_path):
+    path = write(tmp_path, SAMPLES["helios"])
+    out = tmp_path / "sub" / "mine.toml"
+    out.parent.mkdir()
+    args = ("scenario", path, "--cluster", "paper16", "--out", out, "--unfit", "drop")
+    text = printed(*args, "--warm-up", "0.5", "--load-scale", "2")
+    assert "2 jobs of 2" in text
+    assert "left out: 1 jobs fit no pool of the cluster, even empty" in text  # 16 GPUs in one pool
+    found = load_scenario(out)
+    assert found.history.file == str(out.parent / "../jobs.txt")
+    assert str(found.measure) == "after 50 %"
+    workload = generate(prepare(found), 0)
+    assert workload.jobs["gpus"].tolist() == [2, 1]
+    assert workload.jobs["arrival"].tolist() == pytest.approx([0.0, 15.25])  # 30.5 s at twice
+    assert workload.seconds[:, 0].tolist() == [120.0, 60.0]
+
+
+def test_a_scenario_of_a_window_by_share_of_the_time(tmp_path):
+    path, out = write(tmp_path, SAMPLES["helios"]), tmp_path / "mine.toml"
+    args = ("scenario", path, "--cluster", "hetero64", "--out", out, "--to", "50%", "--json")
+    figures = json.loads(printed(*args))  # 90 s in all: before 45 s are two
+    assert figures["jobs"] == 2
+    assert any("no speeds are known" in line for line in figures["filled"])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--from", "soon", "is no time"),
+        ("--load-scale", "0", "above 0"),
+        ("--warm-up", "1", "from 0 to below 1"),
+        ("--gpu", "G2", "is not NAME=VALUE"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(tmp_path, option, value, said):
+    path, out = write(tmp_path, SAMPLES["itp"]), tmp_path / "mine.toml"
+    args = ("scenario", path, "--cluster", "hetero64", "--out", out, option, value)
+    result = run(trace.command, *args)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not out.exists()
+
+
+def test_a_cluster_is_imported_from_scontrol(tmp_path):
+    text = "NodeName=n1 CPUTot=16 RealMemory=2048 Gres=gpu:volta:4 Partitions=gpu State=IDLE\n"
+    text += "NodeName=login CPUTot=4 RealMemory=2048 Gres=(null) State=IDLE\n"
+    path, out = write(tmp_path, text), tmp_path / "cluster.toml"
+    result = run(cluster.command, "import", path, "--out", out)
+    assert "does not know 'volta' (4 GPUs)" in str(result.exception)
+    assert not out.exists()
+    args = ("import", path, "--out", out, "--gpu", "volta=V100")
+    said = printed(*args, command=cluster.command)
+    assert "1 nodes without GPUs are left out" in said
+    assert "4 GPUs on 1 nodes in 1 groups" in said
+    assert load_cluster(out).nodes[0].gpu == "V100 32GB"
