@@ -11,6 +11,7 @@ import numpy as np
 from adlro.errors import ConfigError
 from adlro.model.gpu import find
 from adlro.model.record import Record
+from adlro.telemetry.names import Gpu
 from adlro.telemetry.sample import NAMES, WHOLE_GPU, Sample
 
 NEEDED = tuple(name for name in NAMES if name != "memory_total")
@@ -30,8 +31,7 @@ class GpuCheck(Record):
     @property
     def name(self) -> str:
         """Short, for people."""
-        part = "" if self.part is None else f".{self.part}"
-        return f"{self.host}/{self.gpu}{part}"
+        return str(Gpu(self.host, self.gpu, WHOLE_GPU if self.part is None else self.part))
 
 
 class Check(Record):

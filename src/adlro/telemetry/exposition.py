@@ -79,7 +79,8 @@ def _reading(line: str) -> Reading | None:
 def parse(body: bytes) -> Page:
     """Every reading on a page."""
     readings: list[Reading] = []
-    malformed, examples = 0, []
+    examples: list[str] = []
+    malformed = 0
     for number, raw in enumerate(body.split(b"\n"), 1):
         stripped = raw.strip(b" \t\r")
         if not stripped or stripped.startswith(b"#"):

@@ -59,7 +59,8 @@ class Gather:
         self._time: list[float] = []
         self._cells: dict[tuple[int, int], float] = {}  # row, metric: value in our unit
         self._seen: set[str] = set()
-        self._absurd: list[str] = []
+        self._absurd = 0
+        self._example = ""
         self._twice = 0
         self._nameless = 0
 
@@ -96,8 +97,8 @@ class Gather:
         value = min(raw * slot.scale, slot.most)
         if not slot.least <= value <= slot.largest:
             if not is_blank(raw):
-                gpu = list(self._row)[row]
-                self._absurd.append(f"{name} = {raw:g} of {gpu.host}, GPU {gpu.number}")
+                self._absurd += 1
+                self._example = self._example or f"{name} = {raw:g} of {identify(labels)}"
             return
         cell = (row, slot.column)
         if cell in self._cells:
@@ -153,8 +154,7 @@ class Gather:
     def _notes(self) -> list[str]:
         notes = []
         if self._absurd:
-            example = self._absurd[0]
-            notes.append(f"{len(self._absurd):,} absurd values left out, such as {example}")
+            notes.append(f"{self._absurd:,} absurd values left out, such as {self._example}")
         if self._nameless:
             notes.append(f"{self._nameless:,} readings left out that do not say of which GPU")
         if self._twice:

@@ -29,7 +29,12 @@ class Gpu(NamedTuple):
 
     host: str
     number: int
-    part: int
+    part: int = WHOLE_GPU
+
+    def __str__(self) -> str:
+        """As host/number, with the part if it is divided."""
+        part = "" if self.part == WHOLE_GPU else f".{self.part}"
+        return f"{self.host}/{self.number}{part}"
 
 
 _DCGM = {

@@ -83,15 +83,17 @@ def observe(norm: Norm, models: Sequence[str], values: Floats) -> Norm:
         values: [G, C] of a sample; NaN = missing. Leave out what is old.
     """
     names = sorted(set(models))
-    row = np.searchsorted(names, models) if names else np.zeros(0, np.int64)
+    row = np.array([names.index(model) for model in models], np.int64)
     counts = np.zeros((len(names), len(LEARNED), BINS), np.int64)
     outside = np.zeros((len(names), len(LEARNED)), np.int64)
     for c, name in enumerate(LEARNED):
         channel, column = CHANNELS[COLUMN[name]], values[:, COLUMN[name]]
         fits = (column >= channel.least) & (column <= channel.most)
         bins = (_place(name, column[fits]) * BINS).astype(np.int64).clip(0, BINS - 1)
-        np.add.at(counts, (row[fits], c, bins), 1)
-        np.add.at(outside, (row[~fits & ~np.isnan(column)], c), 1)
+        cells = np.bincount(row[fits] * BINS + bins, minlength=len(names) * BINS)
+        counts[:, c] = cells.reshape(len(names), BINS)
+        beyond = row[~fits & ~np.isnan(column)]
+        outside[:, c] = np.bincount(beyond, minlength=len(names))
     return merge(norm, Norm(tuple(names), counts, outside))
 
 
@@ -186,9 +188,10 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Norm:
         and len(names) <= _MOST_MODELS
         and max(map(len, names), default=0) <= _LONGEST_NAME
         and names == sorted(set(names))
-        and (counts.dtype, outside.dtype) == (np.int64, np.int64)
+        and counts.dtype == np.int64
+        and outside.dtype == np.int64
         and (counts.shape, outside.shape) == ((*shape, BINS), shape)
-        and all(array.min(initial=0) >= 0 for array in (counts, outside))  # type: ignore[attr-defined]
+        and all(array.min(initial=0) >= 0 for array in (counts, outside))
     )
     if not is_sound:
         raise TelemetryError("what was learned about telemetry is damaged; learn it anew")

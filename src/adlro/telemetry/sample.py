@@ -31,7 +31,7 @@ CHANNELS = (
     Channel("memory_total", "MB", 1.0, 4_194_304.0),
     Channel("bandwidth", "0-1", 0.0, 1.0),  # share of the memory's bandwidth, or of its time
     Channel("temperature", "°C", 1.0, 150.0),
-    Channel("power", "W", 0.0, 5_000.0),
+    Channel("power", "W", 0.0, 2_000.0),
     Channel("errors", "count", 0.0, 1e9),  # that the hardware could not put right
 )
 NAMES = tuple(channel.name for channel in CHANNELS)

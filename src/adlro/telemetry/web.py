@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -64,20 +65,16 @@ def check_address(url: str) -> urllib.parse.SplitResult:
 class _Clock:
     """Hangs up when the time is over, however slowly the other side drips."""
 
-    def __init__(self, connection: http.client.HTTPConnection, seconds: float) -> None:
+    def __init__(self, line: socket.socket, seconds: float) -> None:
         self.rang = False
-        self._connection = connection
+        self._line = line
         self._timer = threading.Timer(seconds, self._ring)
         self._timer.daemon = True
 
     def _ring(self) -> None:
         self.rang = True
-        line = self._connection.sock
-        if line is not None:
-            try:
-                line.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                return  # the other side was faster
+        with contextlib.suppress(OSError):  # the other side was faster
+            self._line.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> _Clock:
         self._timer.start()
@@ -99,7 +96,18 @@ def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
         if length > size:
             raise TelemetryError(f"{url}: the answer is longer than {size:,} bytes: refused")
         chunks.append(chunk)
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
     return b"".join(chunks)
+
+
+def _talk(
+    connection: http.client.HTTPConnection, parts: urllib.parse.SplitResult, form: str | None
+) -> http.client.HTTPResponse:
+    path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    kind = {} if form is None else {"Content-Type": "application/x-www-form-urlencoded"}
+    connection.request("GET" if form is None else "POST", path, form, kind)
+    return connection.getresponse()
 
 
 def ask(url: str, form: Mapping[str, str] | None = None, limits: Limits | None = None) -> Answer:
@@ -110,28 +118,27 @@ def ask(url: str, form: Mapping[str, str] | None = None, limits: Limits | None =
     """
     parts, limits = check_address(url), limits or Limits()
     connection = _connection(parts, limits.seconds)
-    path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
-    body = None if form is None else urllib.parse.urlencode(form)
-    kind = {} if form is None else {"Content-Type": "application/x-www-form-urlencoded"}
-    clock = _Clock(connection, limits.seconds)
+    is_late = False
     try:
-        with clock:
-            connection.request("GET" if form is None else "POST", path, body, kind)
-            response = connection.getresponse()
-            if 300 <= response.status < 400:
-                where = shown(response.getheader("Location", "elsewhere"))
-                raise TelemetryError(f"{url}: sends us on to {where}; give that address instead")
-            text = _read(response, url, limits.size)
-            answer = Answer(response.status, response.getheader("Content-Type", ""), text)
+        connection.connect()
+        with _Clock(connection.sock, limits.seconds) as clock:
+            try:
+                response = _talk(connection, parts, urllib.parse.urlencode(form) if form else None)
+                where = response.getheader("Location", "elsewhere")
+                if 300 <= response.status < 400:
+                    raise TelemetryError(f"{url}: sends us on to {shown(where)}; give that address")
+                text = _read(response, url, limits.size)
+            finally:
+                is_late = clock.rang
     except (OSError, http.client.HTTPException, ValueError) as exc:
-        if clock.rang or isinstance(exc, TimeoutError):
+        if is_late or isinstance(exc, TimeoutError):
             raise _too_slow(url, limits) from exc
         raise TelemetryError(f"{url}: no answer: {_reason(exc)}; is it running there?") from exc
     finally:
         connection.close()
-    if clock.rang:  # hung up in the middle of a text of unknown length
+    if is_late:  # hung up in the middle of a text of unknown length
         raise _too_slow(url, limits)
-    return answer
+    return Answer(response.status, response.getheader("Content-Type", ""), text)
 
 
 def _too_slow(url: str, limits: Limits) -> TelemetryError:
@@ -139,5 +146,5 @@ def _too_slow(url: str, limits: Limits) -> TelemetryError:
 
 
 def _reason(exc: Exception) -> str:
-    said = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
-    return shown(f"{type(exc).__name__}: {said}" if isinstance(exc, ValueError) else str(said))
+    said = getattr(exc, "strerror", None) or str(exc)
+    return shown(said or type(exc).__name__)
