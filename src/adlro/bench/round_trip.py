@@ -28,6 +28,10 @@ def _body(series: list[dict[str, Any]]) -> bytes:
     return json.dumps({"status": "success", "data": data}, separators=(",", ":")).encode()
 
 
+def _series(labels: dict[str, str], value: float) -> dict[str, Any]:
+    return {"metric": labels, "value": [_NOW, f"{value:.15g}"]}
+
+
 def _labels(gpu: int) -> dict[str, str]:
     """As dcgm-exporter and Prometheus write them."""
     host, place = divmod(gpu, _NODE_GPUS)
@@ -47,15 +51,12 @@ def _labels(gpu: int) -> dict[str, str]:
 def answers(gpus: int) -> tuple[bytes, bytes]:
     """What a Prometheus says about some GPUs: their readings, and the times of these."""
     values = [
-        {"metric": {"__name__": name, **_labels(gpu)}, "value": [_NOW, f"{usual:g}"]}
+        _series({"__name__": name} | _labels(gpu), usual)
         for name, usual in METRICS.items()
         for gpu in range(gpus)
     ]
     who = ("Hostname", "gpu", "instance")
-    times = [
-        {"metric": {key: _labels(gpu)[key] for key in who}, "value": [_NOW, f"{_NOW - 3:.3f}"]}
-        for gpu in range(gpus)
-    ]
+    times = [_series({key: _labels(gpu)[key] for key in who}, _NOW - 3) for gpu in range(gpus)]
     return _body(values), _body(times)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
     from adlro.telemetry.sample import Sample
 
 _SHOWN = 4  # GPUs named in a line
+
+
+class _Seconds(click.FloatRange):
+    """More than none and not too many; not a number is neither."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__(min=0, max=most, min_open=True)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401  click's word
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """As click does it, which lets NaN through every range."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail("nan is not a time", param, ctx)
+        return number
 
 
 @click.group("telemetry")
@@ -60,9 +80,9 @@ def _table(found: Check) -> Table:
     from adlro.telemetry.web import shown
 
     table = Table(box=SIMPLE_HEAD)
-    table.add_column("model")
+    table.add_column("model", no_wrap=True)
     for heading in ("GPUs", "hosts", *found.fresh):
-        table.add_column(heading, justify="right")
+        table.add_column(heading.replace("_", "\n"), justify="right")
     for model, count in found.models.items():
         own = [gpu for gpu in found.gpus if gpu.model == model]
         fresh = [
@@ -125,7 +145,7 @@ def _needed(text: str | None) -> tuple[str, ...]:
 @click.option("--prefix", default="", help="Prefix of ROCm's metrics, if not none or amd_.")
 @click.option(
     "--max-age",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Seconds(86_400),
     default=120.0,
     show_default=True,
     metavar="SECONDS",
@@ -133,7 +153,7 @@ def _needed(text: str | None) -> tuple[str, ...]:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, max=600, min_open=True),
+    type=_Seconds(600),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

@@ -26,6 +26,7 @@ def test_all_fresh_ends_with_0():
     assert "Tesla V100-SXM2-16GB" in result.output
     assert result.output.endswith("\nall fresh\n")
     assert "missing" not in result.output
+    assert "…" not in result.output
 
 
 def test_a_channel_that_no_gpu_has_is_missing_and_ends_with_1():
@@ -116,8 +117,8 @@ def test_bad_input_is_an_error_of_ours(options, error, words):
 
 
 @pytest.mark.parametrize("option", ["--max-age", "--timeout"])
-@pytest.mark.parametrize("value", ["0", "-1", "soon", "nan"])
-def test_times_must_be_more_than_nothing(option, value):
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "inf"])
+def test_times_must_be_more_than_nothing_and_less_than_ever(option, value):
     assert run("--amd", option, value).exit_code == 2
 
 
