@@ -6,18 +6,25 @@ import importlib
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from adlro.errors import TelemetryError
-from adlro.telemetry.gather import is_blank
 from adlro.telemetry.local import Local
 from adlro.telemetry.sample import Sample
 
 SYSFS = Path("/sys")
 _VENDOR = "0x1002"
-_MB = 1 << 20
+_SYSFS_SCALE = {  # percent, bytes, thousandths of a degree, millionths of a watt
+    "utilisation": 0.01,
+    "bandwidth": 0.01,
+    "memory_used": 2**-20,
+    "memory_total": 2**-20,
+    "temperature": 1e-3,
+    "power": 1e-6,
+}
+_AMDSMI_SCALE = {"utilisation": 0.01, "bandwidth": 0.01}
 _CARD = re.compile("card([0-9]+)")
 _UNCORRECTED = re.compile(r"^ue: *([0-9]{1,15})$", re.MULTILINE)
 _MOST_FILE = 4096  # bytes that are read of one
@@ -32,12 +39,12 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _number(paths: list[Path], scale: float) -> float:
-    """The first of several files that holds a number, in our unit."""
+def _number(*paths: Path) -> float:
+    """The first of several files that holds a number."""
     for path in paths:
         text = _text(path)
-        if re.fullmatch("-?[0-9]{1,20}", text) and not is_blank(float(text)):
-            return int(text) * scale
+        if re.fullmatch("-?[0-9]{1,20}", text):
+            return float(text)
     return math.nan
 
 
@@ -64,12 +71,12 @@ def _device(device: Path) -> dict[str, float]:
     sensors = sorted(device.glob("hwmon/hwmon*"))
     power = [sensor / name for sensor in sensors for name in ("power1_average", "power1_input")]
     return {
-        "utilisation": _number([device / "gpu_busy_percent"], 0.01),
-        "bandwidth": _number([device / "mem_busy_percent"], 0.01),
-        "memory_used": _number([device / "mem_info_vram_used"], 1 / _MB),
-        "memory_total": _number([device / "mem_info_vram_total"], 1 / _MB),
-        "temperature": _number(_temperatures(sensors), 1e-3),
-        "power": _number(power, 1e-6),
+        "utilisation": _number(device / "gpu_busy_percent"),
+        "bandwidth": _number(device / "mem_busy_percent"),
+        "memory_used": _number(device / "mem_info_vram_used"),
+        "memory_total": _number(device / "mem_info_vram_total"),
+        "temperature": _number(*_temperatures(sensors)),
+        "power": _number(*power),
         "errors": _errors(device),
     }
 
@@ -87,7 +94,7 @@ def read_sysfs(root: Path = SYSFS) -> Sample:
         if _text(device / "vendor") != _VENDOR:
             continue
         name = _text(device / "product_name") or f"AMD device {_text(device / 'device')}"
-        local.add(index, name, _device(device))
+        local.add(index, name, _device(device), _SYSFS_SCALE)
         index += 1
     if index == 0:
         raise TelemetryError(f"{root}/class/drm: no GPU of AMD; is the amdgpu driver loaded?")
@@ -102,14 +109,34 @@ def load() -> Any:  # noqa: ANN401  somebody else's module without types
         return None
 
 
-def _field(ask: Callable[[], Mapping[str, Any]], *names: str) -> float:
-    """The first of several fields that is a number; amdsmi says "N/A" for what it lacks."""
-    fields = ask()
-    for name in names:
-        value = fields.get(name)
-        if isinstance(value, int | float) and not is_blank(float(value)):
-            return float(value)
-    return math.nan
+def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401
+    """The channels of a GPU; amdsmi raises, or says "N/A", for what it lacks."""
+
+    def get(call: Callable[..., Any], *names: str) -> float:
+        try:
+            fields = call(handle)
+        except smi.AmdSmiException:
+            return math.nan
+        numbers = (fields.get(name) for name in names)
+        return next((float(n) for n in numbers if isinstance(n, int | float)), math.nan)
+
+    def degrees(handle: Any) -> dict[str, Any]:  # noqa: ANN401
+        kinds, now = smi.AmdSmiTemperatureType, smi.AmdSmiTemperatureMetric.CURRENT
+        try:
+            return {"degrees": smi.amdsmi_get_temp_metric(handle, kinds.EDGE, now)}
+        except smi.AmdSmiException:
+            return {"degrees": smi.amdsmi_get_temp_metric(handle, kinds.JUNCTION, now)}
+
+    power = ("average_socket_power", "current_socket_power")
+    return {
+        "utilisation": get(smi.amdsmi_get_gpu_activity, "gfx_activity"),
+        "bandwidth": get(smi.amdsmi_get_gpu_activity, "umc_activity"),
+        "memory_used": get(smi.amdsmi_get_gpu_vram_usage, "vram_used"),
+        "memory_total": get(smi.amdsmi_get_gpu_vram_usage, "vram_total"),
+        "temperature": get(degrees, "degrees"),
+        "power": get(smi.amdsmi_get_power_info, *power),
+        "errors": get(smi.amdsmi_get_gpu_total_ecc_count, "uncorrectable_count"),
+    }
 
 
 def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401
@@ -118,45 +145,13 @@ def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401
     Raises:
         TelemetryError: it does not answer.
     """
-
-    def get(call: Callable[[Any], Any], handle: Any, *names: str) -> float:  # noqa: ANN401
-        try:
-            return _field(lambda: call(handle), *names)
-        except smi.AmdSmiException:
-            return math.nan
-
-    def degrees(handle: Any) -> dict[str, Any]:  # noqa: ANN401
-        kinds, now = smi.AmdSmiTemperatureType, smi.AmdSmiTemperatureMetric.CURRENT
-        for kind in (kinds.EDGE, kinds.JUNCTION):
-            try:
-                return {"degrees": smi.amdsmi_get_temp_metric(handle, kind, now)}
-            except smi.AmdSmiException:
-                continue
-        return {}
-
     local = Local()
     try:
         smi.amdsmi_init()
         try:
             for index, handle in enumerate(smi.amdsmi_get_processor_handles()):
-                values = {
-                    "utilisation": get(smi.amdsmi_get_gpu_activity, handle, "gfx_activity") / 100,
-                    "bandwidth": get(smi.amdsmi_get_gpu_activity, handle, "umc_activity") / 100,
-                    "memory_used": get(smi.amdsmi_get_gpu_vram_usage, handle, "vram_used"),
-                    "memory_total": get(smi.amdsmi_get_gpu_vram_usage, handle, "vram_total"),
-                    "temperature": get(degrees, handle, "degrees"),
-                    "power": get(
-                        smi.amdsmi_get_power_info,
-                        handle,
-                        "average_socket_power",
-                        "current_socket_power",
-                    ),
-                    "errors": get(
-                        smi.amdsmi_get_gpu_total_ecc_count, handle, "uncorrectable_count"
-                    ),
-                }
-                name = smi.amdsmi_get_gpu_asic_info(handle).get("market_name", "")
-                local.add(index, str(name), values)
+                name = str(smi.amdsmi_get_gpu_asic_info(handle).get("market_name", ""))
+                local.add(index, name, _amdsmi_device(smi, handle), _AMDSMI_SCALE)
         finally:
             smi.amdsmi_shut_down()
     except smi.AmdSmiException as exc:

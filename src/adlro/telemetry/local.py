@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from adlro.telemetry.gather import is_blank
 from adlro.telemetry.sample import CHANNELS, WHOLE_GPU, Sample
 
 
 class Local:
-    """Takes one GPU after the other, values in our units, and makes a sample of them."""
+    """Takes one GPU after the other and makes a sample of them."""
 
     def __init__(self) -> None:
         self._index: list[int] = []
@@ -20,15 +21,26 @@ class Local:
         self._values: list[list[float]] = []
         self._notes: list[str] = []
 
-    def add(self, index: int, model: str, values: Mapping[str, float]) -> None:
-        """One GPU; a channel that is not named or NaN is missing, an absurd one is noted."""
+    def add(
+        self, index: int, model: str, raw: Mapping[str, float], scale: Mapping[str, float]
+    ) -> None:
+        """One GPU.
+
+        Args:
+            index: its number on this host.
+            model: as the source spells it.
+            raw: its channels as the source gives them; what is not there or NaN is missing, a
+                blank out of range, too, and what is absurd is noted.
+            scale: raw * scale is in the unit of the channel; 1 where it is not there.
+        """
         row = []
         for channel in CHANNELS:
-            value = values.get(channel.name, math.nan)
-            if not math.isnan(value) and not channel.least <= value <= channel.most:
-                self._notes.append(
-                    f"absurd and left out: {channel.name} = {value:g} of GPU {index}"
-                )
+            number = raw.get(channel.name, math.nan)
+            value = number * scale.get(channel.name, 1.0)
+            if not channel.least <= value <= channel.most:
+                if not is_blank(number):
+                    what = f"{channel.name} = {value:g} of GPU {index}"
+                    self._notes.append(f"absurd and left out: {what}")
                 value = math.nan
             row.append(value)
         self._index.append(index)

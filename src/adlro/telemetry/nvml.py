@@ -12,7 +12,13 @@ from adlro.errors import MissingExtraError, TelemetryError
 from adlro.telemetry.local import Local
 from adlro.telemetry.sample import Sample
 
-_MB = 1 << 20
+_SCALE = {  # percent, bytes, mW
+    "utilisation": 0.01,
+    "bandwidth": 0.01,
+    "memory_used": 2**-20,
+    "memory_total": 2**-20,
+    "power": 1e-3,
+}
 
 
 def load() -> Any:  # noqa: ANN401  somebody else's module without types
@@ -33,15 +39,14 @@ def _text(name: str | bytes) -> str:
 
 def _device(nvml: Any, handle: Any, get: Callable[..., float]) -> dict[str, float]:  # noqa: ANN401
     uncorrected, since_boot = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+    sensor = nvml.NVML_TEMPERATURE_GPU
     return {
-        "utilisation": get(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),
-        "bandwidth": get(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).memory / 100),
-        "memory_used": get(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used / _MB),
-        "memory_total": get(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total / _MB),
-        "temperature": get(
-            lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
-        ),
-        "power": get(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),  # mW
+        "utilisation": get(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
+        "bandwidth": get(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).memory),
+        "memory_used": get(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
+        "memory_total": get(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        "temperature": get(lambda: nvml.nvmlDeviceGetTemperature(handle, sensor)),
+        "power": get(lambda: nvml.nvmlDeviceGetPowerUsage(handle)),
         "errors": get(lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, uncorrected, since_boot)),
     }
 
@@ -66,7 +71,7 @@ def read(nvml: Any) -> Sample:  # noqa: ANN401
             for index in range(nvml.nvmlDeviceGetCount()):
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)
                 name = _text(nvml.nvmlDeviceGetName(handle))
-                local.add(index, name, _device(nvml, handle, get))
+                local.add(index, name, _device(nvml, handle, get), _SCALE)
         finally:
             nvml.nvmlShutdown()
     except nvml.NVMLError as exc:

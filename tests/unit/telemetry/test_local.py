@@ -190,7 +190,15 @@ def smi(**changes):
 def test_amdsmi_gives_every_channel_that_it_has_in_our_units():
     sample = amd.read_amdsmi(smi())
     assert sample.model == ("AMD Instinct MI300X",)
-    np.testing.assert_array_equal(sample.values[0], [0.95, 2048, 196592, np.nan, 51, 700, 0])
+    np.testing.assert_allclose(sample.values[0], [0.95, 2048, 196592, np.nan, 51, 700, 0])
+
+
+def test_a_number_that_can_be_is_no_blank():
+    sample = amd.read_amdsmi(
+        smi(amdsmi_get_gpu_vram_usage=lambda _: {"vram_used": 65535, "vram_total": 196592})
+    )
+    assert sample.column("memory_used").tolist() == [65535.0]
+    assert sample.notes == ()
 
 
 def test_amdsmi_that_fails_says_so_in_one_line():
