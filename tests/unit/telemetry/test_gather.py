@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adlro.telemetry.gather import Gather
@@ -194,6 +194,7 @@ def test_a_gpu_that_is_only_expected_has_no_value_and_no_age():
 
 
 @given(st.permutations([(host, gpu) for host in ("a", "b") for gpu in range(3)]))
+@settings(deadline=None)
 def test_the_order_of_the_readings_does_not_matter(order):
     gather = Gather()
     for host, gpu in order:
