@@ -78,7 +78,8 @@ INSTANCE = "instance"  # host:port of the exporter, which Prometheus adds
 # amd_smi_exporter calls the label with the GPU's number as the metric, without its "amd_".
 INDEX_LABELS = ("gpu", "gpu_id", *(name.removeprefix("amd_") for name in _AMD_SMI))
 PART_LABELS = ("GPU_I_ID", "gpu_partition_id", "gpu_compute_partition_type")
-MODEL_LABELS = ("modelName", "card_series", "card_model", "productname", "GPU_I_PROFILE")
+MODEL_LABELS = ("modelName", "card_series", "productname", "card_model")  # the best first
+PROFILE_LABEL = "GPU_I_PROFILE"  # of a MIG slice
 
 _UNDIVIDED = ("", "none", "spx")  # ROCm's compute partitions that are the whole GPU
 _MOST_DIGITS = 6
@@ -126,8 +127,8 @@ def identify(labels: Mapping[str, str]) -> Gpu | None:
 
 def model_name(labels: Mapping[str, str]) -> str:
     """The model as the labels spell it, a MIG slice as the catalogue does; "" = they do not say."""
-    for label in ("modelName", "card_series", "productname", "card_model"):
+    for label in MODEL_LABELS:
         if labels.get(label):
-            profile = labels.get("GPU_I_PROFILE")
+            profile = labels.get(PROFILE_LABEL)
             return f"{labels[label]} MIG {profile}" if profile else labels[label]
     return ""

@@ -120,7 +120,7 @@ def _times(metrics: Iterable[str]) -> str:
 
 def _lost(metrics: Iterable[str]) -> str:
     """PromQL: every GPU with a reading in the last LOST_S seconds."""
-    labels = ", ".join((*_WHO, *names.MODEL_LABELS))
+    labels = ", ".join((*_WHO, *names.MODEL_LABELS, names.PROFILE_LABEL))
     return f"group by ({labels}) (last_over_time({_any_of(metrics)}[{LOST_S}s]))"
 
 
