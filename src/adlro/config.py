@@ -281,7 +281,7 @@ def validated(record: type[R], data: dict[str, Any], where: str) -> R:
         ConfigError: a key is missing, unknown or of the wrong type.
     """
     try:
-        return record.modelvalidated(data)
+        return record.model_validate(data)
     except ValidationError as exc:
         raise ConfigError(f"{where}: {one_line(exc)}") from exc
     except ConfigError as exc:
@@ -429,6 +429,6 @@ def adjusted(scenario: Scenario, **changes: object) -> Scenario:
     data = scenario.model_dump()
     data.update({key: value for key, value in changes.items() if value is not None})
     try:
-        return Scenario.modelvalidated(data)
+        return Scenario.model_validate(data)
     except ValidationError as exc:
         raise ConfigError("--" + one_line(exc).replace("ageing_h", "ageing", 1)) from exc

@@ -5,7 +5,8 @@ AdlroError            printed as one line, exit status 2
 ├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
 ├── OutputError       a result cannot be written
 ├── MissingExtraError what was asked for needs packages that are not installed
-└── TraceError        a file of recorded jobs or nodes does not hold what its format promises
+├── TraceError        a file of recorded jobs or nodes does not hold what its format promises
+└── TelemetryError    GPUs cannot be read, or the source does not answer as it should
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ class MissingExtraError(AdlroError):
 
 class TraceError(AdlroError):
     """A file of recorded jobs or nodes does not hold what its format promises."""
+
+
+class TelemetryError(AdlroError):
+    """GPUs cannot be read, or whoever was asked about them does not answer as it should."""
 
 
 def suggestion(wrong: str, names: Iterable[str]) -> str:

@@ -9,7 +9,18 @@ from importlib import metadata
 from typing import NamedTuple
 
 from adlro import __version__
-from adlro.bench import clone, deciding, learning, million, plain, rival, size, speed, startup
+from adlro.bench import (
+    clone,
+    deciding,
+    learning,
+    million,
+    plain,
+    rival,
+    round_trip,
+    size,
+    speed,
+    startup,
+)
 from adlro.bench.figure import Figure
 from adlro.bench.ground import ground
 from adlro.model.record import Record
@@ -85,6 +96,7 @@ def in_process(effort: Effort) -> Iterator[Step]:
     if learning.has_sb3():
         rounds = max(repeats // 3, 1)
         yield Step("paper-dqn: training", partial(learning.beside_sb3, rounds, effort.learning))
+    yield Step("telemetry", partial(round_trip.parsing, round_trip.GPUS, repeats))
     yield Step("threads", partial(speed.thread_scaling, on, effort.runs, repeats))
     for name in size.POLICIES:
         yield Step(f"{name}: size", partial(size.growth, name, effort.sizes, effort.patience))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import io
@@ -10,7 +11,17 @@ import sys
 
 import click
 
-COMMANDS = ("compare", "simulate", "scenario", "cluster", "trace", "policy", "train", "bench")
+COMMANDS = (
+    "compare",
+    "simulate",
+    "scenario",
+    "cluster",
+    "trace",
+    "telemetry",
+    "policy",
+    "train",
+    "bench",
+)
 
 
 class _Commands(click.Group):
@@ -81,7 +92,8 @@ def _status() -> int:
     from adlro.errors import AdlroError
 
     try:
-        cli.main(prog_name="adlro", standalone_mode=False)
+        status = cli.main(prog_name="adlro", standalone_mode=False)
+        return status if isinstance(status, int) else 0  # what a command gave to ctx.exit
     except click.exceptions.NoArgsIsHelpError as exc:
         click.echo(exc.ctx.get_help() if exc.ctx else "")
     except click.ClickException as exc:
@@ -108,6 +120,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without Unicode
     status = _status()
     if status:  # do not wait for runs that are still under way in other threads
+        with contextlib.suppress(OSError):  # whoever read us has gone
+            sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)

@@ -7,7 +7,18 @@ import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
 
-from adlro.bench import clock, clone, learning, measure, million, plain, rival, size, with_simpy
+from adlro.bench import (
+    clock,
+    clone,
+    learning,
+    measure,
+    million,
+    plain,
+    rival,
+    round_trip,
+    size,
+    with_simpy,
+)
 from adlro.bench.figure import Bar, Figure, figure, ratio
 from adlro.bench.ground import ground_of
 from adlro.bench.measure import Effort, Report
@@ -237,6 +248,18 @@ def test_a_million_jobs_are_left_out_of_a_quick_measurement():
     assert more == ["fcfs: a million jobs", "pair-sjf: a million jobs"]
     assert len(named[False]) == len(named[True]) - 2
     assert (Effort().million, measure.QUICK.million) == (True, False)
+
+
+def test_a_round_of_telemetry_is_read_as_a_whole():
+    sample = round_trip.read(*round_trip.answers(20))
+    assert sample.host == ("node0000",) * 8 + ("node0001",) * 8 + ("node0002",) * 4
+    np.testing.assert_array_equal(
+        sample.values[19], [0.84, *[np.nan] * 2, 0.506252, 68, 218.751, np.nan]
+    )
+    assert sample.notes == ()
+    assert sample.age.tolist() == pytest.approx([3.0] * 20, abs=0.002)
+    (figure,) = round_trip.parsing(20, 1)
+    assert (figure.unit, figure.bar) == ("ms", "< 50")
 
 
 def test_without_simpy_its_rows_are_left_out(monkeypatch):

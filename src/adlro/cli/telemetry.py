@@ -1,0 +1,198 @@
+"""`adlro telemetry`: what the sensors of real GPUs say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from adlro.cli.options import FILE, check_json_file, hand_out
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from adlro.telemetry.check import Check, GpuCheck
+    from adlro.telemetry.prometheus import Source
+    from adlro.telemetry.sample import Sample
+
+_SHOWN = 4  # GPUs named in a line
+
+
+class _Seconds(click.FloatRange):
+    """More than none and not too many; not a number is neither."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__(min=0, max=most, min_open=True)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401  click's word
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """As click does it, which lets NaN through every range."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail("nan is not a time", param, ctx)
+        return number
+
+
+@click.group("telemetry")
+def command() -> None:
+    """Look at the readings of real GPUs."""
+
+
+def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
+    names = [f"{gpu.name} ({gpu.age_s:,.0f} s)" if with_age else gpu.name for gpu in gpus[:_SHOWN]]
+    more = f" and {len(gpus) - _SHOWN:,} more" if len(gpus) > _SHOWN else ""
+    return ", ".join(names) + more
+
+
+def _lines(found: Check) -> list[str]:
+    """What is missing and what is old, one line each."""
+    lines = []
+    if not found.gpus:
+        lines.append("no GPU seen")
+    for name in found.needed:
+        lacking = found.lacking(name)
+        if lacking and len(lacking) == len(found.gpus):
+            lines.append(f"missing: {name} of every GPU")
+        elif lacking:
+            lines.append(f"missing: {name} of {_some(lacking)}")
+    if old := found.old():
+        lines.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
+    if found.unknown_models:
+        names = ", ".join(repr(name) for name in found.unknown_models)
+        lines.append(f"not in the catalogue of GPUs: {names}")
+    lines += [f"note: {note}" for note in found.notes]
+    return [*lines, "all fresh" if found.is_complete else "something is missing or old"]
+
+
+def _table(found: Check) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from adlro.telemetry.web import shown
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("model", no_wrap=True)
+    for heading in ("GPUs", "hosts", *found.fresh):
+        table.add_column(heading.replace("_", "\n"), justify="right")
+    for model, count in found.models.items():
+        own = [gpu for gpu in found.gpus if gpu.model == model]
+        fresh = [
+            sum(gpu.is_fresh and gpu.values[name] is not None for gpu in own)
+            for name in found.fresh
+        ]
+        hosts = len({gpu.host for gpu in own})
+        cells = [f"{number:,}" for number in (count, hosts, *fresh)]
+        table.add_row(Text(shown(model) or "?"), *cells)
+    return table
+
+
+def _shown(found: Check) -> Group:
+    from rich.console import Group
+    from rich.text import Text
+
+    from adlro.telemetry.web import clean
+
+    head = f"{found.source}: {len(found.gpus):,} GPUs on {found.hosts:,} hosts"
+    lines = [Text(clean(line)) for line in _lines(found)]
+    return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *lines)
+
+
+def _read(source: Source, kind: str) -> Sample:
+    from adlro.telemetry import amd, exposition, nvml, prometheus
+
+    if kind == "prometheus":
+        return prometheus.read(source, lost=True)
+    if kind == "exporter":
+        return exposition.read(source)
+    return nvml.read(nvml.load()) if kind == "nvml" else amd.read()
+
+
+def _needed(text: str | None) -> tuple[str, ...]:
+    """The channels of --need.
+
+    Raises:
+        ConfigError: there is no such channel.
+    """
+    from adlro.errors import ConfigError, suggestion
+    from adlro.telemetry.check import NEEDED
+    from adlro.telemetry.sample import NAMES
+
+    if text is None:
+        return NEEDED
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in NAMES:
+            raise ConfigError(f"--need: no channel {name!r}; {suggestion(name, NAMES)}")
+    return names
+
+
+@command.command("check")
+@click.option("--prometheus", metavar="URL", help="Ask a Prometheus, such as http://host:9090.")
+@click.option(
+    "--exporter", metavar="URL", help="Read an exporter's page, http://host:9400/metrics."
+)
+@click.option("--nvml", is_flag=True, help="Read this host's NVIDIA GPUs (extra nvidia).")
+@click.option("--amd", is_flag=True, help="Read this host's AMD GPUs.")
+@click.option("--prefix", default="", help="Prefix of ROCm's metrics, if not none or amd_.")
+@click.option(
+    "--max-age",
+    type=_Seconds(86_400),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="What is older is marked.",
+)
+@click.option(
+    "--timeout",
+    type=_Seconds(600),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for an answer.",
+)
+@click.option("--need", metavar="LIST", help="Channels to insist on.  [default: all but the total]")
+@click.option("--json", "json_file", type=FILE, help="Also write all readings here; - = print.")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    prometheus: str | None,
+    exporter: str | None,
+    nvml: bool,
+    amd: bool,
+    prefix: str,
+    max_age: float,
+    timeout: float,
+    need: str | None,
+    json_file: Path | None,
+) -> None:
+    """What is seen of the GPUs, what is missing and what is old.
+
+    Ends with status 0 if every GPU has a fresh reading of every channel, with 1 if not, and with 2
+    if nobody could be asked.
+    """
+    asked = {"prometheus": prometheus, "exporter": exporter, "nvml": nvml, "amd": amd}
+    kinds = [kind for kind, wanted in asked.items() if wanted]
+    if len(kinds) != 1:
+        raise click.UsageError("say one of --prometheus URL, --exporter URL, --nvml, --amd", ctx)
+
+    from adlro.telemetry.check import check as look
+    from adlro.telemetry.prometheus import Source
+    from adlro.telemetry.web import Limits
+
+    check_json_file(json_file)
+    needed, kind = _needed(need), kinds[0]
+    url = prometheus or exporter or ""
+    sample = _read(Source(url, prefix, Limits(seconds=timeout)), kind)
+    found = look(url or kind, sample, max_age, needed)
+    hand_out(_shown(found), found.model_dump_json(indent=2), json_file)
+    if not found.is_complete:
+        ctx.exit(1)

@@ -1,0 +1,110 @@
+"""What a sample lacks: which channels of which GPUs are missing or old."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from adlro.errors import ConfigError
+from adlro.model.gpu import find
+from adlro.model.record import Record
+from adlro.telemetry.names import Gpu
+from adlro.telemetry.sample import NAMES, WHOLE_GPU, Sample
+
+NEEDED = tuple(name for name in NAMES if name != "memory_total")
+
+
+class GpuCheck(Record):
+    """One GPU."""
+
+    host: str
+    gpu: int
+    part: int | None  # of a divided GPU
+    model: str
+    age_s: float | None  # None = it has no reading
+    is_fresh: bool
+    values: dict[str, float | None]  # None = missing
+
+    @property
+    def name(self) -> str:
+        """Short, for people."""
+        return str(Gpu(self.host, self.gpu, WHOLE_GPU if self.part is None else self.part))
+
+
+class Check(Record):
+    """What `adlro telemetry check --json` writes."""
+
+    source: str
+    most_age_s: float
+    needed: tuple[str, ...]
+    hosts: int
+    models: dict[str, int]  # GPUs of each
+    unknown_models: tuple[str, ...]  # that the catalogue does not have
+    fresh: dict[str, int]  # GPUs with a fresh value, for each channel
+    notes: tuple[str, ...]
+    gpus: tuple[GpuCheck, ...]
+
+    def old(self) -> list[GpuCheck]:
+        """GPUs whose readings are there, and too old."""
+        return [gpu for gpu in self.gpus if not gpu.is_fresh and gpu.age_s is not None]
+
+    def lacking(self, channel: str) -> list[GpuCheck]:
+        """GPUs without a value of a channel."""
+        return [gpu for gpu in self.gpus if gpu.values[channel] is None]
+
+    @property
+    def is_complete(self) -> bool:
+        """True if there are GPUs, and all that is needed is fresh on each of them."""
+        count = len(self.gpus)
+        return count > 0 and all(self.fresh[name] == count for name in self.needed)
+
+
+def _is_in_catalogue(model: str) -> bool:
+    try:
+        find(model)
+    except ConfigError:
+        return False
+    return True
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else float(number)
+
+
+def check(source: str, sample: Sample, most_age_s: float, needed: Sequence[str]) -> Check:
+    """Look through a sample.
+
+    Args:
+        source: where it came from, for people.
+        sample: the readings.
+        most_age_s: what is older is not fresh.
+        needed: channels that every GPU must have.
+    """
+    is_fresh = sample.is_fresh(most_age_s)
+    there = ~np.isnan(sample.values) & is_fresh[:, None]
+    models = dict(sorted(Counter(sample.model).items()))
+    return Check(
+        source=source,
+        most_age_s=most_age_s,
+        needed=tuple(needed),
+        hosts=len(set(sample.host)),
+        models=models,
+        unknown_models=tuple(name for name in models if not _is_in_catalogue(name)),
+        fresh={name: int(count) for name, count in zip(NAMES, there.sum(axis=0), strict=True)},
+        notes=sample.notes,
+        gpus=tuple(
+            GpuCheck(
+                host=host,
+                gpu=int(sample.gpu[g]),
+                part=None if sample.part[g] == WHOLE_GPU else int(sample.part[g]),
+                model=sample.model[g],
+                age_s=_known(sample.age[g]),
+                is_fresh=bool(is_fresh[g]),
+                values={n: _known(v) for n, v in zip(NAMES, sample.values[g], strict=True)},
+            )
+            for g, host in enumerate(sample.host)
+        ),
+    )

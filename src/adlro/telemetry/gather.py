@@ -1,0 +1,162 @@
+"""From single readings, as they come in, to a sample.
+
+What a source says instead of "no value" is missing; what cannot be true is left out and noted.
+Dimensions: G GPUs, K metrics, C channels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.model.state import Floats
+from adlro.telemetry.names import MEMORY_FREE, MEMORY_RESERVED, Gpu, identify, metrics, model_name
+from adlro.telemetry.sample import CHANNELS, NAMES, Sample
+
+_RANGE = {channel.name: (channel.least, channel.most) for channel in CHANNELS}
+_RANGE |= dict.fromkeys((MEMORY_FREE, MEMORY_RESERVED), _RANGE["memory_used"])
+
+# What stands for "no value": DCGM's blanks (16 above each base), all bits of a word, AMD's -1.
+_BLANK_BASES = (0x7FFFFFF0, 1 << 47)
+_WORDS = (0xFFFF, 0xFFFFFFFF, -1)
+_LEAST_WIDE = float((1 << 63) - 1024)  # 64-bit blanks, which a double holds only roughly
+
+
+def is_blank(raw: float) -> bool:
+    """True for a number that means "no value"; asked only about what is out of range anyway."""
+    return (
+        math.isnan(raw)
+        or raw in _WORDS
+        or _LEAST_WIDE <= raw < math.inf
+        or any(base <= raw < base + 16 for base in _BLANK_BASES)
+    )
+
+
+class _Slot(NamedTuple):
+    """How a metric is read: raw * scale, at most `most`, must lie in least to largest."""
+
+    column: int
+    scale: float
+    most: float
+    least: float
+    largest: float
+
+
+class Gather:
+    """Takes readings in any order and makes a sample of them."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self._metrics = metrics(prefix)
+        self._slots = {
+            name: _Slot(k, metric.scale, metric.most, *_RANGE[metric.channel])
+            for k, (name, metric) in enumerate(self._metrics.items())
+        }
+        self._row: dict[Gpu, int] = {}
+        self._model: list[str] = []
+        self._time: list[float] = []
+        self._cells: dict[tuple[int, int], float] = {}  # row, metric: value in our unit
+        self._seen: set[str] = set()
+        self._absurd = 0
+        self._example = ""
+        self._twice = 0
+        self._nameless = 0
+
+    def _row_of(self, labels: Mapping[str, str]) -> int | None:
+        gpu = identify(labels)
+        if gpu is None:
+            self._nameless += 1
+            return None
+        row = self._row.get(gpu)
+        if row is None:
+            row = self._row[gpu] = len(self._row)
+            self._model.append(model_name(labels))
+            self._time.append(math.nan)
+        elif not self._model[row]:
+            self._model[row] = model_name(labels)
+        return row
+
+    def knows(self, name: str) -> bool:
+        """True for a metric that says something about a GPU."""
+        return name in self._slots
+
+    def take(self, name: str, labels: Mapping[str, str], raw: float) -> None:
+        """One reading; a metric that is none of ours is passed over.
+
+        If a GPU's metric comes twice, as when two jobs scrape one exporter, the larger counts.
+        """
+        slot = self._slots.get(name)
+        if slot is None:
+            return
+        row = self._row_of(labels)
+        if row is None:
+            return
+        self._seen.add(name)
+        value = min(raw * slot.scale, slot.most)
+        if not slot.least <= value <= slot.largest:
+            if not is_blank(raw):
+                self._absurd += 1
+                self._example = self._example or f"{name} = {raw:g} of {identify(labels)}"
+            return
+        cell = (row, slot.column)
+        if cell in self._cells:
+            self._twice += 1
+            value = max(self._cells[cell], value)
+        self._cells[cell] = value
+
+    def expect(self, labels: Mapping[str, str]) -> None:
+        """A GPU that ought to be there, though it may have no reading."""
+        self._row_of(labels)
+
+    def date(self, labels: Mapping[str, str], time: float) -> None:
+        """When a GPU was read, in seconds since 1970; of several times the oldest counts."""
+        row = self._row_of(labels)
+        if row is not None:
+            known = self._time[row]
+            self._time[row] = time if math.isnan(known) else min(known, time)
+
+    def names(self) -> list[str]:
+        """The metrics that were seen."""
+        return sorted(self._seen)
+
+    def sample(self, now: float, notes: tuple[str, ...] = ()) -> Sample:
+        """All that was taken so far."""
+        order = sorted(self._row)
+        rows = np.array([self._row[gpu] for gpu in order], np.int64)
+        return Sample(
+            host=tuple(gpu.host for gpu in order),
+            gpu=np.array([gpu.number for gpu in order], np.int64),
+            part=np.array([gpu.part for gpu in order], np.int64),
+            model=tuple(self._model[row] for row in rows),
+            values=self._channels()[rows],
+            time=np.array(self._time)[rows],
+            now=now,
+            notes=(*notes, *self._notes()),
+        )
+
+    def _channels(self) -> Floats:
+        """[G, C] the best metric of each channel; the total of the memory also from its parts."""
+        table = np.full((len(self._row), len(self._metrics)), np.nan)
+        if self._cells:
+            cells = np.array(list(self._cells), np.int64)
+            table[cells[:, 0], cells[:, 1]] = list(self._cells.values())
+        best = {name: np.full(len(table), np.nan) for name in _RANGE}
+        for name, metric in sorted(self._metrics.items(), key=lambda item: item[1].rank):
+            channel, column = best[metric.channel], table[:, self._slots[name].column]
+            np.copyto(channel, column, where=np.isnan(channel))
+        total = best["memory_total"]
+        parts = best["memory_used"] + best[MEMORY_FREE] + np.nan_to_num(best[MEMORY_RESERVED])
+        np.copyto(total, parts, where=np.isnan(total) & (parts > 0))
+        return np.stack([best[name] for name in NAMES], axis=1)
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self._absurd:
+            notes.append(f"{self._absurd:,} absurd values left out, such as {self._example}")
+        if self._nameless:
+            notes.append(f"{self._nameless:,} readings left out that do not say of which GPU")
+        if self._twice:
+            notes.append(f"{self._twice:,} readings came twice: the larger was taken")
+        return notes

@@ -1,0 +1,62 @@
+"""The GPUs of the host we run on, read one after the other."""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Mapping
+
+import numpy as np
+
+from adlro.telemetry.gather import is_blank
+from adlro.telemetry.sample import CHANNELS, WHOLE_GPU, Sample
+
+
+class Local:
+    """Takes one GPU after the other and makes a sample of them."""
+
+    def __init__(self) -> None:
+        self._index: list[int] = []
+        self._model: list[str] = []
+        self._values: list[list[float]] = []
+        self._notes: list[str] = []
+
+    def add(
+        self, index: int, model: str, raw: Mapping[str, float], scale: Mapping[str, float]
+    ) -> None:
+        """One GPU.
+
+        Args:
+            index: its number on this host.
+            model: as the source spells it.
+            raw: its channels as the source gives them; what is not there or NaN is missing, a
+                blank out of range, too, and what is absurd is noted.
+            scale: raw * scale is in the unit of the channel; 1 where it is not there.
+        """
+        row = []
+        for channel in CHANNELS:
+            number = raw.get(channel.name, math.nan)
+            value = number * scale.get(channel.name, 1.0)
+            if not channel.least <= value <= channel.most:
+                if not is_blank(number):
+                    what = f"{channel.name} = {value:g} of GPU {index}"
+                    self._notes.append(f"absurd and left out: {what}")
+                value = math.nan
+            row.append(value)
+        self._index.append(index)
+        self._model.append(model)
+        self._values.append(row)
+
+    def sample(self, now: float) -> Sample:
+        """All that were added, read just now."""
+        count = len(self._index)
+        return Sample(
+            host=(socket.gethostname(),) * count,
+            gpu=np.array(self._index, np.int64),
+            part=np.full(count, WHOLE_GPU, np.int64),
+            model=tuple(self._model),
+            values=np.array(self._values, np.float64).reshape(count, len(CHANNELS)),
+            time=np.full(count, now),
+            now=now,
+            notes=tuple(self._notes),
+        )

@@ -1,0 +1,84 @@
+"""One reading of all GPUs: columns of numbers, in which what nobody reported is NaN and never 0.
+
+Dimensions: G GPUs, C channels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.errors import ConfigError
+from adlro.model.gpu import find
+from adlro.model.state import READING, Counts, Floats, Mask, Records
+
+WHOLE_GPU = -1  # the part of a GPU that is not divided
+
+
+class Channel(NamedTuple):
+    """One thing that is measured, in one unit whatever the source's."""
+
+    name: str
+    unit: str
+    least: float  # what lies outside of least to most is not a measurement
+    most: float
+
+
+CHANNELS = (
+    Channel("utilisation", "0-1", 0.0, 1.0),  # share of the time that something ran
+    Channel("memory_used", "MB", 0.0, 4_194_304.0),
+    Channel("memory_total", "MB", 1.0, 4_194_304.0),
+    Channel("bandwidth", "0-1", 0.0, 1.0),  # share of the memory's bandwidth, or of its time
+    Channel("temperature", "°C", 1.0, 150.0),
+    Channel("power", "W", 0.0, 2_000.0),
+    Channel("errors", "count", 0.0, 1e9),  # that the hardware could not put right
+)
+NAMES = tuple(channel.name for channel in CHANNELS)
+COLUMN = {name: c for c, name in enumerate(NAMES)}
+
+
+class Sample(NamedTuple):
+    """All GPUs at one moment, sorted by host, number and part."""
+
+    host: tuple[str, ...]  # [G]
+    gpu: Counts  # [G] its number on its host
+    part: Counts  # [G] the number of a slice (MIG, AMD's partitions), or WHOLE_GPU
+    model: tuple[str, ...]  # [G] as the source spells it; "" = it does not say
+    values: Floats  # [G, C] NaN = missing
+    time: Floats  # [G] seconds since 1970 of the oldest of its readings; NaN = unknown
+    now: float  # by the same clock
+    notes: tuple[str, ...] = ()  # what was left out, and why
+
+    @property
+    def age(self) -> Floats:
+        """[G] seconds since the reading; NaN = unknown."""
+        return self.now - self.time
+
+    def column(self, name: str) -> Floats:
+        """[G] one channel."""
+        return self.values[:, COLUMN[name]]
+
+    def is_fresh(self, limit_s: float) -> Mask:
+        """[G] True where the age is known and at most the limit.
+
+        A reading from the future is as wrong as an old one: beyond the limit it is not fresh.
+        """
+        return np.abs(self.age) <= limit_s
+
+
+def readings(sample: Sample) -> Records:
+    """[G] READING as policies know it; bandwidth in GB/s where the catalogue has the model."""
+    known = {name: _gb_per_s(name) for name in set(sample.model)}
+    out = np.zeros(len(sample.host), READING)
+    for name in ("utilisation", "temperature", "power"):
+        out[name] = sample.column(name)
+    out["bandwidth"] = sample.column("bandwidth") * np.array([known[name] for name in sample.model])
+    return out
+
+
+def _gb_per_s(model: str) -> float:
+    try:
+        return find(model).bandwidth_gb_s
+    except ConfigError:
+        return np.nan

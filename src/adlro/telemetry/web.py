@@ -1,0 +1,150 @@
+"""One question over HTTP: no redirects, no proxies, a limit on time and on size."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+import urllib.parse
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from adlro.errors import TelemetryError
+
+_CHUNK = 1 << 16
+_SHOWN = 80  # characters of what somebody else said
+
+
+class Limits(NamedTuple):
+    """How long an answer may take, and how long it may be."""
+
+    seconds: float = 5.0
+    size: int = 64 << 20  # bytes
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    kind: str  # the content type
+    body: bytes
+
+
+def clean(text: str) -> str:
+    """Somebody else's words on one line, without what a terminal would act on."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def shown(text: str) -> str:
+    """Somebody else's words, clean and short."""
+    words = clean(text)
+    return words if len(words) <= _SHOWN else words[:_SHOWN] + " …"
+
+
+def check_address(url: str) -> urllib.parse.SplitResult:
+    """The parts of an address.
+
+    Raises:
+        TelemetryError: it is not one that can be asked.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as exc:
+        raise TelemetryError(f"{shown(url)!r} is not an address: {exc}") from exc
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    if parts.scheme not in ("http", "https") or not host or not is_plain:
+        example = "write it like http://127.0.0.1:9090"
+        raise TelemetryError(f"{shown(url)!r} is not an address of the web; {example}")
+    if "@" in parts.netloc:
+        raise TelemetryError("an address with a password in it is not taken: it would be printed")
+    return parts
+
+
+class _Clock:
+    """Hangs up when the time is over, however slowly the other side drips."""
+
+    def __init__(self, line: socket.socket, seconds: float) -> None:
+        self.rang = False
+        self._line = line
+        self._timer = threading.Timer(seconds, self._ring)
+        self._timer.daemon = True
+
+    def _ring(self) -> None:
+        self.rang = True
+        with contextlib.suppress(OSError):  # the other side was faster
+            self._line.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> _Clock:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+
+def _connection(parts: urllib.parse.SplitResult, seconds: float) -> http.client.HTTPConnection:
+    make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return make(parts.hostname or "", parts.port, timeout=seconds)
+
+
+def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
+    chunks, length = [], 0
+    while chunk := response.read(_CHUNK):
+        length += len(chunk)
+        if length > size:
+            raise TelemetryError(f"{url}: the answer is longer than {size:,} bytes: refused")
+        chunks.append(chunk)
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    return b"".join(chunks)
+
+
+def _talk(
+    connection: http.client.HTTPConnection, parts: urllib.parse.SplitResult, form: str | None
+) -> http.client.HTTPResponse:
+    path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    kind = {} if form is None else {"Content-Type": "application/x-www-form-urlencoded"}
+    connection.request("GET" if form is None else "POST", path, form, kind)
+    return connection.getresponse()
+
+
+def ask(url: str, form: Mapping[str, str] | None = None, limits: Limits | None = None) -> Answer:
+    """Whatever is at an address; with a form, what it answers to that.
+
+    Raises:
+        TelemetryError: nobody answers, not in time, too much, or with a way to elsewhere.
+    """
+    parts, limits = check_address(url), limits or Limits()
+    connection = _connection(parts, limits.seconds)
+    is_late = False
+    try:
+        connection.connect()
+        with _Clock(connection.sock, limits.seconds) as clock:
+            try:
+                response = _talk(connection, parts, urllib.parse.urlencode(form) if form else None)
+                where = response.getheader("Location", "elsewhere")
+                if 300 <= response.status < 400:
+                    raise TelemetryError(f"{url}: sends us on to {shown(where)}; give that address")
+                text = _read(response, url, limits.size)
+            finally:
+                is_late = clock.rang
+    except (OSError, http.client.HTTPException, ValueError) as exc:
+        if is_late or isinstance(exc, TimeoutError):
+            raise _too_slow(url, limits) from exc
+        raise TelemetryError(f"{url}: no answer: {_reason(exc)}; is it running there?") from exc
+    finally:
+        connection.close()
+    if is_late:  # hung up in the middle of a text of unknown length
+        raise _too_slow(url, limits)
+    return Answer(response.status, response.getheader("Content-Type", ""), text)
+
+
+def _too_slow(url: str, limits: Limits) -> TelemetryError:
+    return TelemetryError(f"{url}: no complete answer within {limits.seconds:g} s")
+
+
+def _reason(exc: Exception) -> str:
+    said = getattr(exc, "strerror", None) or str(exc)
+    return shown(said or type(exc).__name__)

@@ -1,0 +1,127 @@
+"""What `adlro telemetry check` prints, and how it ends."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from adlro.cli.telemetry import command
+from adlro.errors import ConfigError, MissingExtraError, OutputError, TelemetryError
+from tests.gpu_exporter import dcgm, line, rocm, serving
+
+
+def run(*options):
+    return CliRunner().invoke(command, ["check", *options])
+
+
+def check(page, *options):
+    with serving(page) as server:
+        return run("--exporter", server.url, *options)
+
+
+def test_all_fresh_ends_with_0():
+    result = check(dcgm("v1") + rocm("r1", gpus=1))
+    assert result.exit_code == 0, result.output
+    assert ": 3 GPUs on 2 hosts" in result.output
+    assert "Tesla V100-SXM2-16GB" in result.output
+    assert result.output.endswith("\nall fresh\n")
+    assert "missing" not in result.output
+    assert "…" not in result.output
+
+
+def test_a_channel_that_no_gpu_has_is_missing_and_ends_with_1():
+    page = "".join(text + "\n" for text in dcgm().splitlines() if "GPU_TEMP" not in text)
+    result = check(page)
+    assert result.exit_code == 1
+    assert "\nmissing: temperature of every GPU\n" in result.output
+    assert result.output.endswith("\nsomething is missing or old\n")
+
+
+def test_the_first_gpus_that_lack_a_channel_are_named():
+    page = rocm("r1", gpus=1) + line("gpu_gfx_activity", 5, gpu_id=0, hostname="s")
+    page += "".join(line("gpu_gfx_activity", 5, gpu_id=n, hostname="t") for n in range(5))
+    result = check(page, "--need", "power")
+    assert result.exit_code == 1
+    assert "\nmissing: power of s/0, t/0, t/1, t/2 and 2 more\n" in result.output
+
+
+def test_the_total_of_the_memory_need_not_be_there():
+    page = "".join(text + "\n" for text in dcgm().splitlines() if "FB_FREE" not in text)
+    assert check(page).exit_code == 0
+    assert check(page, "--need", "memory_total").exit_code == 1
+
+
+def test_old_readings_are_named_with_their_age():
+    result = check(dcgm("v1", at=1.0), "--max-age", "60")
+    assert result.exit_code == 1
+    assert "\nolder than 60 s: v1/0 (" in result.output
+
+
+def test_a_page_without_gpus_ends_with_1():
+    result = check("up 1\n")
+    assert result.exit_code == 1
+    assert "0 GPUs on 0 hosts\nno GPU seen\n" in result.output
+
+
+def test_a_model_that_the_catalogue_lacks_is_named_and_no_reason_to_fail():
+    result = check(dcgm(model="Voodoo 2"))
+    assert result.exit_code == 0
+    assert "\nnot in the catalogue of GPUs: 'Voodoo 2'\n" in result.output
+
+
+def test_what_was_left_out_is_noted():
+    result = check(dcgm() + "oops\n")
+    assert result.exit_code == 0
+    assert "\nnote: malformed and left out: line " in result.output
+
+
+def test_names_from_the_net_are_printed_as_they_are_without_what_a_terminal_acts_on():
+    result = check(dcgm("[red]x\x1b[2J", model="[bold]m\x07"))
+    assert "[bold]m" in result.output
+    assert "\x1b" not in result.output
+    assert "\x07" not in result.output
+
+
+def test_json_holds_every_gpu():
+    result = check(dcgm("v1", gpus=1), "--json", "-")
+    data = json.loads(result.output)
+    (gpu,) = data["gpus"]
+    assert (gpu["host"], gpu["gpu"], gpu["part"]) == ("v1", 0, None)
+    assert gpu["is_fresh"]
+    assert gpu["values"] == {
+        "utilisation": 0.84, "memory_used": 10908.0, "memory_total": 16160.0, "bandwidth": 0.5,
+        "temperature": 68.0, "power": 218.75, "errors": 0.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("--nvml", "--amd"), ("--prometheus", "x", "--amd")])
+def test_not_one_source_is_refused(options):
+    result = run(*options)
+    assert result.exit_code == 2
+    assert "say one of --prometheus URL, --exporter URL, --nvml, --amd" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        (("--prometheus", "nowhere"), TelemetryError, "write it like http://127.0.0.1:9090"),
+        (("--exporter", "http://127.0.0.1:1"), TelemetryError, "is it running there?"),
+        (("--amd", "--need", "heat"), ConfigError, "--need: no channel 'heat'"),
+        (("--amd", "--json", "/nowhere/x.json"), OutputError, "there is no folder"),
+    ],
+)
+def test_bad_input_is_an_error_of_ours(options, error, words):
+    result = run(*options)
+    assert isinstance(result.exception, error)
+    assert words in str(result.exception)
+
+
+@pytest.mark.parametrize("option", ["--max-age", "--timeout"])
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "inf"])
+def test_times_must_be_more_than_nothing_and_less_than_ever(option, value):
+    assert run("--amd", option, value).exit_code == 2
+
+
+def test_without_nvidias_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    assert isinstance(run("--nvml").exception, MissingExtraError)

@@ -1,0 +1,227 @@
+"""From readings of the exporters to one sample: units, choice among metrics, blanks, nonsense."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adlro.telemetry.gather import Gather
+from adlro.telemetry.names import Gpu, identify, metrics, model_name
+from adlro.telemetry.sample import NAMES, Sample, readings
+
+GPU = {"gpu": "0", "Hostname": "h"}
+
+
+def gathered(*readings, **options):
+    gather = Gather(**options)
+    for name, raw in readings:
+        gather.take(name, GPU, raw)
+    return gather.sample(0.0)
+
+
+def value(channel, *readings):
+    return gathered(*readings).column(channel)[0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "gpu"),
+    [
+        ({"gpu": "3", "Hostname": "a"}, Gpu("a", 3)),
+        ({"gpu": "3", "hostname": "a"}, Gpu("a", 3)),
+        ({"gpu": "3", "Hostname": "", "hostname": "a", "instance": "b:1"}, Gpu("a", 3)),
+        ({"gpu": "3", "instance": "10.0.0.7:9400"}, Gpu("10.0.0.7", 3)),
+        ({"gpu": "3", "instance": "node7"}, Gpu("node7", 3)),
+        ({"gpu": "3", "Hostname": "a", "GPU_I_ID": "2", "GPU_I_PROFILE": "1g.5gb"}, Gpu("a", 3, 2)),
+        ({"gpu_id": "1", "hostname": "a", "gpu_partition_id": "0"}, Gpu("a", 1)),
+        (
+            {"gpu_id": "1", "hostname": "a", "gpu_partition_id": "5",
+             "gpu_compute_partition_type": "CPX"},
+            Gpu("a", 1, 5),
+        ),
+        (
+            {"gpu_id": "1", "hostname": "a", "gpu_partition_id": "0",
+             "gpu_compute_partition_type": "SPX"},
+            Gpu("a", 1),
+        ),
+        ({"gpu_power": "4", "productname": "x", "instance": "a:2021"}, Gpu("a", 4)),
+    ],
+)  # fmt: skip
+def test_the_labels_of_each_exporter_say_which_gpu_it_is(labels, gpu):
+    assert identify(labels) == gpu
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {}, {"gpu": "0"}, {"Hostname": "a"}, {"gpu": "", "Hostname": "a"},
+        {"gpu": "-1", "Hostname": "a"}, {"gpu": "²", "Hostname": "a"},
+        {"gpu": "12345678", "Hostname": "a"}, {"gpu": "0", "Hostname": "a", "GPU_I_ID": "x"},
+    ],
+)  # fmt: skip
+def test_labels_that_do_not_say_which_gpu_it_is_name_none(labels):
+    assert identify(labels) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ({"modelName": "Tesla T4"}, "Tesla T4"),
+        ({"modelName": "A100-SXM4-40GB", "GPU_I_PROFILE": "1g.5gb"}, "A100-SXM4-40GB MIG 1g.5gb"),
+        ({"card_model": "0xc34", "card_series": "AMD INSTINCT MI100"}, "AMD INSTINCT MI100"),
+        ({"card_model": "0xc34"}, "0xc34"),
+        ({"productname": "MI210"}, "MI210"),
+        ({}, ""),
+    ],
+)
+def test_the_labels_of_each_exporter_say_which_model_it_is(labels, name):
+    assert model_name(labels) == name
+
+
+@pytest.mark.parametrize(
+    ("channel", "name", "raw", "expected"),
+    [
+        ("utilisation", "DCGM_FI_DEV_GPU_UTIL", 37, 0.37),
+        ("bandwidth", "DCGM_FI_PROF_DRAM_ACTIVE", 0.098, 0.098),
+        ("bandwidth", "DCGM_FI_DEV_MEM_COPY_UTIL", 42, 0.42),
+        ("memory_used", "DCGM_FI_DEV_FB_USED", 2015, 2015),
+        ("errors", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 7, 7),
+        ("errors", "DCGM_FI_DEV_XID_ERRORS", 79, 1),
+        ("utilisation", "gpu_gfx_activity", 100, 1.0),
+        ("temperature", "gpu_junction_temperature", 51, 51),
+        ("power", "amd_gpu_package_power", 700, 700),
+        ("power", "amd_gpu_power", 150_500_000, 150.5),
+        ("temperature", "amd_gpu_current_temperature", 54_000, 54.0),
+    ],
+)
+def test_every_unit_becomes_ours(channel, name, raw, expected):
+    assert value(channel, (name, raw)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("channel", "worse", "better"),
+    [
+        ("bandwidth", ("DCGM_FI_DEV_MEM_COPY_UTIL", 90), ("DCGM_FI_PROF_DRAM_ACTIVE", 0.25)),
+        ("temperature", ("gpu_junction_temperature", 80), ("gpu_edge_temperature", 60)),
+        ("power", ("gpu_power_usage", 100), ("gpu_average_package_power", 90)),
+        ("errors", ("DCGM_FI_DEV_XID_ERRORS", 31), ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 0)),
+    ],
+)
+def test_of_several_metrics_for_one_channel_the_best_counts(channel, worse, better):
+    expected = value(channel, better)
+    assert value(channel, worse, better) == expected
+    assert value(channel, better, worse) == expected
+    assert value(channel, worse) != expected
+
+
+def test_the_total_of_the_memory_is_the_sum_of_its_parts():
+    # 10,908 used + 5,252 free + 224 reserved = 16,384 MB
+    used, free = ("DCGM_FI_DEV_FB_USED", 10_908), ("DCGM_FI_DEV_FB_FREE", 5_252)
+    reserved, total = ("DCGM_FI_DEV_FB_RESERVED", 224), ("DCGM_FI_DEV_FB_TOTAL", 16_000)
+    assert value("memory_total", used, free) == 16_160
+    assert value("memory_total", used, free, reserved) == 16_384
+    assert value("memory_total", used, free, reserved, total) == 16_000
+    assert math.isnan(value("memory_total", used))
+
+
+BLANKS = (
+    math.nan, 0x7FFFFFF0, 0x7FFFFFFF, 2**47, 2**47 + 15, 9223372036854775794, 2**64 - 1, 0xFFFF,
+    0xFFFFFFFF, -1,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+@pytest.mark.parametrize("name", ["DCGM_FI_DEV_GPU_TEMP", "gpu_gfx_activity", "gpu_package_power"])
+def test_a_blank_is_missing_and_no_reason_for_a_note(name, blank):
+    sample = gathered((name, float(blank)))
+    assert np.isnan(sample.values).all()
+    assert len(sample.host) == 1
+    assert sample.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("DCGM_FI_DEV_GPU_UTIL", 101), ("DCGM_FI_DEV_GPU_UTIL", -5),
+        ("DCGM_FI_DEV_GPU_TEMP", 9000), ("DCGM_FI_DEV_GPU_TEMP", 0),
+        ("DCGM_FI_DEV_POWER_USAGE", math.inf), ("amd_gpu_current_temperature", 54),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_true_is_left_out_with_a_note(name, raw):
+    sample = gathered((name, raw))
+    assert np.isnan(sample.values).all()
+    assert sample.notes == (f"1 absurd values left out, such as {name} = {raw:g} of h/0",)
+
+
+def test_a_reading_of_no_gpu_is_left_out_with_a_note():
+    gather = Gather()
+    gather.take("DCGM_FI_DEV_GPU_UTIL", {"gpu": "0"}, 5.0)
+    gather.take("node_load1", {}, 5.0)
+    sample = gather.sample(0.0)
+    assert sample.host == ()
+    assert sample.values.shape == (0, len(NAMES))
+    assert sample.notes == ("1 readings left out that do not say of which GPU",)
+
+
+def test_of_two_readings_of_the_same_the_larger_is_taken_and_a_blank_never():
+    name = "DCGM_FI_DEV_GPU_TEMP"
+    sample = gathered((name, 60.0), (name, 70.0), (name, 65.0), (name, 2.0**47))
+    assert sample.column("temperature").tolist() == [70.0]
+    assert sample.notes == ("2 readings came twice: the larger was taken",)
+
+
+def test_a_prefix_of_ones_own_is_one_more_not_another():
+    names = metrics("site_")
+    assert {"gpu_used_vram", "amd_gpu_used_vram", "site_gpu_used_vram"} <= set(names)
+    assert "site_gpu_used_vram" not in metrics()
+
+
+def test_the_model_is_taken_from_the_first_reading_that_names_it():
+    gather = Gather()
+    gather.take("DCGM_FI_DEV_GPU_TEMP", GPU, 50.0)
+    gather.take("DCGM_FI_DEV_GPU_UTIL", {**GPU, "modelName": "Tesla T4"}, 50.0)
+    assert gather.sample(0.0).model == ("Tesla T4",)
+
+
+def test_a_gpu_that_is_only_expected_has_no_value_and_no_age():
+    gather = Gather()
+    gather.expect({**GPU, "modelName": "Tesla T4"})
+    sample = gather.sample(50.0)
+    assert sample.model == ("Tesla T4",)
+    assert np.isnan(sample.values).all()
+    assert sample.is_fresh(math.inf).tolist() == [False]
+
+
+@given(st.permutations([(host, gpu) for host in ("a", "b") for gpu in range(3)]))
+@settings(deadline=None)
+def test_the_order_of_the_readings_does_not_matter(order):
+    gather = Gather()
+    for host, gpu in order:
+        labels = {"gpu": str(gpu), "Hostname": host}
+        gather.take("DCGM_FI_DEV_GPU_TEMP", labels, 40.0 + gpu + 10 * (host == "b"))
+        gather.date(labels, 100.0 + gpu)
+    sample = gather.sample(110.0)
+    assert sample.host == ("a", "a", "a", "b", "b", "b")
+    assert sample.gpu.tolist() == [0, 1, 2, 0, 1, 2]
+    assert sample.column("temperature").tolist() == [40, 41, 42, 50, 51, 52]
+    assert sample.age.tolist() == [10, 9, 8, 10, 9, 8]
+
+
+def test_a_reading_is_fresh_up_to_the_limit_and_not_from_the_future():
+    gather = Gather()
+    for gpu, time in enumerate((70.0, 69.9, 130.0, 130.1)):
+        gather.date({"gpu": str(gpu), "Hostname": "h"}, time)
+    assert gather.sample(100.0).is_fresh(30.0).tolist() == [True, False, True, False]
+
+
+def test_policies_get_the_bandwidth_in_gb_per_second_where_the_model_is_known():
+    values = np.full((3, len(NAMES)), np.nan)
+    values[:, NAMES.index("bandwidth")] = 0.5, 0.5, np.nan
+    values[:, NAMES.index("power")] = 60.0
+    models = ("Tesla T4", "Nobody's GPU", "Tesla T4")
+    zeros = np.zeros(3, np.int64)
+    got = readings(Sample(("h",) * 3, zeros, zeros, models, values, np.zeros(3), 0.0))
+    np.testing.assert_array_equal(got["bandwidth"], [160.0, np.nan, np.nan])  # 0.5 * 320 GB/s
+    np.testing.assert_array_equal(got["power"], [60.0] * 3)
+    assert np.isnan(got["utilisation"]).all()

@@ -1,0 +1,215 @@
+"""Asking over HTTP: every way in which the other side can fail becomes one line."""
+
+import json
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adlro.errors import TelemetryError
+from adlro.telemetry.gather import Gather
+from adlro.telemetry.prometheus import Source, parse, query, read
+from adlro.telemetry.web import Limits, ask, clean
+from tests.gpu_exporter import serving
+
+QUICK = Limits(seconds=0.5)
+
+
+def vector(*series):
+    return {"status": "success", "data": {"resultType": "vector", "result": list(series)}}
+
+
+def series(value, at=100.0, **labels):
+    return {"metric": labels, "value": [at, value]}
+
+
+def answer_of(body):
+    with serving(body if isinstance(body, str | bytes) else json.dumps(body)) as server:
+        seen = []
+        moment = query(Source(server.url), "up", lambda labels, value: seen.append((labels, value)))
+        return moment, seen
+
+
+def test_an_answer_is_handed_out_with_its_moment():
+    body = vector(series("37", 1794768234.873, a="b"), series("NaN", 1794768234.873))
+    moment, seen = answer_of(body)
+    assert moment == 1794768234.873
+    assert seen[0] == ({"a": "b"}, 37.0)
+    assert np.isnan(seen[1][1])
+
+
+def test_an_answer_without_series_has_no_moment():
+    assert answer_of(vector()) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("<!DOCTYPE html><p>Log in", "answers with a web page; is it a Prometheus?"),
+        ("", "malformed JSON"),
+        ('{"status":"success","data":{"resultType":"vec', "malformed JSON"),
+        ("[" * 100_000, "malformed JSON"),
+        (b"\xff\xfe{}", "malformed JSON"),
+        ("7", "JSON that is not a Prometheus's"),
+        ("{}", "JSON that is not a Prometheus's"),
+        ({"data": {"resultType": "matrix", "result": []}}, "JSON that is not a Prometheus's"),
+        ({"data": {"resultType": "vector"}}, "malformed series"),
+        ({"data": {"resultType": "vector", "result": 7}}, "malformed series"),
+        (vector(7), "malformed series"),
+        (vector({"metric": {}}), "malformed series"),
+        (vector(series(37)), "malformed series: a label or a value that is not text"),
+        (vector(series("37", a=1)), "malformed series: a label or a value that is not text"),
+        (vector(series("many")), "malformed series: could not convert"),
+        (vector({"metric": [], "value": [1, "1"]}), "malformed series"),
+        (vector({"metric": {}, "value": ["now", "1"]}), "malformed series"),
+        (vector({"metric": {}, "value": [1, "1", "2"]}), "malformed series"),
+    ],
+)
+def test_what_is_not_the_answer_of_a_prometheus_is_said_in_one_line(body, words):
+    with pytest.raises(TelemetryError) as caught:
+        answer_of(body)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("http://127.0.0.1:")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 250
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), lambda inner: (
+    st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["data", "result", "metric", "value", "x"]), inner)
+), max_leaves=8))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_no_json_breaks_the_reader(tree):
+    gather = Gather()
+    for body in (tree, {"data": {"resultType": "vector", "result": tree}}, vector(tree)):
+        try:
+            parse("url", json.dumps(body).encode(), lambda labels, v: gather.take("x", labels, v))
+        except TelemetryError:
+            continue
+
+
+def test_a_refusal_is_passed_on_in_the_servers_words():
+    with serving('{"status":"error","errorType":"bad_data","error":"parse\\nerror"}') as server:
+        server.status = 400
+        with pytest.raises(TelemetryError, match=r"/api/v1/query: HTTP 400: parse error$"):
+            query(Source(server.url), "sum(", lambda *_: None)
+
+
+def test_a_refusal_without_words_is_passed_on_by_its_number():
+    with serving("Forbidden") as server:
+        server.status = 403
+        with pytest.raises(TelemetryError, match=r"HTTP 403; is it a Prometheus\?$"):
+            query(Source(server.url), "up", lambda *_: None)
+
+
+def test_the_way_to_elsewhere_is_not_taken():
+    with serving("secret") as other, serving("") as server:
+        server.status, server.headers = 302, {"Location": other.url}
+        with pytest.raises(TelemetryError, match=f"sends us on to {other.url}; give that address$"):
+            ask(server.url)
+        assert other.asked == []
+
+
+def test_the_environments_proxies_are_not_asked(monkeypatch):
+    with serving("no") as proxy, serving("yes") as server:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert ask(server.url).body == b"yes"
+        assert proxy.asked == []
+
+
+def test_an_answer_that_is_too_long_is_refused():
+    with serving(b"x" * 200_000) as server:
+        assert len(ask(server.url, limits=Limits(size=200_000)).body) == 200_000
+        with pytest.raises(TelemetryError, match="longer than 199,999 bytes: refused"):
+            ask(server.url, limits=Limits(size=199_999))
+
+
+def too_slow(server):
+    start = time.monotonic()
+    with pytest.raises(TelemetryError, match=r"no complete answer within 0\.5 s$"):
+        ask(server.url, limits=QUICK)
+    assert time.monotonic() - start < 10
+
+
+def test_an_answer_that_does_not_begin_in_time_is_given_up():
+    with serving("late") as server:
+        server.wait_s = 2.0
+        too_slow(server)
+
+
+def test_an_answer_that_drips_is_given_up():
+    with serving("x" * 100) as server:
+        server.drip_s = 0.1
+        too_slow(server)
+
+
+def raw_answer(text):
+    """What we make of bytes from a socket that does not speak as it should."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def talk():
+            line, _ = listener.accept()
+            with line:
+                line.recv(4096)
+                line.sendall(text)
+
+        thread = threading.Thread(target=talk)
+        thread.start()
+        try:
+            with pytest.raises(TelemetryError) as caught:
+                ask(f"http://127.0.0.1:{listener.getsockname()[1]}", limits=Limits(seconds=5))
+        finally:
+            thread.join()
+        return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\n",
+    ],
+)  # fmt: skip
+def test_what_is_not_http_is_said_in_one_line(text):
+    said = raw_answer(text)
+    assert "no answer: " in said
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "127.0.0.1:9090", "ftp://127.0.0.1", "http://", "http://a b", "file:///etc/passwd",
+        "http://host:port", "http://[", "http://h\nost", "http://hôte",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(TelemetryError, match="is not an address"):
+        read(Source(url))
+
+
+def test_an_address_with_a_password_is_refused_without_printing_it():
+    with pytest.raises(TelemetryError) as caught:
+        ask("http://me:hunter2@127.0.0.1/")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_host_that_does_not_exist_is_said_in_one_line():
+    with pytest.raises(TelemetryError, match="no answer: "):
+        ask("http://host.invalid/", limits=Limits(seconds=20))
+
+
+def test_a_prefix_that_cannot_be_one_is_refused_before_anybody_is_asked():
+    with pytest.raises(TelemetryError, match="cannot be the beginning of a metric's name"):
+        read(Source("http://127.0.0.1:1", prefix='a"} or up{x="'))
+
+
+def test_words_of_others_cannot_move_the_cursor():
+    assert clean("a\x1b[31m\nb\u202e c") == "a [31m b c"
