@@ -26,7 +26,7 @@ def demands(types, nodes=None, **changes):
     filled = [{"share": 1, "kind": "ml", "size": size, "cores": 0, **one} for one in types]
     changes = {"placement": "fgd", "affinity": {}, "cluster": {"nodes": nodes}, **changes}
     made = scenario(types=filled, **changes)
-    return traits.demands(made, lay_out(made.cluster))
+    return traits.demands(made, lay_out(made.cluster), None)
 
 
 def rows(found):
