@@ -3,13 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test install check format warm bench slow train experiments clean
+.PHONY: demo test install check format warm prometheus bench slow train experiments clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
 	@$(BIN)/adlro compare paper16 --policies adlro,drain-argmin,min-min,allox,pair-sjf,easy-backfill,static-affinity,fcfs,tiresias --seeds 50 --json out/paper16.json --report out
 
-test: check warm
+test: check warm prometheus
 	$(BIN)/pytest -n 2 -m "not slow"
 
 install: $(VENV)/.developer
@@ -26,6 +26,10 @@ format: $(VENV)/.developer
 
 warm: $(VENV)/.developer
 	$(BIN)/adlro compare paper16 --policies all --seeds 1 >/dev/null
+
+# The real one that tests of telemetry talk to.
+prometheus:
+	tests/tools/install_prometheus.sh
 
 bench: $(VENV)/.developer
 	mkdir -p out
