@@ -24,7 +24,7 @@ from adlro.train.objective import find
 from adlro.train.recipe import SELF
 from adlro.train.selection import Look
 from adlro.train.standing import Kept, Standing
-from adlro.train.store import Folder, Plan, Wish
+from adlro.train.store import Folder, Plan, Wish, difference
 from adlro.train.trainer import Outcome, Row, Status, Trainer
 from adlro.workloads.synthetic import prepare
 
@@ -97,7 +97,7 @@ def compile_all(wish: Wish) -> None:
 
 def _plan(wish: Wish, folder: Folder, cpu_s: Callable[[], float]) -> Plan:
     """The plan of the folder, or a new one."""
-    found = folder.plan(wish)
+    found = folder.begun(Plan(wish=wish, recipe=wish.recipe), difference)
     if found is not None:
         return found
     recipe = wish.recipe

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -60,7 +60,7 @@ class Plan(Record):
     recipe: Recipe  # as it is carried out
 
 
-def _difference(ours: Plan, theirs: Plan) -> str | None:
+def difference(ours: Plan, theirs: Plan) -> str | None:
     """The first thing in which the plan of a folder is not what is wanted now."""
     if (ours.version, ours.features, ours.costs) != (theirs.version, theirs.features, theirs.costs):
         return f"adlro {theirs.version}, this is {ours.version}"
@@ -122,33 +122,27 @@ class Folder:
                 ) from exc
             yield
 
-    def read_plan(self, kind: type[P]) -> P | None:
-        """The plan of this kind that was begun here; None = none yet.
+    def begun(self, ours: P, difference: Callable[[P, P], str | None]) -> P | None:
+        """The plan that was begun here; None = none yet.
+
+        Args:
+            ours: what is wanted now.
+            difference: says the first thing in which another plan is not what is wanted.
 
         Raises:
-            ConfigError: it cannot be read, or is of another algorithm.
+            ConfigError: it is one for another wish or algorithm, or cannot be read.
         """
         file = self.path / "plan.json"
         if not file.exists():
             return None
         try:
-            return kind.model_validate_json(file.read_bytes())
+            found = type(ours).model_validate_json(file.read_bytes())
         except ValidationError as exc:
             raise ConfigError(
                 f"{file}: is not a plan of this algorithm and this adlro ({__version__}); "
                 "say --fresh to train anew, or choose another --out"
             ) from exc
-
-    def plan(self, wish: Wish) -> Plan | None:
-        """The plan that was begun here; None = none yet.
-
-        Raises:
-            ConfigError: it is one for another wish, or cannot be read.
-        """
-        found = self.read_plan(Plan)
-        if found is None:
-            return None
-        other = _difference(Plan(wish=wish, recipe=wish.recipe), found)
+        other = difference(ours, found)
         if other is not None:
             raise ConfigError(
                 f"{self.path}: was begun with {other}; ask for the same, say --fresh to train "

@@ -6,7 +6,7 @@ import pytest
 
 from adlro.errors import ConfigError
 from adlro.train.expansion import Labels
-from adlro.train.store import Folder, Plan
+from adlro.train.store import Folder, Plan, difference
 from tests import toys
 
 
@@ -28,11 +28,15 @@ def wish(**changes):
     return toys.wish(**{"scenario": toys.bound_and_free(), "recipe": toys.tiny(), **changes})
 
 
+def begun(folder, wanted):
+    return folder.begun(Plan(wish=wanted, recipe=wanted.recipe), difference)
+
+
 def test_a_plan_comes_back_the_same(folder):
-    assert folder.plan(wish()) is None
+    assert begun(folder, wish()) is None
     plan = Plan(wish=wish(), recipe=toys.small())
     folder.write_plan(plan)
-    assert folder.plan(wish()) == plan
+    assert begun(folder, wish()) == plan
 
 
 @pytest.mark.parametrize(
@@ -49,14 +53,14 @@ def test_a_plan_comes_back_the_same(folder):
 def test_a_folder_of_another_training_is_refused(folder, changes, said):
     folder.write_plan(Plan(wish=wish(), recipe=toys.tiny()))
     with pytest.raises(ConfigError, match=f"was begun with {said}") as caught:
-        folder.plan(wish(**changes))
+        begun(folder, wish(**changes))
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_folder_of_another_version_is_refused(folder):
     folder.write_plan(Plan(wish=wish(), recipe=toys.tiny(), version="0.0.1"))
     with pytest.raises(ConfigError, match=r"begun with adlro 0\.0\.1"):
-        folder.plan(wish())
+        begun(folder, wish())
 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):

@@ -6,10 +6,8 @@ from typing import Literal
 
 from adlro import __version__
 from adlro.config import Scenario
-from adlro.errors import ConfigError
 from adlro.model.record import Record
 from adlro.train.dqn.recipe import Recipe
-from adlro.train.store import Folder
 
 _EARLIEST = 20  # the first batch is learned after at most this part of all steps
 
@@ -39,7 +37,7 @@ def scaled(recipe: Recipe, episodes: int) -> Recipe:
     return recipe.model_copy(update={"episodes": episodes, "warm_up": min(recipe.warm_up, most)})
 
 
-def _difference(ours: Plan, theirs: Plan) -> str | None:
+def difference(ours: Plan, theirs: Plan) -> str | None:
     """The first thing in which the plan of a folder is not what is wanted now."""
     if ours.version != theirs.version:
         return f"adlro {theirs.version}, this is {ours.version}"
@@ -53,21 +51,3 @@ def _difference(ours: Plan, theirs: Plan) -> str | None:
         if value != other:
             return f"{key.removeprefix('is_').replace('_', '-')} {other}"
     return None
-
-
-def find(folder: Folder, wish: Wish) -> Plan | None:
-    """The plan that was begun in a folder; None = none yet.
-
-    Raises:
-        ConfigError: it is one for another wish, or cannot be read.
-    """
-    found = folder.read_plan(Plan)
-    if found is None:
-        return None
-    other = _difference(Plan(wish=wish, recipe=wish.recipe), found)
-    if other is not None:
-        raise ConfigError(
-            f"{folder.path}: was begun with {other}; ask for the same, say --fresh to train "
-            "anew, or choose another --out"
-        )
-    return found

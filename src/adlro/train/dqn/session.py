@@ -19,7 +19,7 @@ from adlro.train import seeds
 from adlro.train.crew import Stopped
 from adlro.train.dqn import looks
 from adlro.train.dqn.course import Course
-from adlro.train.dqn.plan import Plan, Wish, find, scaled
+from adlro.train.dqn.plan import Plan, Wish, difference, scaled
 from adlro.train.dqn.trainer import FCFS, Point, Status, Trainer
 from adlro.train.episodes import MIN_MIN, named
 from adlro.train.session import Files
@@ -72,7 +72,7 @@ def _episode_s(wish: Wish) -> float:
 
 def _plan(wish: Wish, folder: Folder) -> Plan:
     """The plan of the folder, or a new one."""
-    found = find(folder, wish)
+    found = folder.begun(Plan(wish=wish, recipe=wish.recipe), difference)
     if found is not None:
         return found
     episodes = wish.recipe.episodes
