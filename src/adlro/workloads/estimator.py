@@ -9,13 +9,15 @@ import numpy as np
 
 from adlro.encode.hypervectors import memory as memories
 from adlro.encode.hypervectors.memory import Size, Weighing
+from adlro.encode.hypervectors.schema import Words
 from adlro.model.state import Floats
 from adlro.workloads import job_fields
 from adlro.workloads.estimator_kernel import FACTS, Estimator, Jobs, follow
 from adlro.workloads.outcomes import BINS, Timeline
 
-WEIGHING = Weighing(fresh=5.0, fading=0.6, slope=1.0)
-NEAREST = 256  # patterns of each GPU model that an estimate is drawn from
+WEIGHING = Weighing(fresh=5.0, fading=0.8, slope=1.0)
+NEAREST = 64  # patterns of each GPU model that an estimate is drawn from
+_LATEST, _HALF_JOBS = 32, 5_000.0  # outcomes kept of a pattern; jobs after which it counts half
 _STRETCH = 4_096  # events between two reports of how far it is
 
 
@@ -38,7 +40,9 @@ def fresh(models: Sequence[str] = (), classes: int = 0) -> Estimator:
     """
     space = job_fields.SPACE
     words = len(space.binding)
-    memory = memories.empty(space, Size(classes=classes), models)
+    memory = memories.empty(
+        space, Size(latest=_LATEST, classes=classes, half_jobs=_HALF_JOBS), models
+    )
     return Estimator(
         space,
         memory,
@@ -64,15 +68,22 @@ def copied(estimator: Estimator) -> Estimator:
     )
 
 
-def jobs_of(fillings: job_fields.Words, requested_s: Floats, line: Timeline) -> Jobs:
+def jobs_of(fillings: Words, requested_s: Floats, line: Timeline) -> Jobs:
     """Jobs whose GPU models are not known; requested_s [J], nan = not said."""
     count = len(fillings)
     asked = np.log(np.where(requested_s > 0, requested_s, np.nan))
     unknown = np.full(count, -1)
     return Jobs(
-        fillings, asked, line.log_s, unknown, np.zeros(count, np.int64), np.zeros((1, 0)),
-        line.order, line.time,
-    )  # fmt: skip
+        source=np.arange(count),
+        fillings=fillings,
+        asked=asked,
+        log_s=line.log_s,
+        model=unknown,
+        kind=np.zeros(count, np.int64),
+        prior=np.zeros((1, 0)),
+        order=line.order,
+        time=line.time,
+    )
 
 
 def followed(

@@ -48,6 +48,7 @@ class Estimator(NamedTuple):
 class Jobs(NamedTuple):
     """What is known of J jobs, and when."""
 
+    source: Counts  # [J] an id of each, >= 0
     fillings: Words  # [J, F]
     asked: Floats  # [J] log of the requested seconds; nan = not said
     log_s: Floats  # [J] log of the seconds it ran: not looked at before it ends
@@ -87,7 +88,7 @@ def take_in(estimator: Estimator, jobs: Jobs, j: int, when: float) -> None:
             estimator.space, estimator.memory, query, estimator.weighing, estimator.work,
             log_s, model,
         )  # fmt: skip
-    learn(estimator.memory, estimator.bits, Result(log_s, asked, when, j, model))
+    learn(estimator.memory, estimator.bits, Result(log_s, asked, when, jobs.source[j], model))
     count_in(estimator.histogram, log_s)
     if not math.isnan(asked):
         facts = estimator.facts[0]

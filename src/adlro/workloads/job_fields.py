@@ -28,7 +28,7 @@ from adlro.errors import ConfigError
 from adlro.model.state import WHOLE, Counts, Floats, Records
 from adlro.workloads.history import Codes, History
 
-DAY_S, HOUR_S = 86_400.0, 3_600.0
+DAY_S = 86_400.0
 _PARTS = 6  # of a name that count
 _DOUBLINGS = 24  # seconds, MB and cores from 1 to 16 million
 _STEPS = 16  # levels of a doubling
@@ -37,9 +37,7 @@ _STEPS = 16  # levels of a doubling
 def _log_level(name: str, weight: float, cap: int) -> Role:
     """Doublings from 1 on; similarity is gone after `cap` of them."""
     levels = _DOUBLINGS * _STEPS + 1
-    return Role(
-        name, "level", weight, 1.0, 2.0**_DOUBLINGS, True, levels, _DOUBLINGS // cap
-    )
+    return Role(name, "level", weight, 1.0, 2.0**_DOUBLINGS, True, levels, _DOUBLINGS // cap)
 
 
 SCHEMA = Schema(
@@ -59,7 +57,7 @@ SCHEMA = Schema(
         _log_level("cores", 0.7, 3),
         _log_level("memory", 0.7, 3),
         Role("priority", "level", 0.7, 0.0, 1.0, levels=65, cells=4),
-        Role("hour", "circle", 0.7, 0.0, 24.0, levels=96, cells=4),
+        Role("hour", "circle", 0.7, 0.0, DAY_S, levels=96, cells=4),
         Role(MODEL, "word", 1.0),
     )
 )
@@ -83,7 +81,8 @@ class JobFields(NamedTuple):
     memory_mb: float = math.nan
     gpu_memory_mb: float = math.nan  # on each GPU
     priority: float = math.nan  # 0 to 1
-    hour: float = math.nan  # of the day
+    submit_s: float = math.nan  # seconds since midnight of any day, such as Unix time
+
 
 NUMBERS = JobFields._fields[6:]
 _WORDS = JobFields._fields[:6]
@@ -133,7 +132,7 @@ def _parts(name: str) -> list[int]:
 
 
 def _fill_words(fillings: Words, role: str, codes: Codes | Counts, words: Sequence[str]) -> None:
-    """codes [J] into words, -1 = missing."""
+    """Fill a role for all jobs; codes [J] into words, -1 = missing."""
     keys = np.array([*(key(role, word) if word else 0 for word in words), 0], np.uint64)
     fillings[:, _PLACES[role]] = keys[codes]
     if role != "name":
@@ -154,7 +153,6 @@ def of_history(history: History) -> Words:
     fillings = np.zeros((history.jobs, SPACE.fillers), np.uint64)
     for role in ("user", "account", "queue", "qos", "name"):
         _fill_words(fillings, role, getattr(history, role), history.tables[role])
-    clock = history.submit_s + (history.header.origin_unix_s or 0.0)
     numbers = np.column_stack(
         (
             np.where(history.requested_s > 0, history.requested_s, np.nan),
@@ -164,7 +162,7 @@ def of_history(history: History) -> Words:
             history.memory_mb,
             history.gpu_memory_mb,
             np.full(history.jobs, np.nan),
-            clock % DAY_S / HOUR_S,
+            history.submit_s + (history.header.origin_unix_s or 0.0),
         )
     )
     fill(SPACE.roles, _LEVELS, numbers, fillings)
@@ -187,7 +185,7 @@ def of_jobs(jobs: Records) -> Words:
             gpus * jobs["memory"],
             jobs["gpu_memory"],
             jobs["priority"],
-            jobs["arrival"] % DAY_S / HOUR_S,
+            jobs["arrival"],
         )
     )
     fill(SPACE.roles, _LEVELS, numbers, fillings)
@@ -202,7 +200,7 @@ def of_one(job: JobFields) -> Words:
     """
     numbers = np.array([job[len(_WORDS) :]])
     for name, value in zip(NUMBERS, numbers[0].tolist(), strict=True):
-        if value < 0 or math.isinf(value):
+        if not (value >= 0 or math.isnan(value)) or math.isinf(value):
             raise ConfigError(f"a job to be learned or predicted: {name} is {value:g}")
     fillings = np.zeros((1, SPACE.fillers), np.uint64)
     for role, word in zip(_WORDS, job, strict=False):
