@@ -16,6 +16,7 @@ from adlro.encode.hypervectors.schema import Space
 
 _SWEEPS = 4  # over the models of a class, after each job
 _LEAST = 1e-4  # weight of a pair that is taken notice of
+_MOST = 200.0  # weight of what a pair has said before: the rest is forgotten
 _PRIOR = 3.0  # pairs of equal jobs that weigh as much as what was known before
 
 
@@ -23,8 +24,8 @@ _PRIOR = 3.0  # pairs of equal jobs that weigh as much as what was known before
 def _add_pair(memory: Memory, row: int, one: int, other: int, weight: float, gap: float) -> None:
     """Take in log seconds on one model above those on another."""
     weights, ratios = memory.pair_weights[row], memory.pair_ratios[row]
-    weights[one, other] += weight
-    weights[other, one] += weight
+    weights[one, other] = min(weights[one, other], _MOST) + weight
+    weights[other, one] = weights[one, other]
     share = weight / weights[one, other]
     ratios[one, other] += share * (gap - ratios[one, other])
     ratios[other, one] = -ratios[one, other]
