@@ -31,6 +31,7 @@ SCHEMA = Schema(
 SPACE = space_of(SCHEMA)
 USER, TOKENS, REQUESTED, HOUR, LOAD = range(5)
 keys = st.integers(1, 2**64 - 1)
+compiled = settings(max_examples=60, deadline=None)  # the first call compiles
 
 
 def pattern(space=SPACE, **fillers):
@@ -53,13 +54,14 @@ def alike(role, one, other):
     return similarity(a, b, SPACE.masks[role])
 
 
+@compiled
 @given(st.integers(0, 2**64 - 1))
 def test_ones_are_the_bits_that_are_set(word):
     assert ones(np.uint64(word)) == word.bit_count()
 
 
+@compiled
 @given(keys, st.lists(keys, max_size=3), st.integers(0, 41), st.integers(0, 24), st.integers(0, 11))
-@settings(max_examples=40, deadline=None)
 def test_the_plain_twin_writes_the_same_bits(user, tokens, requested, hour, load):
     bits, known = pattern(user=user, tokens=tokens, requested=requested, hour=hour, load=load)
     theirs = plain.encode(SCHEMA, [[user], tokens, [requested], [hour], [load]])
@@ -67,6 +69,7 @@ def test_the_plain_twin_writes_the_same_bits(user, tokens, requested, hour, load
         assert np.unpackbits(got.view(np.uint8), bitorder="little").tolist() == want
 
 
+@compiled
 @given(keys, keys)
 def test_binding_is_its_own_inverse(user, other):
     bits, _ = pattern(user=user)
@@ -78,6 +81,7 @@ def test_binding_is_its_own_inverse(user, other):
     assert free == distance(bits, again, SPACE.masks[USER])
 
 
+@compiled
 @given(keys, keys)
 def test_words_are_equal_or_unrelated(one, other):
     # 128 bits: chance makes a similarity of at most 6 / sqrt(128) = 0.53
@@ -96,6 +100,7 @@ def test_a_pattern_is_similar_to_each_of_its_parts_and_to_nothing_else():
     assert abs(similarity(stranger, whole, only)) < 0.35
 
 
+@compiled
 @given(st.integers(1, 41), st.integers(1, 41), st.integers(1, 41))
 def test_a_level_is_never_nearer_than_one_between_them(a, b, c):
     low, middle, high = sorted((a, b, c))
@@ -118,6 +123,7 @@ def test_the_similarity_of_levels_falls_linearly_to_nothing_at_the_end_of_a_cell
     assert falls == pytest.approx(want, abs=0.02)
 
 
+@compiled
 @given(st.integers(0, 23), st.integers(0, 23))
 def test_hours_are_as_near_as_on_a_clock(one, other):
     apart = min((one - other) % 24, (other - one) % 24)
@@ -126,6 +132,7 @@ def test_hours_are_as_near_as_on_a_clock(one, other):
     assert abs(alike(HOUR, one + 1, other + 1) - want) < 0.625 * math.sqrt(min(apart, 6) / 6) + 0.05
 
 
+@compiled
 @given(st.permutations([3, 5, 7]))
 def test_the_order_of_the_words_in_a_bag_does_not_matter(words):
     assert alike(TOKENS, list(words), [3, 5, 7]) == 1.0
