@@ -18,7 +18,7 @@ from adlro.workloads import job_fields
 from adlro.workloads.estimator_kernel import FACTS, Estimator, Jobs, follow, predict
 from adlro.workloads.outcomes import BINS, Timeline
 
-WEIGHING = Weighing(fresh=5.0, fading=0.8, slope=1.0)
+WEIGHING = Weighing(fresh=5.0, fading=0.8, slope=1.0, half_evidence=1.0)
 NEAREST = 64  # patterns of each GPU model that an estimate is drawn from
 _LATEST, _HALF_JOBS = 32, 5_000.0  # outcomes kept of a pattern; jobs after which it counts half
 _STRETCH = 4_096  # events between two reports of how far it is

@@ -30,6 +30,7 @@ FACTS = np.dtype(
 )
 _ENOUGH, _RARE = 20.0, 0.01  # jobs, and the share beyond the request: then it is a bound
 _WORD_BITS = 64
+_NOTHING = 1e-4  # confidence: below it the likest job is like this one by chance
 _SLACK = 0.02  # log seconds: Slurm ends a job up to a minute late
 
 
@@ -70,7 +71,7 @@ def is_bounded(estimator: Estimator) -> bool:
 @njit
 def _settled(estimator: Estimator, found: float, confidence: float, asked: float) -> float:
     """An answer of the memory, bounded by the request; if there is none, request or median."""
-    if math.isnan(found) or not confidence > 0.0:
+    if math.isnan(found) or confidence < _NOTHING:
         return asked if not math.isnan(asked) else median_of(estimator.histogram)
     if not math.isnan(asked) and is_bounded(estimator):
         return min(found, asked)
@@ -79,7 +80,7 @@ def _settled(estimator: Estimator, found: float, confidence: float, asked: float
 
 @njit
 def _confidence(estimator: Estimator, evidence: float) -> float:
-    """0 to 1: 1/2 = what one recent job counts that is like this one in nearly all that is known.
+    """0 to 1; 1/2 is what one job counts that is like this one in all that is known of it.
 
     The memory's own measure takes off for roles that are missing; here they do not count.
     """

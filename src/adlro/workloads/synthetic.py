@@ -110,7 +110,8 @@ def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) 
     for p in range(len(layout.pools)):
         work[:, p] = np.bincount(grouped.type, grouped.weight * grouped.gpu_seconds[:, p], count)
     gpus = capacity.gpus_up(scenario, layout)
-    return capacity.solve(weight, work / weight[:, None], lists, gpus).shares
+    each = work / np.where(weight > 0, weight, 1.0)[:, None]  # a history may lack a type
+    return capacity.solve(weight, each, lists, gpus).shares
 
 
 @functools.lru_cache(maxsize=32)
