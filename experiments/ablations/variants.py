@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from ablations.td import Td
 
-from adlro.encode.candidates_kernel import FEATURES
+from adlro.encode.candidates_kernel import PLAIN
 from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
 
-PLAN_FEATURES = tuple(name for name in FEATURES if name.startswith(("plan", "drain")))
-OTHERS = tuple(name for name in FEATURES if name not in PLAN_FEATURES)
+PLAN_FEATURES = tuple(name for name in PLAIN if name.startswith(("plan", "drain")))
+OTHERS = tuple(name for name in PLAIN if name not in PLAN_FEATURES)
 SHORT = 5  # arrivals, instead of 60
 
 BUDGET = Recipe(

