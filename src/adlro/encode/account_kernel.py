@@ -36,7 +36,7 @@ def write_choices(
     """
     choices = look(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
     if kinds > 0 and choices.count > 0:
-        look_closer(kinds, ranges, choices, pools, gpus, scratch)
+        look_closer(kinds, ranges, choices, jobs, est, queue, running, pools, gpus, scratch)
     for i in range(choices.count):
         table[i, 0], table[i, 1] = choices.places[i], choices.pools[i]
         table[i, 2], table[i, 3] = choices.seconds[i], choices.costs[i]

@@ -7,7 +7,8 @@ alike. A feature is known by its name: a policy's card lists those it was traine
 (policies/learned.py), so new ones may be added here, but what a name means never changes.
 
 `look` fills in the PLAIN features. Those that few networks ask for cost time of their own:
-`look_closer` fills them in, kind by kind (meters_kernel.py).
+`look_closer` fills them in, kind by kind (meters_kernel.py,
+likeness_kernel.py).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from adlro.encode.drain import (
     span_penalty,
     split_pairs,
 )
+from adlro.encode.likeness_kernel import LIKENESS, compare_jobs
+from adlro.encode.likeness_kernel import SCRATCH as _OF_LIKENESS
 from adlro.encode.meters_kernel import METERS, read_pools
 from adlro.encode.plan import min_min_start
 from adlro.model.room import expected_end
@@ -92,11 +95,11 @@ PLAIN = (
     BLOCKED, BLOCKED_SECONDS, RIVALS, RIVAL_SPEED, POOL_PRESSURE, POOL_NEXT, PRESSURE, NEXT,
     WAITING, FREE, CHOICES, ASKED, WIDEST, OVERDUE, RECENT_LOAD, RECENT_GAP, RECENT_SCALE,
 ) = range(len(PLAIN))  # fmt: skip
-KINDS = {"telemetry": METERS}  # of features that are filled in only if asked for
-FEATURES = (*PLAIN, *METERS)
-_METERS = len(PLAIN)  # column of the first
+KINDS = {"telemetry": METERS, "sketches": LIKENESS}  # filled in only if asked for
+FEATURES = (*PLAIN, *METERS, *LIKENESS)
+_METERS, _LIKENESS = len(PLAIN), len(PLAIN) + len(METERS)  # columns of the first of each
 _OF_A_POOL = len(METERS)  # numbers that `look_closer` needs, the last of the scratch
-_TELEMETRY = 1  # bits of the kinds that are asked for, see `kinds_of`
+_TELEMETRY, _SKETCHES = 1, 2  # bits of the kinds that are asked for, see `kinds_of`
 
 MOST_CHOICES = MOST_PAIRS  # to wait, and as many pairs as that leaves
 _FAR = 1e3  # tau: what lies beyond, or never comes
@@ -148,7 +151,7 @@ EVERYTHING = kinds_of(FEATURES)
 def scratch_size(gpus: int, pools: int) -> int:
     """How many numbers `look` and `look_closer` need."""
     own = MOST_CHOICES * (5 + len(FEATURES)) + MOST_PLANNED * (5 + pools) + 2 * pools
-    return own + draining.scratch_size(gpus, pools) + _OF_A_POOL * pools
+    return own + draining.scratch_size(gpus, pools) + _OF_LIKENESS + _OF_A_POOL * pools
 
 
 @njit
@@ -442,17 +445,22 @@ def look(
 
 @njit_apart
 def look_closer(
-    kinds: int, ranges: Floats, choices: Choices, pools: Records, gpus: Records, scratch: Floats
-) -> None:
+    kinds: int, ranges: Floats, choices: Choices, jobs: Records, est: Floats, queue: Records,
+    running: Records, pools: Records, gpus: Records, scratch: Floats,
+) -> None:  # fmt: skip
     """Fill in the features of the kinds that are asked for (see `kinds_of`); to wait has 0.
 
     Args:
         kinds: a bit for each.
         ranges: [M * RANGES] of telemetry; not read for others.
         choices: of this state, as `look` gave them.
+        jobs: and all that follow are those of the look; so is the scratch.
+        est: [J, M].
+        queue: [Q].
+        running: [R].
         pools: [P].
         gpus: [G].
-        scratch: that `look` used.
+        scratch: what it needs itself stands at the end.
     """
     own = scratch[len(scratch) - _OF_A_POOL * len(pools) :]
     if kinds & _TELEMETRY:
@@ -462,3 +470,9 @@ def look_closer(
             for i in range(1, choices.count):
                 at = int(choices.pools[i]) * len(METERS)
                 choices.features[i, _METERS + f] = own[at + f]
+    if kinds & _SKETCHES:
+        own = scratch[len(scratch) - _OF_A_POOL * len(pools) - _OF_LIKENESS :][:_OF_LIKENESS]
+        compare_jobs(
+            choices.count, choices.tau, choices.places, choices.pools, jobs, est, queue, running,
+            pools, own, choices.features[:, _LIKENESS:],
+        )  # fmt: skip

@@ -19,6 +19,7 @@ from adlro.encode import candidates_kernel, drain
 from adlro.encode.account_kernel import CHOICE, PLANNED, write_choices, write_plan
 from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES
 from adlro.encode.drain import MOST_PLANNED
+from adlro.encode.likeness_kernel import LIKENESS
 from adlro.encode.meters_kernel import METERS, RANGES
 from adlro.encode.network import ASKED, MOST_UNITS, predict
 from adlro.errors import ConfigError, PolicyError
@@ -53,6 +54,7 @@ GROUPS = {  # what people call the features
     "estimates": ("overdue",),
     "recent arrivals": ("recent_load", "recent_gap", "recent_scale"),
     "telemetry": METERS,
+    "likeness of jobs": LIKENESS,
 }  # fmt: skip
 _MOST_SCORE = math.log1p(1e3)  # beyond that a prediction says no more than: very bad
 

@@ -36,7 +36,8 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     if i == 0:
         if params[ASKED] > 0.0:
             ranges = params[len(params) - RANGES * est.shape[1] :]
-            look_closer(int(params[ASKED]), ranges, choices, pools, gpus, scratch)
+            kinds = int(params[ASKED])
+            look_closer(kinds, ranges, choices, jobs, est, queue, running, pools, gpus, scratch)
         i = choose(choices, len(running) > 0, params, units)
     if i == 0:
         return 0

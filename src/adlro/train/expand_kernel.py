@@ -171,7 +171,10 @@ def expand(
                     state[4][: w.running], state[8], state[9], state[10], scratch,
                 )  # fmt: skip
                 if sampled and w.running > 0 and used + choices.count <= len(groups):
-                    look_closer(kinds, ranges, choices, state[8], state[10], scratch)
+                    look_closer(
+                        kinds, ranges, choices, work[0][: w.arrived], work[1][: w.arrived], waiting,
+                        state[4][: w.running], state[8], state[10], scratch,
+                    )  # fmt: skip
                     for j in range(known, w.arrived):  # who has really come meanwhile
                         copy_job(j, work, j, longer)
                     known = w.arrived
