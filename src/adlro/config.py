@@ -109,7 +109,7 @@ def _as_measure(value: object) -> object:
 class Estimates(Record):
     """Where run-time estimates come from: the same for every policy compared."""
 
-    source: Literal["oracle", "noisy", "request"] = "oracle"
+    source: Literal["oracle", "noisy", "request", "memory"] = "oracle"
     sigma: Spread = 0.0
 
     def __str__(self) -> str:
@@ -123,9 +123,9 @@ def _as_estimates(value: object) -> object:
     found = re.fullmatch(r"noisy:(\d+(?:\.\d+)?)", value.strip())
     if found:
         return {"source": "noisy", "sigma": float(found[1])}
-    if value not in ("oracle", "request"):
+    if value not in ("oracle", "request", "memory"):
         raise ValueError(
-            f"say oracle, noisy:S (S = spread, e.g. noisy:0.5) or request, not {value!r}"
+            f"say oracle, noisy:S (S = spread, e.g. noisy:0.5), request or memory, not {value!r}"
         )
     return {"source": value}
 

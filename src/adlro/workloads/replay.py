@@ -39,6 +39,8 @@ class Played(NamedTuple):
     sizes: Floats  # [K] seconds on the reference GPU
     allowed: Mask  # [K, P] by what the job says of GPU models
     filled: tuple[str, ...]  # what the history does not say, and what was put there
+    rows: Counts  # [K] their places in the history; none = there is no history
+    est: Floats  # [K, M] seconds as foreseen at their submission; [0, M] = not asked for
 
     @property
     def rate(self) -> float:
@@ -126,7 +128,7 @@ def _drawn(key: str) -> float:
     return int.from_bytes(digest, "big") / 2.0**64
 
 
-def _types(scenario: Scenario, recorded: Recorded, history: History, rows: Counts) -> Counts:
+def types_of(scenario: Scenario, recorded: Recorded, history: History, rows: Counts) -> Counts:
     """The type of each job; -1 never stays."""
     names = [job_type.name for job_type in scenario.types]
     found = np.full(len(rows), -1)
@@ -153,7 +155,7 @@ def _by_code(codes: Codes, of_word: list[int]) -> Counts:
     return found
 
 
-def _models(history: History, recorded: Recorded, column: str) -> list[gpu.GpuModel | None]:
+def models_of(history: History, recorded: Recorded, column: str) -> list[gpu.GpuModel | None]:
     """The catalogue's model of each word of a column, None = it has no such model."""
     found: list[gpu.GpuModel | None] = []
     for word in history.tables[column]:
@@ -171,7 +173,7 @@ def _sizes(
     run = np.maximum(history.run_s[rows], _SHORTEST)
     if recorded.speeds == "none":
         return run, np.ones(len(rows), np.bool_)
-    models = _models(history, recorded, "gpu_model")
+    models = models_of(history, recorded, "gpu_model")
     speeds = np.full((len(scenario.types), len(models) + 1), np.nan)
     for t, job_type in enumerate(scenario.types):
         for m, model in enumerate(models):
@@ -320,7 +322,7 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
             f"scenario {scenario.name}: users = {scenario.users}, but the history has "
             f"{users_of(history):,}; correct it"
         )
-    types = _types(scenario, recorded, history, rows)
+    types = types_of(scenario, recorded, history, rows)
     filled = _Filled(len(rows))
     jobs = _records(scenario, recorded, history, rows, filled)
     jobs["type"] = types
@@ -334,14 +336,19 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
     if not fits.all():
         _refuse_unfit(scenario, recorded, jobs, fits)
         left_out.append(f"left out: {(~fits).sum():,} jobs fit no pool of the cluster, even empty")
-        jobs, sizes, allowed = jobs[fits], sizes[fits], allowed[fits]
+        jobs, sizes, allowed, rows = jobs[fits], sizes[fits], allowed[fits], rows[fits]
         jobs["arrival"] -= jobs["arrival"][0]
     if scenario.jobs > len(jobs):
         raise ConfigError(
             f"scenario {scenario.name}: jobs = {scenario.jobs:,}, but the history has "
             f"{len(jobs):,} that can be played; lower it or widen the window"
         )
-    return Played(jobs, sizes, allowed, (*left_out, *filled.said))
+    return Played(jobs, sizes, allowed, (*left_out, *filled.said), rows, nothing_foreseen(layout))
+
+
+def nothing_foreseen(layout: Layout) -> Floats:
+    """Estimates of no job on the models of a cluster."""
+    return np.empty((0, len(layout.models)))
 
 
 def _refuse_unfit(scenario: Scenario, recorded: Recorded, jobs: Records, fits: Mask) -> None:
@@ -364,7 +371,13 @@ def part(played: Played, count: int, stretch: float, seed: int) -> Played:
     some = slice(first, first + count)
     jobs = played.jobs[some].copy()
     jobs["arrival"] = (jobs["arrival"] - jobs["arrival"][0]) * stretch
-    return Played(jobs, played.sizes[some], played.allowed[some], played.filled)
+    return played._replace(
+        jobs=jobs,
+        sizes=played.sizes[some],
+        allowed=played.allowed[some],
+        rows=played.rows[some],
+        est=played.est[some],
+    )
 
 
 def classes(played: Played, layout: Layout, speeds: Floats) -> capacity.Classes:

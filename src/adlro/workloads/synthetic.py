@@ -19,11 +19,13 @@ from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
 from adlro.model.job import Choice, Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
-from adlro.workloads import arrivals, capacity, happenings, replay, traits
+from adlro.workloads import arrivals, capacity, happenings, remembered, replay, traits
 from adlro.workloads import quotas as rules
+from adlro.workloads.estimator_kernel import Estimator
+from adlro.workloads.remembered import Ran
 from adlro.workloads.workload import Workload
 
-_ARRIVALS, _DEMANDS, _NOISE, _ESTIMATES, _HAPPENINGS = range(5)
+_ARRIVALS, _DEMANDS, _NOISE, _ESTIMATES, _HAPPENINGS, _RAN_ON, _PAST = range(7)
 _REQUEST_STEP = 300.0  # users ask for whole multiples of five minutes
 _MODEL_SPREAD = 0.3  # of an estimate's error that differs from model to model
 
@@ -121,6 +123,9 @@ def _ready(text: str, _: tuple[int, ...]) -> Setting:
         grouped = capacity.classes(scenario, layout)
     else:
         played = replay.play(scenario, scenario.history, layout, lists)
+        if scenario.estimates.source == "memory":
+            est = remembered.of_history(scenario, scenario.history, layout, played)
+            played = played._replace(est=est)
         grouped, mix = replay.classes(played, layout, speeds), replay.demand_weights(played, layout)
     gpus = capacity.gpus_up(scenario, layout)
     full = capacity.solve(grouped.weight, grouped.gpu_seconds, grouped.allowed, gpus)
@@ -187,13 +192,58 @@ def _pick(table: tuple[Floats, Floats], types: NDArray[np.int64], u: Floats) -> 
     return picked
 
 
-def _estimates(setting: Setting, jobs: Records, seconds: Floats, seed: int) -> Floats:
-    wanted = setting.scenario.estimates
+def _rng(seed: int | None, purpose: int) -> np.random.Generator:
+    """The stream of one purpose; None = that of the past, which no seed shares."""
+    if seed is None:
+        return np.random.default_rng(np.random.SeedSequence(purpose, spawn_key=(_PAST,)))
+    return np.random.default_rng((seed, purpose))
+
+
+def _ran(setting: Setting, coming: replay.Played, seconds: Floats, seed: int | None) -> Ran:
+    """What `memory` learns of each job: it ran at once, on a GPU model drawn for it."""
+    jobs, layout = coming.jobs, setting.layout
+    allowed = capacity.may_run(jobs, coming.allowed, layout)
+    u = _rng(seed, _RAN_ON).random(len(jobs))
+    shares = setting.type_shares[jobs["type"]]
+    model = remembered.ran_on(shares, allowed, layout.pools["model"], u)
+    return Ran(jobs, model, seconds[np.arange(len(jobs)), model])
+
+
+@functools.lru_cache(maxsize=8)
+def _past(text: str) -> Estimator:
+    """The memory of a scenario without a history when the first job of any seed comes."""
+    setting = prepare(Scenario.model_validate_json(text))
+    longer = setting.scenario.model_copy(update={"jobs": remembered.PAST_JOBS})
+    coming = _drawn(setting._replace(scenario=longer), None)
+    seconds = _seconds(setting, coming, None)
+    return remembered.past(_ran(setting, coming, seconds, None), setting.speeds)
+
+
+def _foreseen(setting: Setting, coming: replay.Played, seconds: Floats, seed: int) -> Floats:
+    """What the estimator `memory` says."""
+    if setting.played is not None:
+        return coming.est
+    before = _past(setting.scenario.model_dump_json())
+    return remembered.of_jobs(before, _ran(setting, coming, seconds, seed), setting.speeds)
+
+
+def _seconds(setting: Setting, coming: replay.Played, seed: int | None) -> Floats:
+    """The true run times [J, M]."""
+    jobs, noise = coming.jobs, setting.scenario.noise
+    drawn = _rng(seed, _NOISE).standard_normal((len(jobs), len(setting.layout.models)))
+    seconds: Floats = coming.sizes[:, None] / (setting.speeds[jobs["type"]] * np.exp(noise * drawn))
+    return seconds
+
+
+def _estimates(setting: Setting, coming: replay.Played, seconds: Floats, seed: int) -> Floats:
+    jobs, wanted = coming.jobs, setting.scenario.estimates
     est = seconds
     if wanted.source == "request":
         est = jobs["requested"][:, None] / setting.speeds[jobs["type"]]
+    elif wanted.source == "memory":
+        est = _foreseen(setting, coming, seconds, seed)
     elif wanted.source == "noisy":
-        rng = np.random.default_rng((seed, _ESTIMATES))
+        rng = _rng(seed, _ESTIMATES)
         common = rng.standard_normal(len(jobs))[:, None]
         apart = rng.standard_normal(seconds.shape)
         est = seconds * np.exp(wanted.sigma * (common + _MODEL_SPREAD * apart))
@@ -256,16 +306,17 @@ def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) 
     return jobs
 
 
-def _drawn(setting: Setting, seed: int) -> replay.Played:
+def _drawn(setting: Setting, seed: int | None) -> replay.Played:
     """The jobs of a scenario without a history."""
     scenario = setting.scenario
-    u = np.random.default_rng((seed, _DEMANDS)).random((11, scenario.jobs))
-    times, forced = arrivals.draw(scenario, setting.rate, np.random.default_rng((seed, _ARRIVALS)))
+    u = _rng(seed, _DEMANDS).random((11, scenario.jobs))
+    times, forced = arrivals.draw(scenario, setting.rate, _rng(seed, _ARRIVALS))
     types = _types(scenario, u[0], forced)
     sizes = _sizes(scenario, types, u[1])
     jobs = _jobs(setting, types, sizes, u)
     jobs["arrival"] = times
-    return replay.Played(jobs, sizes, setting.lists[types], ())
+    nothing = replay.nothing_foreseen(setting.layout)
+    return replay.Played(jobs, sizes, setting.lists[types], (), np.empty(0, np.int64), nothing)
 
 
 def generate(setting: Setting, seed: int) -> Workload:
@@ -279,14 +330,10 @@ def generate(setting: Setting, seed: int) -> Workload:
     else:
         stretch = recorded.rate / setting.rate
         coming = replay.part(recorded, scenario.jobs, stretch, seed)
-    jobs = coming.jobs
-    rng = np.random.default_rng((seed, _NOISE))
-    noise = rng.standard_normal((scenario.jobs, len(layout.models)))
-    speeds = setting.speeds[jobs["type"]] * np.exp(scenario.noise * noise)
-    seconds = coming.sizes[:, None] / speeds
+    jobs, seconds = coming.jobs, _seconds(setting, coming, seed)
     return Workload(
         jobs,
-        _estimates(setting, jobs, seconds, seed),
+        _estimates(setting, coming, seconds, seed),
         capacity.may_run(jobs, coming.allowed, layout),
         seconds,
         happenings.draw(scenario, layout, jobs["arrival"], (seed, _HAPPENINGS)),

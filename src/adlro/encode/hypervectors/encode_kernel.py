@@ -44,7 +44,7 @@ def mixed(key: np.uint64, at: int) -> np.uint64:
 
 @njit
 def number_key(role: Row, number: int) -> np.uint64:
-    """The key of a word that is known by a number, as a job's user in a simulation; < 0 = missing."""
+    """The key of a word that is known by a number, as a simulated user; < 0 = missing."""
     if number < 0:
         return _NONE
     return max(mixed(role.seed, number), _S1)
@@ -104,8 +104,10 @@ def _write_word(role: Row, key: np.uint64, mask: Words, bits: Words) -> None:
 
 @njit
 def _write_bag(role: Row, filling: Words, bits: Words) -> None:
-    """Each position is that of the word with the least number there (MinHash): the order of the
-    words does not matter, and two bags agree where their least word is the same one.
+    """Each position is that of the word with the least number there (MinHash).
+
+    So the order of the words does not matter, and two bags agree where they have the least in
+    common.
     """
     for at in range(role.first, role.first + role.bits):
         least = _ALL
@@ -117,10 +119,10 @@ def _write_bag(role: Row, filling: Words, bits: Words) -> None:
 
 @njit
 def _is_missing(role: Row, filling: Words) -> bool:
+    found = _NONE
     for f in range(role.filler, role.filler + role.most):
-        if filling[f] != _NONE:
-            return False
-    return True
+        found |= filling[f]
+    return found == _NONE
 
 
 @njit

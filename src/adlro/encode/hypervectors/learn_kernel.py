@@ -1,8 +1,8 @@
-"""Learning, job by job: an equal pattern is merged into its slot, a new one takes a free slot or
-that with the least weight left.
+"""Learning, job by job: a new pattern takes a free slot, or that with the least weight left.
 
-A weight halves with time or with jobs learned, so every weight shrinks alike: which of two slots is
-weaker never changes by waiting, and a heap knows the weakest of all.
+An equal pattern is merged into its slot. A weight halves with time or with jobs learned, so every
+weight shrinks alike: which of two slots is weaker never changes by waiting, and a heap knows the
+weakest of all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit, njit_apart, wide
+from adlro.compiled import njit, njit_allocating, njit_apart, wide
 from adlro.encode.hypervectors.encode_kernel import mixed
 from adlro.encode.hypervectors.memory import Memory
 from adlro.encode.hypervectors.schema import Words
@@ -70,12 +70,10 @@ def _home(memory: Memory, number: np.uint64) -> int:
 
 @njit
 def _is_there(memory: Memory, bits: Words, model: int, slot: int) -> bool:
-    if memory.models[slot] != model:
-        return False
+    gap = _NONE
     for w in range(len(bits)):
-        if memory.patterns[w, slot] != _word(memory, bits, model, w):
-            return False
-    return True
+        gap |= memory.patterns[w, slot] ^ _word(memory, bits, model, w)
+    return gap == _NONE and memory.models[slot] == model
 
 
 @njit
@@ -91,7 +89,7 @@ def _look_up(memory: Memory, number: np.uint64, bits: Words, model: int) -> int:
 
 
 @njit
-def enter(memory: Memory, slot: int) -> None:
+def _enter(memory: Memory, slot: int) -> None:
     """Put a slot into the table by its hash."""
     at, last = _home(memory, memory.slots[slot].hash), len(memory.table) - 1
     while memory.table[at] > 0:
@@ -197,7 +195,7 @@ def _new_slot(memory: Memory, bits: Words, model: int, number: np.uint64) -> int
     memory.models[slot] = model
     for w in range(len(bits)):
         memory.patterns[w, slot] = _word(memory, bits, model, w)
-    enter(memory, slot)
+    _enter(memory, slot)
     return slot
 
 
@@ -224,3 +222,19 @@ def learn(memory: Memory, bits: Words, result: Result) -> int:
         _rise(memory, memory.places[slot])
     _sink(memory, memory.places[slot])
     return slot
+
+
+@njit_allocating
+def restore(memory: Memory) -> bool:
+    """Make the table of a memory whose other arrays were filled in; False = they are not sound."""
+    memory.table[:] = 0
+    bits = np.zeros(len(memory.patterns), np.uint64)
+    for slot in range(memory.head[0].size):
+        for w in range(len(bits)):
+            bits[w] = memory.patterns[w, slot]
+        model = int(memory.models[slot])
+        number = _hash(memory, bits, model)
+        if memory.slots[slot].hash != number or _look_up(memory, number, bits, model) >= 0:
+            return False
+        _enter(memory, slot)
+    return True

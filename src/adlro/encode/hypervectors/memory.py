@@ -177,7 +177,10 @@ class Size(NamedTuple):
     half_jobs: float = 50_000.0
 
 
-def empty(space: Space, size: Size = Size(), models: Sequence[str] = ()) -> Memory:
+USUAL = Size()
+
+
+def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memory:
     """Nothing learned yet; `models` are those that a recall can be asked for, by their places.
 
     Raises:
@@ -220,7 +223,7 @@ def empty(space: Space, size: Size = Size(), models: Sequence[str] = ()) -> Memo
 
 def copy(memory: Memory) -> Memory:
     """A memory of its own with the same content."""
-    return Memory(*(array.copy() for array in memory))
+    return Memory._make(array.copy() for array in memory)
 
 
 def work_for(memory: Memory, nearest: int = NEAREST) -> Work:

@@ -136,7 +136,7 @@ def _share(weights: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
     result = np.floor(exact).astype(np.int64)
     rest = int(bits - len(weights) - result.sum())
     result[np.argsort(result - exact, kind="stable")[:rest]] += 1
-    return result + 1
+    return np.asarray(result + 1)
 
 
 def _vector(seed: int, words: int) -> Words:

@@ -15,7 +15,8 @@ from adlro.encode.hypervectors.recall_kernel import gather
 from adlro.encode.hypervectors.schema import Space
 
 _SWEEPS = 4  # over the models of a class, after each job
-_LEAST = 1e-4  # weight of a pair that is taken notice of
+_ALIKE = 1.5  # nats that a match may lack: jobs that differ in more say nothing of GPUs
+_MOST = 200.0  # weight of what a pair has said before: the rest is forgotten
 _PRIOR = 3.0  # pairs of equal jobs that weigh as much as what was known before
 
 
@@ -23,8 +24,8 @@ _PRIOR = 3.0  # pairs of equal jobs that weigh as much as what was known before
 def _add_pair(memory: Memory, row: int, one: int, other: int, weight: float, gap: float) -> None:
     """Take in log seconds on one model above those on another."""
     weights, ratios = memory.pair_weights[row], memory.pair_ratios[row]
-    weights[one, other] += weight
-    weights[other, one] += weight
+    weights[one, other] = min(weights[one, other], _MOST) + weight
+    weights[other, one] = weights[one, other]
     share = weight / weights[one, other]
     ratios[one, other] += share * (gap - ratios[one, other])
     ratios[other, one] = -ratios[one, other]
@@ -70,11 +71,13 @@ def learn_speeds(
     """
     count, pairs = gather(space, memory, query, weighing, work), 0
     last = len(memory.speeds) - 1
-    half = math.exp(0.5 * space.nats_per_bit * weighing.nats * _model_bits(space))
+    per_bit = space.nats_per_bit * weighing.nats
+    half = math.exp(0.5 * per_bit * space.roles[space.model].bits)
     for i in range(count):
         source = work.sources[i]
         weight = source.weight * half  # the model's part is no reason to be unlike
-        if source.model < 0 or source.model == model or weight < _LEAST:
+        is_alike = per_bit * work.gaps[source.slot] <= _ALIKE
+        if source.model < 0 or source.model == model or not is_alike:
             continue
         known = query.prior[source.model] - query.prior[model]
         gap = log_seconds - source.log_seconds - known
@@ -88,7 +91,3 @@ def learn_speeds(
             _settle(memory, query.kind)
     return pairs
 
-
-@njit
-def _model_bits(space: Space) -> int:
-    return int(space.roles[space.model].bits) if space.model >= 0 else 0

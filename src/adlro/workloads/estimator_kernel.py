@@ -1,0 +1,129 @@
+"""The estimator `memory`, compiled: jobs that end are learned, jobs that come are predicted.
+
+Dimensions: J jobs, E events, F fillers, M GPU models that the memory knows, C classes of jobs.
+Log seconds throughout. Without models (M = 0) they are those on the reference GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit, njit_apart
+from adlro.encode.hypervectors.encode_kernel import encode
+from adlro.encode.hypervectors.learn_kernel import Result, learn
+from adlro.encode.hypervectors.memory import Memory, Query, Weighing, Work
+from adlro.encode.hypervectors.recall_kernel import recall
+from adlro.encode.hypervectors.schema import Space, Words
+from adlro.encode.hypervectors.speeds_kernel import learn_speeds
+from adlro.model.state import Counts, Floats, Records
+from adlro.workloads.outcomes import count_in, median_of
+
+FACTS = np.dtype(
+    [
+        ("asked", "f8"),  # jobs learned that said what they requested
+        ("beyond", "f8"),  # of these, those that ran for longer
+    ],
+    align=True,
+)
+_ENOUGH, _RARE = 20.0, 0.01  # jobs, and the share beyond the request: then it is a bound
+_SLACK = 0.02  # log seconds: Slurm ends a job up to a minute late
+
+
+class Estimator(NamedTuple):
+    """All that is learned, and what it is learned with."""
+
+    space: Space
+    memory: Memory
+    work: Work
+    weighing: Weighing
+    facts: Records  # [1] FACTS
+    histogram: Floats  # [BINS] of all run times, for the median
+    bits: Words  # [W] scratch, as `known`
+    known: Words
+
+
+class Jobs(NamedTuple):
+    """What is known of J jobs, and when."""
+
+    source: Counts  # [J] an id of each, >= 0
+    fillings: Words  # [J, F]
+    asked: Floats  # [J] log of the requested seconds; nan = not said
+    log_s: Floats  # [J] log of the seconds it ran: not looked at before it ends
+    model: Counts  # [J] that it ran on; -1 = not known
+    kind: Counts  # [J] class, for speeds
+    prior: Floats  # [C, M] log speed of each class on each model, as far as known beforehand
+    order: Counts  # [E] by time: j = job j ends, -1 - j = it is submitted
+    time: Floats  # [E] seconds
+
+
+@njit
+def is_bounded(estimator: Estimator) -> bool:
+    """Whether jobs are seen to keep to what they request."""
+    facts = estimator.facts[0]
+    return bool(facts.asked >= _ENOUGH and facts.beyond <= _RARE * facts.asked)
+
+
+@njit
+def _settled(estimator: Estimator, found: float, confidence: float, asked: float) -> float:
+    """An answer of the memory, bounded by the request; if there is none, request or median."""
+    if math.isnan(found) or not confidence > 0.0:
+        return asked if not math.isnan(asked) else median_of(estimator.histogram)
+    if not math.isnan(asked) and is_bounded(estimator):
+        return min(found, asked)
+    return found
+
+
+@njit_apart
+def take_in(estimator: Estimator, jobs: Jobs, j: int, when: float) -> None:
+    """Learn what became of a job."""
+    encode(jobs.fillings[j], estimator.space, estimator.bits, estimator.known)
+    model, log_s, asked = jobs.model[j], jobs.log_s[j], jobs.asked[j]
+    if model >= 0:
+        kind = jobs.kind[j]
+        query = Query(estimator.bits, estimator.known, asked, kind, jobs.prior[kind])
+        learn_speeds(
+            estimator.space, estimator.memory, query, estimator.weighing, estimator.work,
+            log_s, model,
+        )  # fmt: skip
+    learn(estimator.memory, estimator.bits, Result(log_s, asked, when, jobs.source[j], model))
+    count_in(estimator.histogram, log_s)
+    if not math.isnan(asked):
+        facts = estimator.facts[0]
+        facts.asked += 1.0
+        if log_s > asked + _SLACK:
+            facts.beyond += 1.0
+
+
+@njit_apart
+def predict(estimator: Estimator, jobs: Jobs, j: int, out: Floats) -> float:
+    """Write a job's log seconds on each model, out [max(M, 1)]; nan = nothing is known at all.
+
+    Returns:
+        The confidence for the model that it is greatest for.
+    """
+    encode(jobs.fillings[j], estimator.space, estimator.bits, estimator.known)
+    kind, best = jobs.kind[j], 0.0
+    query = Query(estimator.bits, estimator.known, jobs.asked[j], kind, jobs.prior[kind])
+    recall(estimator.space, estimator.memory, query, estimator.weighing, estimator.work)
+    for m in range(len(out)):
+        answer = estimator.work.answers[m]
+        out[m] = _settled(estimator, answer.log_seconds, answer.confidence, jobs.asked[j])
+        best = max(best, answer.confidence)
+    return best
+
+
+@njit_apart
+def follow(
+    estimator: Estimator, jobs: Jobs, first: int, last: int, out: Floats, confidence: Floats
+) -> None:
+    """Go through events first to last - 1; write out [J, max(M, 1)] and confidence [J]."""
+    for e in range(first, last):
+        event = jobs.order[e]
+        if event >= 0:
+            take_in(estimator, jobs, event, jobs.time[e])
+        else:
+            j = -1 - event
+            confidence[j] = predict(estimator, jobs, j, out[j])
