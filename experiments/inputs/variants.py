@@ -11,8 +11,8 @@ from adlro.train.recipe import Recipe
 
 RUNS = 2
 _ROUNDS = tuple(one.model_copy(update={"states": one.states // 2}) for one in BUDGET.rounds)
-_TUNING = BUDGET.tuning.model_copy(update={"generations": BUDGET.tuning.generations // 2})
-HALF = BUDGET.model_copy(update={"rounds": _ROUNDS, "tuning": _TUNING})  # of the ablations' budget
+_TUNING = BUDGET.tuning.model_copy(update={"generations": 0})
+SMALL = BUDGET.model_copy(update={"rounds": _ROUNDS, "tuning": _TUNING})  # fits alone
 LOOKS = {  # name -> what it looks at beside the plain features
     REFERENCE: (),
     "telemetry": KINDS["telemetry"],
@@ -35,7 +35,7 @@ class Variant(NamedTuple):
         return key(self.name, self.run)
 
 
-def variants(recipe: Recipe = HALF) -> list[Variant]:
+def variants(recipe: Recipe = SMALL) -> list[Variant]:
     """All trainings, in an order in which they can be done."""
     found = []
     for run in range(1, RUNS + 1):
