@@ -120,6 +120,13 @@ def test_params_end_with_the_ranges_only_where_telemetry_is_read(tmp_path):
     assert learned.load(without).params_for(layout).tolist() == flat(trained.network()).tolist()
 
 
+def test_a_network_that_has_seen_nothing_reads_by_the_catalogue():
+    layout = lay(nodes("T4"), nodes("V100 16GB"))
+    unseen = with_meters()._replace(norm=None)
+    params = meters.made_ready(unseen, layout, FEATURES)
+    assert params[len(flat(unseen)) :].tolist() == meters.ranges(None, layout.models).tolist()
+
+
 def avoiding(name, folder):
     """A policy on disk for which a choice costs 50 tau times a feature, beside its drain cost."""
     one, nothing = np.ones((1, 1)), np.zeros(1)
