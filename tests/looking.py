@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES, Choices, look, scratch_size
+from adlro.encode.account_kernel import write_choices
+from adlro.encode.candidates_kernel import (
+    EVERYTHING,
+    FEATURES,
+    MOST_CHOICES,
+    Choices,
+    look,
+    scratch_size,
+)
 from tests.worlds import InPython, Scheduled, build, play, unlocked
 
 
@@ -49,3 +57,25 @@ def pairs(choices, queue) -> list:
     """(job, pool) of every choice but to wait; queue: the waiting jobs in order."""
     places, pools = choices.places[1:].astype(int), choices.pools[1:].astype(int)
     return [(queue[q], int(p)) for q, p in zip(places, pools, strict=True)]
+
+
+def look_closely(ranges, now, *view) -> dict[str, list[float]]:
+    """All features of a state's choices by name, those too that are filled in only if asked for."""
+    plain = [unlocked(array) for array in view[:8]]
+    scratch = np.full(scratch_size(len(plain[7]), len(plain[5])), np.nan)
+    table, features = np.zeros((MOST_CHOICES, 4)), np.zeros((MOST_CHOICES, len(FEATURES)))
+    wanted = np.array(ranges, np.float64)
+    count, _, _ = write_choices(now, *plain, EVERYTHING, wanted, scratch, table, features)
+    return {name: features[:count, f].tolist() for f, name in enumerate(FEATURES)}
+
+
+def seen_closely_at(time, groups, jobs, ranges, **more) -> dict[str, list[float]]:
+    """The same, first come, first served on pool 0, of what is seen first at a time."""
+    seen = []
+
+    def note(now, *view):
+        if now == time:
+            seen.append(look_closely(ranges, now, *view))
+
+    play(build(groups, jobs, **more), Scheduled({}, note))
+    return seen[0]

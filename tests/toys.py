@@ -44,6 +44,13 @@ def bound_and_free(jobs: int = 6) -> Scenario:
     )  # fmt: skip
 
 
+def throttled(jobs: int = 6) -> Scenario:
+    """The same with meters, and a fast GPU that is slow for the first hour."""
+    hot = {"kind": "throttling", "node": "v100", "to_h": 1, "speed": 0.5}
+    data = bound_and_free(jobs).model_dump()
+    return Scenario.model_validate({**data, "telemetry": True, "changes": [hot]})
+
+
 def best_mean_jct(setting: Setting, workload: Workload) -> float:
     """Of all schedules that do not preempt, by trying them: every order, every choice of pools.
 

@@ -15,6 +15,7 @@ from adlro.encode.network import Network
 from adlro.errors import PolicyError
 from adlro.policies import card, learned
 from adlro.policies.card import Budget, Figure, Origin, Seeds
+from adlro.telemetry import normalise
 
 NAMES = ("drain", "seconds", "wait", "priority", "waited")  # not in the order of FEATURES
 ORIGIN = Origin(
@@ -45,6 +46,19 @@ def network(features=NAMES, units=(4, 3), dtype=np.float64, seed=0) -> Network:
     return Network(tuple(features), *(rng.normal(size=shape).astype(dtype) for shape in shapes))
 
 
+METERS = ("drain", "meters_heat", "meters_drive")
+NORM = normalise.observe(
+    normalise.empty(),
+    ["T4", "V100", "T4"],
+    np.array([[1, np.nan, np.nan, 0.5, degrees, 60.0, np.nan] for degrees in (40, 60, 999)]),
+)  # three readings; 999 degrees are none
+
+
+def with_meters(**wanted) -> Network:
+    """One that reads telemetry, of which it has seen a little."""
+    return network(METERS, **wanted)._replace(norm=NORM)
+
+
 def saved(folder: Path, name: str = "toy.npz", **wanted) -> Path:
     """A policy as training leaves it; returns its .npz file."""
     path = folder / name
@@ -68,7 +82,7 @@ def forged(folder: Path, weights: bytes, **changes) -> Path:
 
 def arrays(**changes) -> dict[str, np.ndarray]:
     """The arrays of `network()` by name; those set to None are left out."""
-    named = {key: value for key, value in network()._asdict().items() if key != "features"}
+    named = {name: getattr(network(), name) for name in Network._fields[1:7]}
     return {key: value for key, value in (named | changes).items() if value is not None}
 
 

@@ -10,24 +10,19 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-import numpy as np
-from ablations.training import Trained, Workshop
-from ablations.variants import REFERENCE, TINY, TINY_TD, Variant, variants
+from ablations.training import Workshop
+from ablations.variants import TINY, TINY_TD, Variant, variants
 from common import ROOT, Result, Table, parser, run
-from kept import Shelf, fingerprint
-from versus import by_name, percent
+from kept import Shelf
+from trainings import REFERENCE, Found, Row, Trained, figures_of, played, rows_of
 
 from adlro.config import Scenario, adjusted, find_scenario
 from adlro.errors import ConfigError
-from adlro.evaluate.compare import compare
-from adlro.evaluate.comparison import BASELINE, Comparison
-from adlro.evaluate.stats import percent_difference
-from adlro.model.state import Floats
+from adlro.evaluate.comparison import BASELINE
 from adlro.policies import registry
 from adlro.policies.registry import Policy
-from adlro.sim import simulator
 from adlro.train import weights
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.synthetic import Setting
 
 FOLDER = Path(__file__).parent
 LOADS = (0.6, 0.8, 0.95)
@@ -70,70 +65,28 @@ def cases(*, is_quick: bool) -> list[Case]:
     return found
 
 
-class Row(NamedTuple):
-    """A line of a table: policies that are trained alike, of which the mean counts."""
-
-    shown: str
-    policies: tuple[str, ...]
-
-    @property
-    def untuned(self) -> Row:
-        """The same before tuning."""
-        return Row(self.shown, tuple(UNTUNED.format(name) for name in self.policies))
-
-
-class Found(NamedTuple):
-    """What came out of a case."""
-
-    case: Case
-    result: Comparison
-
-    def _jct(self, row: Row) -> Floats:
-        """Of each seed, mean over the runs of a training."""
-        rows = by_name(self.result)
-        return np.mean([rows[name].per_seed["mean_jct_s"] for name in row.policies], axis=0)
-
-    def versus(self, row: Row, rival: Row) -> str:
-        """By how much the mean JCT of one is above that of another; "-" beside itself."""
-        if row.policies == rival.policies:
-            return "-"
-        found = percent_difference(self._jct(row), self._jct(rival))
-        return percent(found.mean, found.ci95)
-
-    def each_versus(self, row: Row, rival: str) -> str:
-        """The same for each run alone, without intervals."""
-        rows = by_name(self.result)
-        found = (rows[name].jct_versus(rival).mean for name in row.policies)
-        return ", ".join(f"{mean:+.1f}" for mean in found)
+def _untuned(row: Row) -> Row:
+    """The same before tuning."""
+    return Row(row.shown, tuple(UNTUNED.format(name) for name in row.policies))
 
 
 def measured(case: Case, trained: dict[Variant, Trained], shelf: Shelf, threads: int) -> Found:
     """All networks on the seeds of a case, or what is kept of that."""
-    setting = prepare(case.scenario)
-    policies = [registry.load(name, setting.public()) for name in RIVALS]
-    for one, networks in trained.items():
-        policies.append(_named(one.key, weights.policy(networks.tuned, setting)))
-        if one.name in case.untuned:
-            name = UNTUNED.format(one.key)
-            policies.append(_named(name, weights.policy(networks.fitted, setting)))
-    mark = fingerprint(case.scenario, policies, case.seeds)
 
-    def play() -> Comparison:
-        sys.stderr.write(f"{case.name}: {len(policies)} policies, {len(case.seeds)} seeds\n")
-        simulator.warm_up(policies)
-        return compare(setting, policies, case.seeds, threads=threads)
+    def policies(setting: Setting) -> list[Policy]:
+        chosen = [registry.load(name, setting.public()) for name in RIVALS]
+        for one, networks in trained.items():
+            chosen.append(_named(one.key, weights.policy(networks.tuned, setting)))
+            if one.name in case.untuned:
+                name = UNTUNED.format(one.key)
+                chosen.append(_named(name, weights.policy(networks.fitted, setting)))
+        return chosen
 
-    return Found(case, shelf.get(case.name, mark, play))
+    return played(case, policies, shelf, threads)
 
 
 def _named(name: str, policy: Policy) -> Policy:
     return policy._replace(name=name)
-
-
-def _rows(trainings: Sequence[Variant]) -> list[Row]:
-    """One for each name, with all its runs."""
-    names = dict.fromkeys(one.name for one in trainings)
-    return [Row(name, tuple(one.key for one in trainings if one.name == name)) for name in names]
 
 
 def _head(found: Sequence[Found]) -> list[str]:
@@ -152,12 +105,12 @@ def _lines(found: Sequence[Found], rows: Sequence[Row], reference: Row) -> list[
 
 def summed_up(known: Sequence[Found], new: Sequence[Found], trainings: Sequence[Variant]) -> Result:
     """The tables: tuned at the three loads, run by run, before tuning, on what is new."""
-    rows = _rows(trainings)
+    rows = rows_of(trainings)
     reference = rows[0]
     others = [Row(f"*{name}*", (name,)) for name in RIVALS[1:]]
-    no_tuning = reference.untuned._replace(shown=NO_TUNING)
+    no_tuning = _untuned(reference)._replace(shown=NO_TUNING)
     usual = [each for each in known if len(each.case.untuned) > 1]
-    before = _lines(usual, [row.untuned for row in rows], reference.untuned)
+    before = _lines(usual, [_untuned(row) for row in rows], _untuned(reference))
     unseen = _lines(new, [*rows, *others], reference)
     alone = [
         [row.shown, *(each.each_versus(row, BASELINE) for each in known)]
@@ -171,10 +124,7 @@ def summed_up(known: Sequence[Found], new: Sequence[Found], trainings: Sequence[
         Table("Before tuning, the reference too:", _head(usual), before, is_brief=False),
         Table("On scenarios that no training draws:", _head(new), unseen, is_brief=False),
     ]  # fmt: skip
-    figures = {
-        each.case.name: {f"{row.name}: mean JCT s": row.jct for row in each.result.policies}
-        for each in (*known, *new)
-    }
+    figures = figures_of((*known, *new))
     details = {each.case.name: each.result.model_dump() for each in (*known, *new)}
     seeds, fewer = (len(found[0].case.seeds) for found in (known, new))
     note = (
@@ -196,19 +146,13 @@ def make(options: argparse.Namespace) -> Result:
     scenario = adjusted(paper, jobs=QUICK_JOBS) if options.quick else paper
     trainings = variants(TINY, TINY_TD) if options.quick else variants()
     workshop = Workshop(options.keep, scenario, options.resume, options.threads)
-    trained = {one: _train(workshop, one) for one in trainings}
+    trained = {one: workshop.train(one) for one in trainings}
     found = [
         measured(case, trained, shelf, options.threads) for case in cases(is_quick=options.quick)
     ]
     result = summed_up(found[: len(LOADS)], found[len(LOADS) :], trainings)
     spent = {one.key: networks.cpu_s for one, networks in trained.items()}
     return result._replace(details={"cpu_s": spent, "comparisons": result.details})
-
-
-def _train(workshop: Workshop, variant: Variant) -> Trained:
-    found = workshop.train(variant)
-    sys.stderr.write(f"{variant.key}: trained, {found.cpu_s:,.0f} CPU-s\n")
-    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from adlro.compiled import njit
 from adlro.encode import network
-from adlro.encode.candidates_kernel import FEATURES, look
+from adlro.encode.candidates_kernel import PLAIN, look
 from adlro.encode.network import MOST_UNITS, Network, choose
 from adlro.model.room import expected_end, start
 from adlro.model.state import Floats
@@ -17,7 +17,7 @@ from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting
 
 _USED, _ROWS, _STRAY, _PLAYS_NETWORK, _MOST, _ROOM, _SIZE, _HEAD = range(8)
-_WIDTH = len(FEATURES) + 1
+_WIDTH = len(PLAIN) + 1
 _STEP = 5  # numbers a decision: time, tau, choices, Min-Min's, the one taken
 _DECISIONS, _CHOICES = 8, 6  # room: decisions a job, and choices a decision
 
@@ -63,9 +63,9 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
             rest += expected_end(run, now) - now
         for c in range(choices.count):
             row = seen[(rows + c) * _WIDTH : (rows + c + 1) * _WIDTH]
-            for f in range(len(FEATURES)):
+            for f in range(len(PLAIN)):
                 row[f] = choices.features[c, f]
-            row[len(FEATURES)] = rest + choices.costs[c]
+            row[len(PLAIN)] = rest + choices.costs[c]
         params[_USED], params[_ROWS] = used + 1, rows + choices.count
     if i == 0:
         if may_wait:

@@ -20,7 +20,7 @@ import torch
 from ablations.tape_kernel import Tape, recorder, tape
 from numpy.typing import NDArray
 
-from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES
+from adlro.encode.candidates_kernel import MOST_CHOICES, PLAIN
 from adlro.encode.network import Network
 from adlro.evaluate.compare import run_one
 from adlro.model.state import Counts, Floats, Mask
@@ -153,8 +153,8 @@ class Q(torch.nn.Module):
 
     def __init__(self, hidden: tuple[int, int]) -> None:
         super().__init__()
-        self.cost = _layers(len(FEATURES), hidden, bias=False)
-        self.value = _layers(len(FEATURES), hidden, bias=True)
+        self.cost = _layers(len(PLAIN), hidden, bias=False)
+        self.value = _layers(len(PLAIN), hidden, bias=True)
         with torch.no_grad():
             self.cost[-1].weight *= 0.1  # at first the drain difference decides
 
@@ -178,8 +178,8 @@ class Learner:
             self._q = Q(td.hidden)
         self._slow = copy.deepcopy(self._q)
         self._adam = torch.optim.Adam(self._q.parameters(), lr=td.rate)
-        self._middle = np.zeros(len(FEATURES), np.float32)
-        self._spread = np.ones(len(FEATURES), np.float32)
+        self._middle = np.zeros(len(PLAIN), np.float32)
+        self._spread = np.ones(len(PLAIN), np.float32)
 
     def measure(self, data: Transitions) -> None:
         """Scale features by how these are spread; once, before the first step."""
@@ -237,7 +237,7 @@ class Learner:
         )
         scaled = first / self._spread
         return Network(
-            FEATURES, np.array(_RESIDUAL), np.ascontiguousarray(scaled.T),
+            PLAIN, np.array(_RESIDUAL), np.ascontiguousarray(scaled.T),
             first_bias - scaled @ self._middle.astype(np.float64),
             np.ascontiguousarray(second.T), second_bias, last.ravel(),
         )  # fmt: skip

@@ -1,58 +1,27 @@
-"""Carries out a variant's training in a folder of its own, or goes on with it."""
+"""Carries out a variant's training, temporal differences included."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import sys
 import time
-from pathlib import Path
 from typing import NamedTuple
 
+import trainings
 from ablations.td import Recording, Td, learned
-from ablations.variants import REFERENCE, Variant, key
+from ablations.variants import Variant
+from trainings import OBJECTIVE, Trained, is_done
 
-from adlro.config import Scenario
-from adlro.encode.network import Network
-from adlro.errors import ConfigError
 from adlro.train import standing as standings
-from adlro.train import weights
 from adlro.train.crew import Crew
 from adlro.train.episodes import Ground
 from adlro.train.objective import find
 from adlro.train.standing import Standing
-from adlro.train.store import Folder, Plan, Wish
-from adlro.train.trainer import TUNING, Trainer
+from adlro.train.store import Folder, Plan
+from adlro.train.trainer import TUNING
 from adlro.train.tuning import Tuner
 
-_OBJECTIVE = "jct"
 
-
-class Trained(NamedTuple):
-    """What came of a training: the last networks, not the best ever seen."""
-
-    fitted: Network  # that tuning began with
-    tuned: Network
-    cpu_s: float
-
-
-def _trained(standing: Standing) -> Trained:
-    fitted = standing.networks[standing.scores.index(min(standing.scores))]
-    search = standing.search
-    tuned = fitted if search is None else weights.from_vector(fitted, search.averaged())
-    return Trained(fitted, tuned, standing.cpu_s)
-
-
-class Workshop(NamedTuple):
-    """Where trainings are, one folder each."""
-
-    home: Path
-    scenario: Scenario
-    is_resumed: bool  # whether what is there already is used
-    threads: int
-
-    def _folder(self, name: str) -> Folder:
-        return Folder(self.home / (re.sub(r"[^a-z0-9]+", "-", name.lower()) + "-training"))
+class Workshop(trainings.Workshop):
+    """One that can do all variants."""
 
     def train(self, variant: Variant) -> Trained:
         """Train; the training whose labels it uses must be done.
@@ -60,51 +29,12 @@ class Workshop(NamedTuple):
         Raises:
             ConfigError: another process is at work there.
         """
-        folder, crew = self._folder(variant.key), Crew(self.threads)
-        wish = Wish(
-            scenario=self.scenario, objective=_OBJECTIVE, seed=variant.run, budget_s=None,
-            episodes=None, recipe=variant.recipe,
-        )  # fmt: skip
-        with folder.held():
-            plan = self._begin(folder, wish)
-            try:
-                if variant.td is not None:
-                    return _trained(_ByTd(plan, variant.td, folder, crew).run())
-                if variant.shares_labels:
-                    _copy_labels(self._folder(key(REFERENCE, variant.run)), folder)
-                trainer = Trainer(plan, folder, crew, lambda _: None)
-                if not _is_done(trainer.standing, plan):
-                    trainer.run()
-                return _trained(trainer.standing)
-            finally:
-                crew.dismiss()
-
-    def _begin(self, folder: Folder, wish: Wish) -> Plan:
-        """The plan of the folder, if it may be gone on with; else a new one."""
-        found = None
-        if self.is_resumed:
-            try:
-                found = folder.plan(wish)
-            except ConfigError:
-                sys.stderr.write(f"{folder.path}: of another training: run anew\n")
-        if found is None:
-            folder.clear()
-            found = Plan(wish=wish, recipe=wish.recipe)
-            folder.write_plan(found)
-        return found
-
-
-def _is_done(standing: Standing, plan: Plan) -> bool:
-    generations = plan.recipe.tuning.generations
-    return standing.search is not None and standing.search.generation >= generations
-
-
-def _copy_labels(source: Folder, to: Folder) -> None:
-    for file in sorted(source.path.glob("labels-*.npz")):
-        if not (to.path / file.name).exists():
-            beside = to.path / f".{file.name}.beside"
-            shutil.copyfile(file, beside)
-            beside.replace(to.path / file.name)
+        td = variant.td
+        if td is None:
+            return super().train(variant)
+        return self.carry_out(
+            variant, lambda plan, folder, crew: _ByTd(plan, td, folder, crew).run()
+        )
 
 
 class _ByTd(NamedTuple):
@@ -131,7 +61,7 @@ class _ByTd(NamedTuple):
             standing = standings.unpack(*found)
         else:
             standing = self._kept(self._learn())
-        return standing if _is_done(standing, self.plan) else self._kept(self._tune(standing))
+        return standing if is_done(standing, self.plan) else self._kept(self._tune(standing))
 
     def _kept(self, standing: Standing) -> Standing:
         arrays, meta = standings.pack(standing)
@@ -149,7 +79,7 @@ class _ByTd(NamedTuple):
 
     def _tune(self, standing: Standing) -> Standing:
         begin, (network,), tuning = time.process_time(), standing.networks, self.plan.recipe.tuning
-        tuner = Tuner(self._ground, find(_OBJECTIVE), tuning, self.crew, network)
+        tuner = Tuner(self._ground, find(OBJECTIVE), tuning, self.crew, network)
         search = tuner.begin(network)
         for _ in range(tuning.generations):
             search = tuner.step(search, self.plan.wish.seed, TUNING).search

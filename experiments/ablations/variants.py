@@ -5,35 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ablations.td import Td
+from trainings import BUDGET, REFERENCE, TINY, key
 
-from adlro.encode.candidates_kernel import FEATURES
-from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
+from adlro.encode.candidates_kernel import PLAIN
+from adlro.train.recipe import SELF, Recipe
 
-PLAN_FEATURES = tuple(name for name in FEATURES if name.startswith(("plan", "drain")))
-OTHERS = tuple(name for name in FEATURES if name not in PLAN_FEATURES)
+PLAN_FEATURES = tuple(name for name in PLAIN if name.startswith(("plan", "drain")))
+OTHERS = tuple(name for name in PLAIN if name not in PLAN_FEATURES)
 SHORT = 5  # arrivals, instead of 60
 
-BUDGET = Recipe(
-    rounds=(
-        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30_000),
-        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=15_000),
-    ),
-    tuning=Tuning(
-        generations=30, pairs=12, episodes=8, settling=5, averaging=0.9, look_every=30
-    ),
-    selection=Selection(seeds=30, final_seeds=10),
-)  # fmt: skip
 USUAL_TD = Td()
-TINY = Recipe(
-    hidden=(4, 3),
-    rounds=(
-        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30, horizon=8),
-        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=20, horizon=8),
-    ),
-    fit=Fit(epochs=2, batch=16),
-    tuning=Tuning(generations=1, pairs=2, episodes=1, settling=5, averaging=0.9),
-    selection=Selection(loads=(), seeds=1, final_seeds=1),
-)
 TINY_TD = Td(turns=2, episodes=2, steps=3, batch=8, hidden=TINY.hidden)
 
 
@@ -52,13 +33,7 @@ class Variant(NamedTuple):
         return key(self.name, self.run)
 
 
-REFERENCE = "reference"
 RUNS, RUNS_OF_REFERENCE = 2, 3
-
-
-def key(name: str, run: int) -> str:
-    """What a training is called."""
-    return f"{name}, run {run}"
 
 
 def _rounds(recipe: Recipe, **changes: Any) -> Recipe:  # noqa: ANN401  as many kinds as fields

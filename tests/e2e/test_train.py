@@ -79,8 +79,26 @@ def test_the_table_and_the_figures_are_handed_out(place):
     assert shown.returncode == 0, shown.stderr
 
 
+def test_a_policy_that_looks_at_sketches_says_so_and_plays(place):
+    result = adlro(
+        "train", "./toy.toml", "--out", "mine", "--inputs", "sketches", "--episodes", "10",
+        "--json", "out.json", cwd=place,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    plan = json.loads((place / "mine-training" / "plan.json").read_text())
+    assert plan["recipe"]["fit"]["features"][-1] == "queue_7"
+    again = adlro(
+        "train", "./toy.toml", "--out", "mine", "--episodes", "10", "--seed", "0", cwd=place
+    )
+    assert again.returncode == 2
+    assert "was begun with another recipe" in again.stderr
+
+
 WRONG = {
     "--objective speed": "adlro: --objective: unknown 'speed'; known: jct,",
+    "--inputs sketch": "adlro: --inputs: unknown kind 'sketch'; did you mean 'sketches'?",
+    "--inputs sketches,telemetry": "adlro: --inputs telemetry: toy has none; say telemetry = true",
+    "--inputs sketches --algorithm paper-dqn": "adlro: --inputs: is for --algorithm adlro; leave",
     "--budget 5 --episodes 5": "adlro: --budget and --episodes: name one of them",
     "--json mine.json": "adlro: --json mine.json: is a file of the policy itself; choose another",
     "--out .npz": "adlro: --out .npz: '' is no name for a policy; take one of 1 to 80 printable",

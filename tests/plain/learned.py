@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.encode.candidates_kernel import FEATURES
+from adlro.encode.candidates_kernel import PLAIN
 from tests.plain import policies
 from tests.plain.cases import Case
 from tests.plain.drain import Choice, DrainArgmin, Planned
@@ -39,16 +39,16 @@ class Net(NamedTuple):
 def random_net(seed: int, sizes: tuple[int, int] = (6, 5), scale: float = 0.3) -> Net:
     """A network of all features; the residual is there or not."""
     rng = np.random.default_rng(seed)
-    shapes = (2, (len(FEATURES), sizes[0]), sizes[0], sizes, sizes[1], sizes[1])
+    shapes = (2, (len(PLAIN), sizes[0]), sizes[0], sizes, sizes[1], sizes[1])
     net = Net(*((scale * rng.standard_normal(shape)).tolist() for shape in shapes))
     return net if seed % 2 else net._replace(residual=[0.0, 0.0])
 
 
 def as_params(net: Net) -> list[float]:
-    """What the compiled policy takes: sizes, residual, columns, then row after row."""
+    """What the compiled policy takes: sizes, residual, no kinds, columns, then row after row."""
     sizes = [len(net.first), len(net.first_bias), len(net.last)]
     rows = [x for layer in (net.first, [net.first_bias], net.second) for row in layer for x in row]
-    return [*sizes, *net.residual, *range(len(net.first)), *rows, *net.second_bias, *net.last]
+    return [*sizes, *net.residual, 0.0, *range(len(net.first)), *rows, *net.second_bias, *net.last]
 
 
 def predicted(net: Net, x: Features) -> float:
@@ -59,7 +59,7 @@ def predicted(net: Net, x: Features) -> float:
         sums = (sum(v * w for v, w in zip(values, c, strict=True)) for c in columns)
         return [max(b + s, 0.0) for b, s in zip(bias, sums, strict=True)]
 
-    hidden = layer([x[name] for name in FEATURES], net.first, net.first_bias)
+    hidden = layer([x[name] for name in PLAIN], net.first, net.first_bias)
     hidden = layer(hidden, net.second, net.second_bias)
     residual = net.residual[0] * x["drain"] + net.residual[1] * x["drain_log"]
     return residual + sum(h * w for h, w in zip(hidden, net.last, strict=True))
@@ -131,7 +131,7 @@ class Learned(DrainArgmin):
         costs = [cost for cost, _ in drained]
         features = []
         for i, (choice, (cost, busy)) in enumerate(zip(choices, drained, strict=True)):
-            x = dict.fromkeys(FEATURES, 0.0) | state.shared
+            x = dict.fromkeys(PLAIN, 0.0) | state.shared
             x |= state.pair(choice) if choice else {"wait": 1.0}
             x["planned"] = float(i == planned)
             x["drain"] = max(-FAR, min(FAR, (cost - costs[planned]) / state.tau))

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES, PLANNED, SECONDS, WAIT
+from adlro.encode.candidates_kernel import MOST_CHOICES, PLAIN, PLANNED, SECONDS, WAIT
 from adlro.encode.network import flat
 from adlro.evaluate.compare import run_one
 from adlro.train import weights
@@ -52,7 +52,7 @@ def recorded(network, *, as_min_min=False, stray=0.0, seed=3):
 def some_transitions(states=400, seed=0):
     """Nothing follows; a start costs 3 tau less than to wait where `seconds` > 0, else 3 more."""
     rng = np.random.default_rng(seed)
-    features = np.zeros((2 * states, len(FEATURES)), np.float32)
+    features = np.zeros((2 * states, len(PLAIN)), np.float32)
     features[0::2, WAIT] = features[0::2, PLANNED] = 1
     features[1::2, SECONDS] = rng.normal(size=states)
     taken = rng.integers(0, 2, states)
@@ -108,7 +108,7 @@ def test_what_stems_from_a_plan_is_no_feature_of_those_without_plan():
         "planned", "drain", "drain_log", "drain_regret", "drain_busy", "drain_wait", "drain_mean",
         "plan_end", "plan_gain", "plan_start", "plan_rank", "plan_here",
     }  # fmt: skip
-    assert set(variants.OTHERS) | set(variants.PLAN_FEATURES) == set(FEATURES)
+    assert set(variants.OTHERS) | set(variants.PLAN_FEATURES) == set(PLAIN)
 
 
 def test_job_seconds_are_the_time_that_all_jobs_have_spent_so_far():
@@ -152,7 +152,7 @@ def test_a_recorder_plays_as_it_is_told_to(as_min_min, rival):
 
 
 def test_a_recorder_plays_a_network_as_the_policy_does():
-    network = trained.network(FEATURES, (5, 4))
+    network = trained.network(PLAIN, (5, 4))
     workload, outcome, _ = recorded(network)
     policy = weights.policy(network, TOY)
     assert np.array_equal(outcome, run_one(TOY, workload, policy, 3).outcome)
@@ -203,7 +203,7 @@ def test_the_learner_finds_out_which_choice_is_the_cheaper_one():
     errors = [learner.step(data) for _ in range(1500)]
     assert np.mean(errors[-100:]) < 0.5 < np.mean(errors[:10])
     params = flat(learner.network())
-    rows = np.zeros((3, len(FEATURES)))
+    rows = np.zeros((3, len(PLAIN)))
     rows[0, [WAIT, PLANNED]] = 1
     rows[1:, SECONDS] = 1.0, -1.0
     wait, good, bad = (td_cost(row, params) for row in rows)

@@ -19,7 +19,9 @@ from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say_if_s
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from adlro.config import Scenario
     from adlro.evaluate.stats import Estimate
+    from adlro.train.recipe import Recipe
     from adlro.train.session import Files, Result
     from adlro.train.store import Wish
     from adlro.train.trainer import Status
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 _SOONEST = 0.02  # share of the work after which the time left is told
 ADLRO, PAPER = "adlro", "paper-dqn"
 _ONLY = {  # options of one algorithm alone
-    ADLRO: ("objective", "threads"),
+    ADLRO: ("objective", "inputs", "threads"),
     PAPER: ("window", "idle_weight", "backbone", "is_double", "is_dueling", "jobs"),
 }
 _NOT_AGAIN = ("scenario", "algorithm", "threads", "resume", "json_file")
@@ -166,24 +168,52 @@ def _refuse_without_torch() -> None:
         raise MissingExtraError("adlro train", "train") from exc
 
 
+def _recipe(inputs: str | None, scenario: Scenario) -> Recipe:
+    """The recipe, with a network that looks at these kinds of features, too.
+
+    Raises:
+        ConfigError: there is no such kind, or the scenario does not have it.
+    """
+    from adlro.encode.candidates_kernel import KINDS, PLAIN
+    from adlro.errors import ConfigError, suggestion
+    from adlro.train.recipe import Recipe
+
+    usual, names = Recipe(), [] if inputs is None else inputs.split(",")
+    for name in names:
+        if name not in KINDS:
+            raise ConfigError(f"--inputs: unknown kind {name!r}; {suggestion(name, list(KINDS))}")
+    if "telemetry" in names and not scenario.telemetry:
+        raise ConfigError(
+            f"--inputs telemetry: {scenario.name} has none; say telemetry = true in its file"
+        )
+    more = (feature for kind in KINDS if kind in names for feature in KINDS[kind])
+    fit = usual.fit.model_copy(update={"features": (*PLAIN, *more)})
+    return usual.model_copy(update={"fit": fit})
+
+
 def _wish(
-    scenario: str, budget: float | None, episodes: int | None, objective: str, seed: int
+    scenario: str,
+    budget: float | None,
+    episodes: int | None,
+    objective: str,
+    inputs: str | None,
+    seed: int,
 ) -> Wish:
     from adlro.config import find_scenario, validated
     from adlro.errors import ConfigError
     from adlro.train.objective import find
-    from adlro.train.recipe import Recipe
     from adlro.train.store import Wish
 
     if budget is not None and episodes is not None:
         raise ConfigError("--budget and --episodes: name one of them")
+    found = find_scenario(scenario)
     said = {
-        "scenario": find_scenario(scenario),
+        "scenario": found,
         "objective": find(objective).name,
         "seed": seed,
         "budget_s": budget,
         "episodes": episodes,
-        "recipe": Recipe(),
+        "recipe": _recipe(inputs, found),
     }
     return validated(Wish, said, "adlro train")
 
@@ -216,6 +246,12 @@ def _wish(
     default="jct",
     show_default=True,
     help="What to make small or large: jct, weighted-jct, reward, throughput or energy.",
+)
+@click.option(
+    "--inputs",
+    metavar="KINDS",
+    help="What the network looks at beside jobs and pools: telemetry, sketches or both, separated "
+    "by a comma.  [nothing]",
 )
 @click.option(
     "--window", type=click.IntRange(1, 64), help="paper-dqn: waiting jobs to choose from.  [1]"
@@ -254,6 +290,7 @@ def command(
     budget: float | None,
     episodes: int | None,
     objective: str,
+    inputs: str | None,
     window: int | None,
     idle_weight: float | None,
     backbone: str | None,
@@ -284,7 +321,7 @@ def command(
         where = _checked(files(out or Path(PAPER)), json_file)
         train_dqn.run(wanted, where, resume, json_file, train_dqn.Words(scenario, _again(context)))
         return
-    wish = _wish(scenario, budget, episodes, objective, seed)
+    wish = _wish(scenario, budget, episodes, objective, inputs, seed)
     where = _checked(files(out or Path(ADLRO)), json_file)
     _train(wish, where, threads, resume, json_file, context)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.encode.candidates_kernel import look
+from adlro.encode.candidates_kernel import look, look_closer
 from adlro.encode.drain import (
     cost_of_start,
     cost_of_waiting,
@@ -26,15 +26,17 @@ PLANNED = ("place", "pool", "start", "end")  # columns of a plan; times of the r
 @njit
 def write_choices(
     now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
-    pools: Records, nodes: Records, gpus: Records, scratch: Floats, table: Floats,
-    features: Floats,
+    pools: Records, nodes: Records, gpus: Records, kinds: int, ranges: Floats, scratch: Floats,
+    table: Floats, features: Floats,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """Fill in what `look` finds: table [MOST_CHOICES, 4], features [MOST_CHOICES, F].
+    """Fill in what `look` and `look_closer` find: table [MOST_CHOICES, 4], features [., F].
 
     Returns:
         How many choices there are (0 = nothing can start), which is Min-Min's, and tau.
     """
     choices = look(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    if kinds > 0 and choices.count > 0:
+        look_closer(kinds, ranges, choices, jobs, est, queue, running, pools, gpus, scratch)
     for i in range(choices.count):
         table[i, 0], table[i, 1] = choices.places[i], choices.pools[i]
         table[i, 2], table[i, 3] = choices.seconds[i], choices.costs[i]

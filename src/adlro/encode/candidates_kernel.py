@@ -5,15 +5,20 @@ smallest estimates, Min-Min's own always among them. Times are measured in `tau`
 of the estimates at hand, and squeezed by `symlog`, so that clusters of seconds and of days look
 alike. A feature is known by its name: a policy's card lists those it was trained on
 (policies/learned.py), so new ones may be added here, but what a name means never changes.
+
+`look` fills in the PLAIN features. Those that few networks ask for cost time of their own:
+`look_closer` fills them in, kind by kind (meters_kernel.py,
+likeness_kernel.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit
+from adlro.compiled import njit, njit_apart
 from adlro.encode import drain as draining
 from adlro.encode.drain import (
     MOST_PAIRS,
@@ -29,11 +34,14 @@ from adlro.encode.drain import (
     span_penalty,
     split_pairs,
 )
+from adlro.encode.likeness_kernel import LIKENESS, compare_jobs
+from adlro.encode.likeness_kernel import SCRATCH as _OF_LIKENESS
+from adlro.encode.meters_kernel import METERS, read_pools
 from adlro.encode.plan import min_min_start
 from adlro.model.room import expected_end
 from adlro.model.state import WHOLE, Floats, Mask, Records
 
-FEATURES = (
+PLAIN = (
     "wait",  # 1 = the choice to wait; most features below are 0 for it
     "planned",  # 1 = what Min-Min would do
     "drain",  # drain cost above that of Min-Min's choice, tau
@@ -86,7 +94,12 @@ FEATURES = (
     OVER_SHORTEST, GPUS_LOG, GPUS_OF_POOL, GPUS_OF_FREE, LEFT_FREE, AREA, SPANS, WAITED, PRIORITY,
     BLOCKED, BLOCKED_SECONDS, RIVALS, RIVAL_SPEED, POOL_PRESSURE, POOL_NEXT, PRESSURE, NEXT,
     WAITING, FREE, CHOICES, ASKED, WIDEST, OVERDUE, RECENT_LOAD, RECENT_GAP, RECENT_SCALE,
-) = range(len(FEATURES))  # fmt: skip
+) = range(len(PLAIN))  # fmt: skip
+KINDS = {"telemetry": METERS, "sketches": LIKENESS}  # filled in only if asked for
+FEATURES = (*PLAIN, *METERS, *LIKENESS)
+_METERS, _LIKENESS = len(PLAIN), len(PLAIN) + len(METERS)  # columns of the first of each
+_OF_A_POOL = len(METERS)  # numbers that `look_closer` needs, the last of the scratch
+_TELEMETRY, _SKETCHES = 1, 2  # bits of the kinds that are asked for, see `kinds_of`
 
 MOST_CHOICES = MOST_PAIRS  # to wait, and as many pairs as that leaves
 _FAR = 1e3  # tau: what lies beyond, or never comes
@@ -126,10 +139,19 @@ class _Pressure(NamedTuple):
     next: Floats  # [P] next expected end
 
 
+def kinds_of(features: Iterable[str]) -> int:
+    """Which kinds must be filled in for a network that looks at these: a bit for each of KINDS."""
+    wanted = set(features)
+    return sum(1 << k for k, names in enumerate(KINDS.values()) if wanted.intersection(names))
+
+
+EVERYTHING = kinds_of(FEATURES)
+
+
 def scratch_size(gpus: int, pools: int) -> int:
-    """How many numbers `look` needs."""
+    """How many numbers `look` and `look_closer` need."""
     own = MOST_CHOICES * (5 + len(FEATURES)) + MOST_PLANNED * (5 + pools) + 2 * pools
-    return own + draining.scratch_size(gpus, pools)
+    return own + draining.scratch_size(gpus, pools) + _OF_LIKENESS + _OF_A_POOL * pools
 
 
 @njit
@@ -369,7 +391,7 @@ def look(
     now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
     pools: Records, nodes: Records, gpus: Records, scratch: Floats,
 ) -> Choices:  # fmt: skip
-    """The choices that a state offers, with their features; all in the scratch."""
+    """The choices that a state offers, with their PLAIN features; all in the scratch."""
     most, wide_, total, n = MOST_CHOICES, len(FEATURES), len(pools), MOST_PLANNED
     features = scratch[: most * wide_].reshape((most, wide_))
     rest = scratch[most * wide_ :]
@@ -397,7 +419,7 @@ def look(
     places[0], at[0], seconds[0] = -1.0, -1.0, 0.0
     costs[0] = cost_of_waiting(min(soonest, now + _FAR * tau), np.inf, drain, pools)
     busy[0] = _busy(drain, pools)
-    for f in range(wide_):
+    for f in range(len(PLAIN)):
         features[0, f] = 0.0
     features[0, WAIT] = 1.0
     free, shortest = _describe_state(
@@ -406,7 +428,7 @@ def look(
     _describe_arrivals(now, jobs, est, pools, tau, features[0])
     for i in range(1, count):
         x = features[i]
-        for f in range(wide_):
+        for f in range(len(PLAIN)):
             x[f] = features[0, f]
         x[WAIT] = 0.0
         q, p = int(pairs.places[i - 1]), int(pairs.pools[i - 1])
@@ -419,3 +441,38 @@ def look(
     features[planned, PLANNED] = 1.0
     _compare_drains(count, planned, tau, costs, busy, len(drain.places), features)
     return Choices(count, planned, tau, places, at, seconds, costs, features)
+
+
+@njit_apart
+def look_closer(
+    kinds: int, ranges: Floats, choices: Choices, jobs: Records, est: Floats, queue: Records,
+    running: Records, pools: Records, gpus: Records, scratch: Floats,
+) -> None:  # fmt: skip
+    """Fill in the features of the kinds that are asked for (see `kinds_of`); to wait has 0.
+
+    Args:
+        kinds: a bit for each.
+        ranges: [M * RANGES] of telemetry; not read for others.
+        choices: of this state, as `look` gave them.
+        jobs: and all that follow are those of the look; so is the scratch.
+        est: [J, M].
+        queue: [Q].
+        running: [R].
+        pools: [P].
+        gpus: [G].
+        scratch: what it needs itself stands at the end.
+    """
+    own = scratch[len(scratch) - _OF_A_POOL * len(pools) :]
+    if kinds & _TELEMETRY:
+        read_pools(ranges, pools, gpus, own)
+        for f in range(len(METERS)):
+            choices.features[0, _METERS + f] = 0.0
+            for i in range(1, choices.count):
+                at = int(choices.pools[i]) * len(METERS)
+                choices.features[i, _METERS + f] = own[at + f]
+    if kinds & _SKETCHES:
+        own = scratch[len(scratch) - _OF_A_POOL * len(pools) - _OF_LIKENESS :][:_OF_LIKENESS]
+        compare_jobs(
+            choices.count, choices.tau, choices.places, choices.pools, jobs, est, queue, running,
+            pools, own, choices.features[:, _LIKENESS:],
+        )  # fmt: skip

@@ -6,17 +6,20 @@ taken. It looks at one choice at a time, so any number of jobs and pools will do
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from adlro.compiled import njit
 from adlro.encode import candidates_kernel
-from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, Choices
+from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, KINDS, Choices, kinds_of
 from adlro.model.state import Floats
 
 MOST_UNITS = 128  # of a hidden layer
-_HEAD = 5  # numbers before the list of features
+_HEAD = 6  # numbers before the list of features
+ASKED = 5  # where among them it says which kinds of features are asked for, see kinds_of
+
+Norm = Any  # telemetry.normalise.Norm, of the layer beside
 
 
 class Network(NamedTuple):
@@ -29,10 +32,21 @@ class Network(NamedTuple):
     second: Floats  # [H1, H2]
     second_bias: Floats  # [H2]
     last: Floats  # [H2]
+    norm: Norm | None = None  # by which readings are scaled, if it looks at telemetry
+
+    @property
+    def weights(self) -> tuple[Floats, ...]:
+        """All that can be tuned."""
+        return self[2:7]
+
+    @property
+    def reads_meters(self) -> bool:
+        """Whether it looks at telemetry."""
+        return bool(set(self.features).intersection(KINDS["telemetry"]))
 
 
 def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
-    """A network as the params of decide: sizes, residual, columns of its features, weights.
+    """A network as the params of decide: sizes, residual, kinds and columns of features, weights.
 
     Args:
         network: the weights.
@@ -49,8 +63,9 @@ def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
         raise ValueError(f"a layer has at most {MOST_UNITS} units, not {widest}")
     columns = [known.index(name) for name in network.features]
     sizes = (len(columns), network.first.shape[1], network.second.shape[1])
-    weights = (array.ravel() for array in network[2:])
-    return np.concatenate([sizes, network.residual, columns, *weights]).astype(np.float64)
+    weights = (array.ravel() for array in network.weights)
+    head = [sizes, network.residual, [kinds_of(network.features)]]
+    return np.concatenate([*head, columns, *weights]).astype(np.float64)
 
 
 def scratch_size(gpus: int, pools: int) -> int:

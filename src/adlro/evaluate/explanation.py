@@ -19,7 +19,9 @@ from adlro.encode import candidates_kernel, drain
 from adlro.encode.account_kernel import CHOICE, PLANNED, write_choices, write_plan
 from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES
 from adlro.encode.drain import MOST_PLANNED
-from adlro.encode.network import MOST_UNITS, predict
+from adlro.encode.likeness_kernel import LIKENESS
+from adlro.encode.meters_kernel import METERS, RANGES
+from adlro.encode.network import ASKED, MOST_UNITS, predict
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate.compare import run_one
 from adlro.model.state import START, WAKE, Floats, Records
@@ -51,6 +53,8 @@ GROUPS = {  # what people call the features
     "time waited and priority": ("waited", "priority"),
     "estimates": ("overdue",),
     "recent arrivals": ("recent_load", "recent_gap", "recent_scale"),
+    "telemetry": METERS,
+    "likeness of jobs": LIKENESS,
 }  # fmt: skip
 _MOST_SCORE = math.log1p(1e3)  # beyond that a prediction says no more than: very bad
 
@@ -113,7 +117,7 @@ def compile_all(policy: Policy) -> None:
         compile_decide(policy.decide)
     compile_steps()
     seen = DECIDE.args[:9]
-    dispatcher(write_choices).compile((*seen, FLOATS, TABLE, TABLE))
+    dispatcher(write_choices).compile((*seen, types.int64, FLOATS, FLOATS, TABLE, TABLE))
     dispatcher(write_plan).compile((types.int64, types.int64, TABLE, *seen, FLOATS, TABLE))
 
 
@@ -169,6 +173,14 @@ def _empty_table(view: View) -> _Table:
     return _Table(*(np.zeros(shape) for shape in shapes))
 
 
+def _closer(policy: Policy, view: View) -> tuple[int, Floats]:
+    """Which kinds of features the policy's network asks for, and the ranges of its telemetry."""
+    params = policy.params
+    if policy.decide is not adlro.decide:
+        return 0, params[:0]
+    return int(params[ASKED]), params[len(params) - RANGES * view.est.shape[1] :]
+
+
 def _answer(view: View, answered: int, out: Records, table: _Table, count: int) -> int | None:
     """Which of the choices an answer is; None = none of them."""
     given = out[:answered]
@@ -190,7 +202,7 @@ def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Deci
         PolicyError: its answer is none of the choices that can be weighed.
     """
     table = _empty_table(view)
-    count, planned, tau = write_choices(*view, *table)
+    count, planned, tau = write_choices(*view, *_closer(policy, view), *table)
     if count == 0:
         return None
     chosen = _answer(view, answered, out, table, count)
@@ -244,7 +256,7 @@ class _Search:
     def see(self, view: View, answered: int, out: Records) -> bool:
         """True = the run may end."""
         self.table = self.table or _empty_table(view)
-        count, planned, _ = write_choices(*view, *self.table)
+        count, planned, _ = write_choices(*view, *_closer(self.policy, view), *self.table)
         if count == 0:
             return False
         self.count, self.last = self.count + 1, view.now

@@ -5,15 +5,16 @@ Choices and features: encode/candidates_kernel.py; network: encode/network.py; t
 
 from adlro.compiled import njit
 from adlro.encode import network
-from adlro.encode.candidates_kernel import look
-from adlro.encode.network import MOST_UNITS, choose
+from adlro.encode.candidates_kernel import look, look_closer
+from adlro.encode.meters_kernel import RANGES
+from adlro.encode.network import ASKED, MOST_UNITS, choose
 from adlro.model.room import start
 from adlro.policies import learned
 
 
 def params(setting, weights=None):
     """The weights that come with the package, unless told others."""
-    return learned.shipped().params if weights is None else weights
+    return learned.shipped().params_for(setting.layout) if weights is None else weights
 
 
 def memory(setting, weights=None):
@@ -33,6 +34,10 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         return 0
     i = choices.planned if len(running) == 0 else 0
     if i == 0:
+        if params[ASKED] > 0.0:
+            ranges = params[len(params) - RANGES * est.shape[1] :]
+            kinds = int(params[ASKED])
+            look_closer(kinds, ranges, choices, jobs, est, queue, running, pools, gpus, scratch)
         i = choose(choices, len(running) > 0, params, units)
     if i == 0:
         return 0

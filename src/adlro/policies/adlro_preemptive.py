@@ -39,7 +39,7 @@ def params(setting, weights=None):
     scratch = network.scratch_size(len(setting.layout.gpus), len(setting.pools))
     first = learned.shipped("adlro-preemptive").params if weights is None else weights
     head = [scratch, *_IN_TURN, len(first)]
-    return np.concatenate([head, first, learned.shipped().params])
+    return np.concatenate([head, first, learned.shipped().params_for(setting.layout)])
 
 
 def memory(setting, weights=None):

@@ -8,13 +8,23 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PositiveFloat, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PositiveFloat,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from adlro.encode import paper_network
+from adlro.encode.meters_kernel import METERS
 from adlro.encode.network import MOST_UNITS
 from adlro.encode.paper_kernel import Sizes
 from adlro.errors import PolicyError
 from adlro.model.record import Record
+from adlro.telemetry.normalise import BINS, COUNTS, LEARNED
 
 FORMAT = 1  # raised when an older adlro could no longer read what is written
 
@@ -36,6 +46,7 @@ def _refuse_twice(names: tuple[str, ...]) -> tuple[str, ...]:
 Line = Annotated[str, Field(max_length=2000), AfterValidator(_refuse_unprintable)]
 Name = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_refuse_unprintable)]
 Features = Annotated[tuple[Name, ...], Field(max_length=1000), AfterValidator(_refuse_twice)]
+Models = Annotated[tuple[Name, ...], Field(max_length=1000)]
 Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
 Size = Annotated[int, Field(ge=1, le=100_000)]
 Shapes = dict[str, tuple[int, ...]]  # of every array of the .npz file, in their order
@@ -111,10 +122,33 @@ class Card(_Written):
     policy: Literal["adlro", "adlro-preemptive"] = "adlro"
     features: Features  # what the encoder builds for it, by name, in the order of its weights
     hidden: tuple[Units, Units]
+    # GPU models of which readings were seen in training; None = it looks at no telemetry
+    telemetry: Annotated[Models | None, Field(validate_default=True)] = None
+
+    @field_validator("telemetry")
+    @classmethod
+    def _is_as_features_need_it(cls, models: Models | None, info: ValidationInfo) -> Models | None:
+        wanted = set(METERS).intersection(info.data.get("features", ()))
+        if wanted and models is None:
+            raise ValueError(f"is not there, but {min(wanted)!r} needs it")
+        if models is not None and not wanted:
+            raise ValueError("is there, but no feature needs it")
+        return models
 
     @property
     def shapes(self) -> Shapes:
-        """The names are those of Network's fields."""
+        """The names are those of Network's fields, and of what was learned about telemetry."""
+        return self._weights | self._counts
+
+    @property
+    def _counts(self) -> Shapes:
+        if self.telemetry is None:
+            return {}
+        seen = (len(self.telemetry), len(LEARNED))
+        return dict(zip(COUNTS, ((*seen, BINS), seen), strict=True))
+
+    @property
+    def _weights(self) -> Shapes:
         inputs, (first, second) = len(self.features), self.hidden
         return {
             "residual": (2,),
@@ -129,7 +163,10 @@ class Card(_Written):
     def words(self) -> str:
         """The network in a phrase."""
         first, second = self.hidden
-        return f"{len(self.features)} features, hidden layers of {first} and {second} units"
+        said = f"{len(self.features)} features, hidden layers of {first} and {second} units"
+        if self.telemetry is None:
+            return said
+        return f"{said}; reads telemetry, seen of {len(self.telemetry)} GPU models in training"
 
 
 class PaperCard(_Written):

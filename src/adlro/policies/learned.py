@@ -27,9 +27,12 @@ from adlro.encode.candidates_kernel import FEATURES
 from adlro.encode.network import Network
 from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.encode.paper_network import PaperNetwork
-from adlro.errors import OutputError, PolicyError
+from adlro.errors import OutputError, PolicyError, TelemetryError
+from adlro.model.cluster import Layout
 from adlro.model.state import Floats
+from adlro.policies import meters
 from adlro.policies.card import AnyCard, Card, Origin, parse, shortened, write
+from adlro.telemetry import normalise
 
 SUFFIXES = (".npz", ".json")
 KNOWN = {"adlro": FEATURES, "adlro-preemptive": PAIR_FEATURES}  # features by policy
@@ -37,7 +40,9 @@ KNOWN = {"adlro": FEATURES, "adlro-preemptive": PAIR_FEATURES}  # features by po
 _MOST_MIB = {".npz": 64, ".json": 1}
 _FIRST, _LAST, _LAST_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # of a zip file with no comment
 _TYPES = ("<f4", "<f8")
+_COUNT_TYPES = ("<i8",)  # of what was learned about telemetry
 _LARGEST = 1e6  # of a weight: so no sum of products overflows, and every choice has a cost
+_MOST_READINGS = 2**48  # in one bin: so no sum of them overflows
 _HEADER = re.compile(  # of a .npy file, version 1, as numpy writes it
     rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, "
     rb"'shape': (\([^()]*\)), \} *\n",
@@ -54,10 +59,19 @@ class Learned(NamedTuple):
 
     @property
     def params(self) -> Floats:
-        """What the policy's decide is handed."""
+        """The weights as the policy's decide is handed them."""
         if isinstance(self.network, PaperNetwork):
             return paper_network.flat(self.network)
         return networks.flat(self.network, KNOWN[self.card.policy])
+
+    def params_for(self, layout: Layout) -> Floats:
+        """All that the policy's decide is handed on a cluster."""
+        if isinstance(self.network, PaperNetwork):
+            return self.params
+        return meters.made_ready(self.network, layout, KNOWN[self.card.policy])
+
+
+_APART = ("features", "norm")  # of a network: no arrays
 
 
 class _Files(NamedTuple):
@@ -108,13 +122,20 @@ def _told(network: Network | PaperNetwork) -> dict[str, object]:
     hidden = [len(network.first_bias), len(network.second_bias)]
     is_of_pairs = bool(network.features) and network.features[0] in PAIR_FEATURES
     policy = "adlro-preemptive" if is_of_pairs else "adlro"
-    return {"policy": policy, "features": list(network.features), "hidden": hidden}
+    told = {"policy": policy, "features": list(network.features), "hidden": hidden}
+    return told if network.norm is None else told | {"telemetry": list(network.norm.models)}
 
 
 def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
     if isinstance(network, PaperNetwork):
         return network.arrays
-    return {name: value for name, value in network._asdict().items() if name != "features"}
+    named: dict[str, NDArray[Any]] = {
+        name: value for name, value in network._asdict().items() if name not in _APART
+    }
+    if network.norm is not None:
+        named |= normalise.to_arrays(network.norm)
+        del named[normalise.MODELS]  # the card names them
+    return named
 
 
 def save(path: Path, network: Network | PaperNetwork, origin: Origin) -> AnyCard:
@@ -178,7 +199,8 @@ def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
     except _ContentError as exc:
         raise PolicyError(f"{files.weights}: {exc}; train anew, or name another file") from exc
     if isinstance(card, Card):
-        return Learned(Network(card.features, **arrays), card)
+        norm = None if card.telemetry is None else _norm(card.telemetry, arrays, files)
+        return Learned(Network(card.features, **arrays, norm=norm), card)
     return Learned(PaperNetwork(card.sizes, card.channels, card.hidden, arrays), card)
 
 
@@ -191,11 +213,22 @@ def _refuse_unknown(card: Card, path: Path) -> None:
             )
 
 
+def _norm(
+    models: tuple[str, ...], arrays: dict[str, NDArray[Any]], files: _Files
+) -> normalise.Norm:
+    """What was learned about telemetry; its arrays are taken out."""
+    state = {name: arrays.pop(name) for name in normalise.COUNTS}
+    try:
+        return normalise.from_arrays({normalise.MODELS: np.array(models, "U"), **state})
+    except TelemetryError as exc:
+        raise PolicyError(f"{files.card}: telemetry: {exc}") from exc
+
+
 class _ContentError(Exception):
     """What is wrong inside an .npz file, in a phrase."""
 
 
-def _unpacked(weights: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, Floats]:
+def _unpacked(weights: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(weights)) as archive:
             _refuse_others(archive.infolist(), shapes, len(weights))
@@ -222,21 +255,27 @@ def _refuse_others(
         raise _ContentError("its arrays claim to be larger than the file")
 
 
-def _array(name: str, data: bytes, shape: tuple[int, ...]) -> Floats:
+def _array(name: str, data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
     """One array from the bytes of a .npy file. Nothing in it is evaluated."""
+    is_count = name in normalise.COUNTS
     header = _HEADER.match(data)
     if header is None:
         raise _ContentError(f"{name!r} is not a plain array")
     kind, said = (shortened(part.decode("latin-1"))[1:-1] for part in header.groups())
     if kind == "|O":
         raise _ContentError(f"{name!r} holds Python objects, which are never loaded")
-    if kind not in _TYPES:
-        raise _ContentError(f"{name!r} is of type {kind}, not float32 or float64 (<f4, <f8)")
+    if kind not in (_COUNT_TYPES if is_count else _TYPES):
+        wanted = "int64 (<i8)" if is_count else "float32 or float64 (<f4, <f8)"
+        raise _ContentError(f"{name!r} is of type {kind}, not {wanted}")
     if said != str(shape):
         raise _ContentError(f"{name!r} has shape {said}; by the card it is {shape}")
     if len(data) - header.end() != math.prod(shape) * np.dtype(kind).itemsize:
         raise _ContentError(f"{name!r} is longer or shorter than its shape")
     array = np.frombuffer(data, kind, offset=header.end()).reshape(shape)
+    if is_count:
+        if not ((array >= 0) & (array <= _MOST_READINGS)).all():
+            raise _ContentError(f"{name!r} holds a count below 0 or beyond {_MOST_READINGS:,}")
+        return array.astype(np.int64)
     if not (np.abs(array) <= _LARGEST).all():
         raise _ContentError(f"{name!r} holds nan, inf or a number beyond ±{_LARGEST:g}")
     return array.astype(np.float64)

@@ -71,7 +71,7 @@ class _Found(NamedTuple):
     name: str
     module: ModuleType
     file: Path | None  # of a user's own code
-    params: Floats | None  # of a user's own network
+    learned: learned.Learned | None  # a user's own network
 
 
 def weights_file(name: str) -> Path | None:
@@ -85,7 +85,7 @@ def _find(name: str) -> _Found:
     if name.endswith(learned.SUFFIXES):
         path = Path(name)
         policy = learned.load(path)
-        return _Found(path.stem, _known(policy.card.policy), None, policy.params)
+        return _Found(path.stem, _known(policy.card.policy), None, policy)
     if "/" in name or name.endswith(".py"):
         path = Path(name)
         return _Found(path.stem, own.load(path), path, None)
@@ -145,7 +145,7 @@ def _refuse_ahead(name: str, reason: str | None) -> None:
 def _ask(part: str, found: _Found, setting: Setting) -> Any:  # noqa: ANN401  a number or a phrase
     """What a policy says of a scenario, if it does; that of a file is told its weights."""
     function = getattr(found.module, part, None)
-    known = () if found.params is None else (found.params,)
+    known = () if found.learned is None else (found.learned.params_for(setting.layout),)
     return function(setting, *known) if function is not None else None
 
 

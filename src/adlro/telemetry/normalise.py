@@ -34,7 +34,8 @@ _NARROWEST = 0.1  # of the catalogue's range: an idle GPU's noise is not stretch
 _DEGREES = (30.0, 85.0)
 _UNKNOWN_MB, _UNKNOWN_W = 32.0 * MB_PER_GB, 350.0
 _LONGEST_NAME, _MOST_MODELS = 200, 10_000
-_KEYS = ("telemetry_models", "telemetry_counts", "telemetry_outside")
+MODELS, COUNTS = "telemetry_models", ("telemetry_counts", "telemetry_outside")  # arrays of a state
+_KEYS = (MODELS, *COUNTS)
 
 
 class Norm(NamedTuple):

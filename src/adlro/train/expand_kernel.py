@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adlro.compiled import njit
-from adlro.encode.candidates_kernel import FEATURES, Choices, look
+from adlro.encode.candidates_kernel import FEATURES, Choices, look, look_closer
 from adlro.model.room import any_feasible, start
 from adlro.model.state import Counts, Floats, Records, Row
 from adlro.sim.kernel import advance, apply
@@ -131,9 +131,10 @@ def _expand_state(
 def expand(
     behave: Callable[..., int], behave_params: Floats, behave_memory: Floats,
     base: Callable[..., int], base_params: Floats, base_memory: Floats,
-    horizon: int, futures: int, rate: float, stray: float, draws: Floats, watts: Floats,
-    scratch: Floats, out: Records, out_copy: Records, state: tuple[Records, ...],
-    copy: tuple[Records, ...], work: tuple[Records, ...], others: tuple[Records, ...],
+    horizon: int, futures: int, rate: float, stray: float, kinds: int, ranges: Floats,
+    draws: Floats, watts: Floats, scratch: Floats, out: Records, out_copy: Records,
+    state: tuple[Records, ...], copy: tuple[Records, ...], work: tuple[Records, ...],
+    others: tuple[Records, ...],
     longer: tuple[Records, ...], outcome: Records, outcome_copy: Records, spans: Records,
     features: Floats, costs: Floats, groups: Counts,
 ) -> int:  # fmt: skip
@@ -143,9 +144,9 @@ def expand(
     which nothing runs are not expanded: there it is not allowed to wait. Nor are any once the rows
     are used up. Filled in, one row a choice: features [N, F], costs [N, 5], groups [N, 3] (choices
     of the state; which is Min-Min's; tau in microseconds) for the first row of each state. watts
-    [P, 2]: of a GPU while busy and while idle. `others`: so many (`futures`) other episodes, one
-    behind the other, each of as many jobs; 0 = the episode's own future. `longer`: a copy of the
-    workload to write on.
+    [P, 2]: of a GPU while busy and while idle. `kinds` and `ranges`: see `look_closer`. `others`:
+    so many (`futures`) other episodes, one behind the other, each of as many jobs; 0 = the
+    episode's own future. `longer`: a copy of the workload to write on.
 
     Returns:
         How many rows were written, or -1 after a fault.
@@ -170,6 +171,10 @@ def expand(
                     state[4][: w.running], state[8], state[9], state[10], scratch,
                 )  # fmt: skip
                 if sampled and w.running > 0 and used + choices.count <= len(groups):
+                    look_closer(
+                        kinds, ranges, choices, work[0][: w.arrived], work[1][: w.arrived], waiting,
+                        state[4][: w.running], state[8], state[10], scratch,
+                    )  # fmt: skip
                     for j in range(known, w.arrived):  # who has really come meanwhile
                         copy_job(j, work, j, longer)
                     known = w.arrived

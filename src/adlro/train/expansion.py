@@ -12,10 +12,11 @@ from numba import types
 from numpy.typing import NDArray
 
 from adlro.compiled import Dispatcher, dispatcher
-from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES, scratch_size
+from adlro.encode.candidates_kernel import EVERYTHING, FEATURES, MOST_CHOICES, scratch_size
 from adlro.errors import PolicyError
 from adlro.evaluate.metrics import IDLE_POWER_SHARE
 from adlro.model.state import OUTCOME, SPAN, Counts, Floats
+from adlro.policies import meters
 from adlro.policies.registry import Policy
 from adlro.sim import faults
 from adlro.sim.signature import (
@@ -31,6 +32,7 @@ from adlro.sim.signature import (
 )
 from adlro.sim.simulator import is_compiled
 from adlro.sim.state import Empty, answers, fresh
+from adlro.telemetry.normalise import Norm
 from adlro.train import expand_kernel
 from adlro.train.expand_kernel import COSTS
 from adlro.workloads.synthetic import Setting
@@ -45,6 +47,7 @@ class Plan(NamedTuple):
     horizon: int = 60  # arrivals that a copy lives to see done
     rate: float = 0.1  # share of the states with a choice that are expanded
     stray: float = 0.02  # share of the decisions that are random starts
+    norm: Norm | None = None  # by which readings are scaled; None = by the catalogue alone
 
 
 class Labels(NamedTuple):
@@ -72,9 +75,9 @@ def _compiled_once() -> Dispatcher:
     expand = dispatcher(expand_kernel.expand)
     expand.compile(
         (
-            *policy, *policy, types.int64, types.int64, types.float64, types.float64, FLOATS,
-            TABLE, FLOATS, ANSWER, ANSWER, state, state, work, work, work, BOOKS[0], BOOKS[0],
-            BOOKS[1], rows, TABLE, COUNTS,
+            *policy, *policy, types.int64, types.int64, types.float64, types.float64, types.int64,
+            FLOATS, FLOATS, TABLE, FLOATS, ANSWER, ANSWER, state, state, work, work, work,
+            BOOKS[0], BOOKS[0], BOOKS[1], rows, TABLE, COUNTS,
         )
     )  # fmt: skip
     expand.disable_compile()
@@ -123,7 +126,8 @@ def expand(  # noqa: PLR0913  two policies on one world
     used = _compiled()(
         compile_decide(behave.decide), behave.params, np.zeros(behave.memory),
         compile_decide(base.decide), base.params, np.zeros(base.memory),
-        plan.horizon, len(others), plan.rate, plan.stray, rng.random(30 * jobs), watts(setting),
+        plan.horizon, len(others), plan.rate, plan.stray, EVERYTHING,
+        meters.ranges(plan.norm, layout.models), rng.random(30 * jobs), watts(setting),
         np.zeros(scratch_size(len(layout.gpus), len(layout.pools))),
         answers(state), answers(copy), tuple(state[:11]), tuple(copy[:11]), tuple(workload),
         tuple(_joined(others) if others else workload), tuple(_joined([workload])),

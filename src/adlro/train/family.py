@@ -2,6 +2,7 @@
 
 Drawn anew for each episode: load, mix of job types, gangs, spread of sizes, arrivals, noise of the
 estimates, and in part of the episodes the cluster itself (nodes more or fewer, other GPU models).
+Of the changes of speed that the scenario has, each is there or not.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MODELS = (
     "V100 32GB", "RTX 6000", "Radeon Pro VII", "P100", "A100 40GB", "A100 PCIe 80GB", "A10",
     "MI100", "MI60", "RTX 8000", "RTX 2080 Ti", "K80",
 )  # fmt: skip
+KEPT_CHANGES = 0.5  # share of the scenario's wear, throttling and updates that a relative has
 _TRIES = 100
 
 
@@ -93,6 +95,7 @@ def _draw(base: Scenario, rng: np.random.Generator) -> Scenario:
     if rng.random() < 0.4:
         _change_cluster(rng, data["cluster"])
         data["affinity"] = {}
+    data["changes"] = [one for one in data["changes"] if rng.random() < KEPT_CHANGES]
     return Scenario.model_validate(data)
 
 

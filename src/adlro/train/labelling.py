@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from adlro.encode.network import Network
 from adlro.policies.registry import Policy
+from adlro.telemetry.normalise import Norm
 from adlro.train import expansion, seeds, weights
 from adlro.train.episodes import Ground, Place, named
 from adlro.train.expansion import Labels
@@ -23,6 +24,7 @@ class Labelling(NamedTuple):
     run: int
     phase: int
     network: Network  # that "self" stands for
+    norm: Norm | None = None  # by which readings are scaled
 
     def _policy(self, name: str, setting: Setting) -> Policy:
         return weights.policy(self.network, setting) if name == SELF else named(name, setting)
@@ -38,7 +40,7 @@ class Labelling(NamedTuple):
             for k in range(wanted.futures)
         ]
         behaviour = wanted.behaviours[episode % len(wanted.behaviours)]
-        plan = expansion.Plan(wanted.horizon, wanted.rate, wanted.stray)
+        plan = expansion.Plan(wanted.horizon, wanted.rate, wanted.stray, self.norm)
         return expansion.expand(
             world.setting,
             world.workload,

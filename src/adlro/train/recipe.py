@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from adlro.encode.candidates_kernel import FEATURES
+from adlro.encode.candidates_kernel import PLAIN
 from adlro.encode.network import MOST_UNITS
 from adlro.model.record import Record
 
@@ -37,7 +37,7 @@ class Fit(Record):
     batch: PositiveInt = 1024  # states
     weight_decay: Annotated[float, Field(ge=0)] = 1e-4
     held_out: Part = 0.05  # share of the states that only measure
-    features: Annotated[tuple[str, ...], Field(min_length=1)] = FEATURES  # that it looks at
+    features: Annotated[tuple[str, ...], Field(min_length=1)] = PLAIN  # that it looks at
     residual: tuple[float, float] = (0.0, 1.0)  # shares of the plain and the log drain difference
 
 

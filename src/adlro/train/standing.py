@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adlro.encode.network import Network
+from adlro.telemetry import normalise
 from adlro.train.evolve import Search
 from adlro.train.selection import Look
 from adlro.train.store import Arrays
@@ -34,13 +35,25 @@ class Standing(NamedTuple):
     cpu_s: float = 0.0
 
 
+_WEIGHTS = Network._fields[:-1]  # all but what was learned about telemetry
+
+
 def _pack(prefix: str, network: Network) -> Arrays:
-    return {f"{prefix}/{name}": np.asarray(value) for name, value in network._asdict().items()}
+    named: Arrays = {name: np.asarray(getattr(network, name)) for name in _WEIGHTS}
+    if network.norm is not None:
+        named |= normalise.to_arrays(network.norm)
+    return {f"{prefix}/{name}": value for name, value in named.items()}
 
 
 def _unpack(prefix: str, arrays: Arrays) -> Network:
-    features, *weights = (arrays[f"{prefix}/{name}"] for name in Network._fields)
-    return Network(tuple(features.tolist()), *weights)
+    features, *weights = (arrays[f"{prefix}/{name}"] for name in _WEIGHTS)
+    own = {
+        name.removeprefix(f"{prefix}/"): value
+        for name, value in arrays.items()
+        if name.startswith(f"{prefix}/")
+    }
+    norm = normalise.from_arrays(own) if normalise.MODELS in own else None
+    return Network(tuple(features.tolist()), *weights)._replace(norm=norm)
 
 
 def pack(standing: Standing) -> tuple[Arrays, dict[str, Any]]:

@@ -6,6 +6,7 @@ generation, so a training that was interrupted ends with the same weights as one
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from adlro.encode.network import Network
 from adlro.errors import ConfigError
 from adlro.evaluate.stats import Estimate, percent_difference
 from adlro.model.record import Record
+from adlro.telemetry.normalise import Norm
 from adlro.train import objective as objectives
+from adlro.train import readings, weights
 from adlro.train import standing as standings
-from adlro.train import weights
 from adlro.train.crew import Crew
 from adlro.train.episodes import DRAIN_ARGMIN, Ground, named
 from adlro.train.evolve import Search
@@ -120,6 +122,13 @@ class Trainer:
         best = self.standing.kept[-1] if self.standing.kept else None
         self._tell(Status(phase, done, best, self._cpu_s()))
 
+    @functools.cached_property
+    def _norm(self) -> Norm | None:
+        """What the meters of this ground show; always the same, so it is not kept."""
+        if not self._wish.scenario.telemetry:
+            return None
+        return readings.learned(self._ground, self._wish.seed)
+
     def _look_at_heuristics(self) -> None:
         """What is kept if nothing better comes: Min-Min's choices, or those of the drain cost."""
         self._say("first look", 0.0)
@@ -162,7 +171,7 @@ class Trainer:
         done, parts = self._folder.labels(number)
         states, fresh = sum(len(part.groups) for part in parts), list[Labels]()
         network = self.standing.networks[number - 1] if number else self.standing.kept[-1].network
-        work = Labelling(self._ground, wanted, self._wish.seed, number, network)
+        work = Labelling(self._ground, wanted, self._wish.seed, number, network, self._norm)
         results = self._crew.do(work.label, itertools.count(done))
         last = min(wanted.episodes or _MOST_EPISODES, _MOST_EPISODES // wanted.futures)
         try:
@@ -213,7 +222,9 @@ class Trainer:
             self.standing = self.standing._replace(fitting=fitting.arrays())
             if self._is_due():
                 self._save()
-        self._add(fitting.network(), number)
+        network = fitting.network()
+        norm = self._norm if network.reads_meters else None
+        self._add(network._replace(norm=norm), number)
 
     def _add(self, network: Network, number: int) -> None:
         """Look at what a round has led to."""

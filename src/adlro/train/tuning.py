@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.encode.network import Network, flat
+from adlro.encode.network import Network
 from adlro.model.state import Floats
 from adlro.train import evolve, weights
 from adlro.train.crew import Crew
@@ -38,8 +38,7 @@ class Tuner:
         self, ground: Ground, objective: Objective, tuning: Tuning, crew: Crew, network: Network
     ) -> None:
         self._ground, self._objective, self._tuning, self._crew = ground, objective, tuning, crew
-        params = flat(network)
-        self._head = params[: len(params) - len(weights.vector(network))]
+        self._network = network
         self._seen = (0.0, 0.0)
 
     def begin(self, network: Network) -> Search:
@@ -58,8 +57,8 @@ class Tuner:
 
         def one(task: tuple[_Rival, Floats]) -> tuple[float, float]:
             rival, point = task
-            params = np.concatenate([self._head, point])
-            policy = weights.player(params, rival.world.setting)
+            network = weights.from_vector(self._network, point)
+            policy = weights.policy(network, rival.world.setting)
             score = play(rival.world, policy, self._objective)
             ratio = score.figure / rival.score.figure
             return ratio, score.p99_jct_s / rival.score.p99_jct_s

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES
+from adlro.encode.candidates_kernel import MOST_CHOICES, PLAIN
 from adlro.policies import registry
 from adlro.sim import simulator
 from tests.looking import column, look_at, pairs, seen_at, watched
@@ -108,7 +108,7 @@ def test_every_feature_is_what_was_worked_out_by_hand(name):
 
 
 def test_no_feature_was_left_out():
-    assert set(FEATURES) == {"wait", "planned", *WORKED}
+    assert set(PLAIN) == {"wait", "planned", *WORKED}
 
 
 def test_the_last_arrivals_tell_how_much_comes_how_often_and_how_long():
@@ -234,7 +234,7 @@ class Compare:
             assert seen.planned == looked.planned
             np.testing.assert_allclose(seen.tau, looked.tau, rtol=1e-9)
             np.testing.assert_allclose(seen.costs, looked.costs, rtol=1e-9)
-            for name in FEATURES:
+            for name in PLAIN:
                 ours = [x[name] for x in looked.features]
                 np.testing.assert_allclose(column(seen, name), ours, atol=1e-8, err_msg=name)
         return next(self.trace)

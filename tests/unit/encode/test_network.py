@@ -98,13 +98,13 @@ def test_the_drain_cost_alone_is_a_network_too():
     assert found == x[:, FEATURES.index("drain")].tolist()
 
 
-def test_flat_params_hold_sizes_residual_columns_and_weights():
+def test_flat_params_hold_sizes_residual_kinds_columns_and_weights():
     net = network(np.random.default_rng(8), (3, 2), ("seconds", "wait"))
     params = flat(net)
     assert params[:3].tolist() == [2, 3, 2]
     assert params[3:5].tolist() == net.residual.tolist()
-    assert params[5:7].tolist() == [FEATURES.index("seconds"), FEATURES.index("wait")]
-    assert len(params) == 5 + 2 + 2 * 3 + 3 + 3 * 2 + 2 + 2
+    assert params[5:8].tolist() == [0, FEATURES.index("seconds"), FEATURES.index("wait")]
+    assert len(params) == 6 + 2 + 2 * 3 + 3 + 3 * 2 + 2 + 2
     assert params[-2:].tolist() == net.last.tolist()
 
 

@@ -180,7 +180,10 @@ def tdp(model):
 def with_power(case):
     """A random case whose models have a TDP."""
     world = from_case(case)
-    models = [SimpleNamespace(tdp_w=tdp(m)) for m in range(case.est.shape[1])]
+    models = [
+        SimpleNamespace(name=f"model{m}", tdp_w=tdp(m), bandwidth_gb_s=900.0)
+        for m in range(case.est.shape[1])
+    ]
     layout = SimpleNamespace(pools=case.pools, nodes=case.nodes, gpus=case.gpus, models=models)
     return world._replace(setting=SimpleNamespace(**{**vars(world.setting), "layout": layout}))
 

@@ -97,3 +97,12 @@ def test_if_no_relative_fits_that_is_said():
     impossible = adjusted(base, types=huge)
     with pytest.raises(ConfigError, match=r"^no relative of paper16 in 100 tries: "):
         draw(impossible, np.random.default_rng(0))
+
+
+def test_a_relative_has_some_of_the_scenario_s_changes_and_none_of_its_own(relatives):
+    assert all(scenario.changes == () for scenario in relatives)
+    rough, rng = find_scenario("rough64"), np.random.default_rng(2)
+    drawn = [draw(rough, rng) for _ in range(30)]
+    counts = [len(scenario.changes) for scenario in drawn]
+    assert min(counts) < 2 < 4 < max(counts)
+    assert all(set(scenario.changes) <= set(rough.changes) for scenario in drawn)

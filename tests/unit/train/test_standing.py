@@ -20,3 +20,11 @@ def test_networks_that_look_at_different_features_come_back_the_same(tmp_path):
     for one, other in zip(before, after.networks, strict=True):
         assert one.features == other.features
         assert all(np.array_equal(a, b) for a, b in zip(one[1:], other[1:], strict=True))
+
+
+def test_what_was_learned_about_telemetry_comes_back_with_its_network():
+    before = (trained.with_meters(), trained.network())
+    after = standing.unpack(*standing.pack(Standing(before, (0.5, 0.25))))
+    assert after.networks[0].norm.models == ("T4", "V100")
+    assert np.array_equal(after.networks[0].norm.counts, trained.NORM.counts)
+    assert after.networks[1].norm is None

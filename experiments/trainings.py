@@ -1,0 +1,258 @@
+"""Trainings that are compared with each other, each in a folder of its own, and what they give."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from kept import Shelf, fingerprint
+from versus import by_name, percent
+
+from adlro.config import Scenario
+from adlro.encode.network import Network
+from adlro.errors import ConfigError
+from adlro.evaluate.compare import compare
+from adlro.evaluate.comparison import Comparison
+from adlro.evaluate.stats import percent_difference
+from adlro.model.state import Floats
+from adlro.policies.registry import Policy
+from adlro.sim import simulator
+from adlro.train import weights
+from adlro.train.crew import Crew
+from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
+from adlro.train.standing import Standing
+from adlro.train.store import Folder, Plan, Wish
+from adlro.train.trainer import Trainer
+from adlro.workloads.synthetic import Setting, prepare
+
+REFERENCE = "reference"
+OBJECTIVE = "jct"
+
+BUDGET = Recipe(  # a tenth of the shipped one in states, far less in tuning
+    rounds=(
+        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30_000),
+        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=15_000),
+    ),
+    tuning=Tuning(
+        generations=30, pairs=12, episodes=8, settling=5, averaging=0.9, look_every=30
+    ),
+    selection=Selection(seeds=30, final_seeds=10),
+)  # fmt: skip
+TINY = Recipe(
+    hidden=(4, 3),
+    rounds=(
+        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30, horizon=8),
+        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=20, horizon=8),
+    ),
+    fit=Fit(epochs=2, batch=16),
+    tuning=Tuning(generations=1, pairs=2, episodes=1, settling=5, averaging=0.9),
+    selection=Selection(loads=(), seeds=1, final_seeds=1),
+)
+
+
+def key(name: str, run: int) -> str:
+    """What a training is called."""
+    return f"{name}, run {run}"
+
+
+class Variant(Protocol):
+    """One training; its run is the seed of all that is random in it."""
+
+    @property
+    def name(self) -> str:
+        """Shared by all its runs."""
+
+    @property
+    def run(self) -> int:
+        """From 1."""
+
+    @property
+    def key(self) -> str:
+        """Its name among all trainings."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """What is done."""
+
+    @property
+    def shares_labels(self) -> bool:
+        """Whether it takes those of the reference's training of the same run."""
+
+
+class Trained(NamedTuple):
+    """What came of a training: the last networks, not the best ever seen."""
+
+    fitted: Network  # that tuning began with
+    tuned: Network
+    cpu_s: float
+
+
+def _trained(standing: Standing) -> Trained:
+    fitted = standing.networks[standing.scores.index(min(standing.scores))]
+    search = standing.search
+    tuned = fitted if search is None else weights.from_vector(fitted, search.averaged())
+    return Trained(fitted, tuned, standing.cpu_s)
+
+
+def is_done(standing: Standing, plan: Plan) -> bool:
+    """Whether nothing is left to tune."""
+    generations = plan.recipe.tuning.generations
+    return standing.search is not None and standing.search.generation >= generations
+
+
+class Workshop(NamedTuple):
+    """Where trainings are, one folder each."""
+
+    home: Path
+    scenario: Scenario
+    is_resumed: bool  # whether what is there already is used
+    threads: int
+
+    def _folder(self, name: str) -> Folder:
+        return Folder(self.home / (re.sub(r"[^a-z0-9]+", "-", name.lower()) + "-training"))
+
+    def train(self, variant: Variant) -> Trained:
+        """Label, fit and tune; the training whose labels it uses must be done.
+
+        Raises:
+            ConfigError: another process is at work there.
+        """
+
+        def work(plan: Plan, folder: Folder, crew: Crew) -> Standing:
+            if variant.shares_labels:
+                _copy_labels(self._folder(key(REFERENCE, variant.run)), folder)
+            trainer = Trainer(plan, folder, crew, lambda _: None)
+            if not is_done(trainer.standing, plan):
+                trainer.run()
+            return trainer.standing
+
+        return self.carry_out(variant, work)
+
+    def carry_out(
+        self, variant: Variant, work: Callable[[Plan, Folder, Crew], Standing]
+    ) -> Trained:
+        """Train in any way.
+
+        Raises:
+            ConfigError: another process is at work there.
+        """
+        folder, crew = self._folder(variant.key), Crew(self.threads)
+        wish = Wish(
+            scenario=self.scenario, objective=OBJECTIVE, seed=variant.run, budget_s=None,
+            episodes=None, recipe=variant.recipe,
+        )  # fmt: skip
+        with folder.held():
+            plan = self._begin(folder, wish)
+            try:
+                found = _trained(work(plan, folder, crew))
+            finally:
+                crew.dismiss()
+        sys.stderr.write(f"{variant.key}: trained, {found.cpu_s:,.0f} CPU-s\n")
+        return found
+
+    def _begin(self, folder: Folder, wish: Wish) -> Plan:
+        """The plan of the folder, if it may be gone on with; else a new one."""
+        found = None
+        if self.is_resumed:
+            try:
+                found = folder.plan(wish)
+            except ConfigError:
+                sys.stderr.write(f"{folder.path}: of another training: run anew\n")
+        if found is None:
+            folder.clear()
+            found = Plan(wish=wish, recipe=wish.recipe)
+            folder.write_plan(found)
+        return found
+
+
+def _copy_labels(source: Folder, to: Folder) -> None:
+    for file in sorted(source.path.glob("labels-*.npz")):
+        if not (to.path / file.name).exists():
+            beside = to.path / f".{file.name}.beside"
+            shutil.copyfile(file, beside)
+            beside.replace(to.path / file.name)
+
+
+class Case(Protocol):
+    """A scenario, and how many seeds are played."""
+
+    @property
+    def name(self) -> str:
+        """In the tables."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """As it is played."""
+
+    @property
+    def seeds(self) -> range:
+        """The same for every policy."""
+
+
+class Row(NamedTuple):
+    """A line of a table: policies that are trained alike, of which the mean counts."""
+
+    shown: str
+    policies: tuple[str, ...]
+
+
+def rows_of(trainings: Sequence[Variant]) -> list[Row]:
+    """One for each name, with all its runs."""
+    names = dict.fromkeys(one.name for one in trainings)
+    return [Row(name, tuple(one.key for one in trainings if one.name == name)) for name in names]
+
+
+class Found(NamedTuple):
+    """What came out of a case."""
+
+    case: Case
+    result: Comparison
+
+    def _jct(self, row: Row) -> Floats:
+        """Of each seed, mean over the runs of a training."""
+        rows = by_name(self.result)
+        return np.mean([rows[name].per_seed["mean_jct_s"] for name in row.policies], axis=0)
+
+    def versus(self, row: Row, rival: Row) -> str:
+        """By how much the mean JCT of one is above that of another; "-" beside itself."""
+        if row.policies == rival.policies:
+            return "-"
+        found = percent_difference(self._jct(row), self._jct(rival))
+        return percent(found.mean, found.ci95)
+
+    def each_versus(self, row: Row, rival: str | Row) -> str:
+        """The same for each run alone, without intervals; a rival row's runs one by one."""
+        rows = by_name(self.result)
+        rivals = (rival,) * len(row.policies) if isinstance(rival, str) else rival.policies
+        pairs = zip(row.policies, rivals, strict=False)
+        found = (rows[name].jct_versus(other).mean for name, other in pairs)
+        return ", ".join(f"{mean:+.1f}" for mean in found)
+
+
+def played(
+    case: Case, policies: Callable[[Setting], list[Policy]], shelf: Shelf, threads: int
+) -> Found:
+    """All policies on the seeds of a case, or what is kept of that."""
+    setting = prepare(case.scenario)
+    ready = policies(setting)
+    mark = fingerprint(case.scenario, ready, case.seeds)
+
+    def play() -> Comparison:
+        sys.stderr.write(f"{case.name}: {len(ready)} policies, {len(case.seeds)} seeds\n")
+        simulator.warm_up(ready)
+        return compare(setting, ready, case.seeds, threads=threads)
+
+    return Found(case, shelf.get(case.name, mark, play))
+
+
+def figures_of(found: Sequence[Found]) -> dict[str, dict[str, float]]:
+    """What is checked: the mean JCT of every policy in every case."""
+    return {
+        each.case.name: {f"{row.name}: mean JCT s": row.jct for row in each.result.policies}
+        for each in found
+    }

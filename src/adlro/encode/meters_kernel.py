@@ -1,0 +1,82 @@
+"""What the meters of a pool's GPUs say, as numbers in [0, 1] for a network.
+
+An estimate does not know that a GPU is worn or throttled. Its meters do: while it is busy it draws
+less power and moves less memory than its model should, and one that is throttled for heat is warm
+with nothing on it. Readings are scaled by ranges of their model, which a policy brings along
+(telemetry/normalise.py). What nobody reported is left out, and `meters_known` says how much is
+left: a policy on a cluster without telemetry reads 0 everywhere.
+
+Dimensions: P pools, M GPU models.
+"""
+
+from __future__ import annotations
+
+from adlro.compiled import njit
+from adlro.model.state import WHOLE, Floats, Records
+
+METERS = (
+    "meters_known",  # share of the pool's GPUs with a reading; GPUs without one count nowhere else
+    "meters_busy",  # their mean utilisation
+    "meters_drive",  # of those that are busy: mean power for their utilisation
+    "meters_drive_least",  # the smallest
+    "meters_stream",  # of those that are busy: mean memory bandwidth for their utilisation
+    "meters_stream_least",  # the smallest
+    "meters_heat",  # mean temperature
+    "meters_heat_free",  # the highest of those with nothing on them
+)
+KNOWN, BUSY, DRIVE, DRIVE_LEAST, STREAM, STREAM_LEAST, HEAT, HEAT_FREE = range(len(METERS))
+
+RANGES = 5  # numbers of a model: degrees and W that become 0 and 1, and GB/s that become 1
+_DEGREES_0, _DEGREES_1, _WATTS_0, _WATTS_1, _GB_S = range(RANGES)
+_COLDEST = 1.0  # degrees: what is below is no reading, as is 0 where there is no telemetry
+_LEAST_BUSY = 0.05  # utilisation of a GPU that is busy: with less its other meters say nothing
+
+
+@njit
+def _within(value: float, low: float, high: float) -> float:
+    """Where a value lies in a range, from 0 to 1; beyond it the nearer end."""
+    place: float = (value - low) / (high - low)
+    return min(max(place, 0.0), 1.0)
+
+
+@njit
+def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
+    """Fill in all features of one pool."""
+    pool, at = pools[p], RANGES * pools[p].model
+    known, busy, drives, streams, warm = 0, 0.0, 0, 0, 0.0
+    x[DRIVE] = x[STREAM] = x[HEAT_FREE] = 0.0
+    x[DRIVE_LEAST] = x[STREAM_LEAST] = 1.0
+    for g in range(pool.first_gpu, pool.first_gpu + pool.size):
+        gpu = gpus[g]
+        if not gpu.temperature >= _COLDEST:  # NaN too
+            continue
+        heat = _within(gpu.temperature, ranges[at + _DEGREES_0], ranges[at + _DEGREES_1])
+        known, warm = known + 1, warm + heat
+        if gpu.free == WHOLE:
+            x[HEAT_FREE] = max(x[HEAT_FREE], heat)
+        if not gpu.utilisation >= _LEAST_BUSY:
+            continue
+        used = min(gpu.utilisation, 1.0)
+        busy += used
+        if gpu.power >= 0.0:
+            drive = _within(gpu.power, ranges[at + _WATTS_0], ranges[at + _WATTS_1])
+            drive, drives = min(drive / used, 1.0), drives + 1
+            x[DRIVE] += drive
+            x[DRIVE_LEAST] = min(x[DRIVE_LEAST], drive)
+        if gpu.bandwidth >= 0.0:
+            stream, streams = min(gpu.bandwidth / ranges[at + _GB_S] / used, 1.0), streams + 1
+            x[STREAM] += stream
+            x[STREAM_LEAST] = min(x[STREAM_LEAST], stream)
+    x[KNOWN], x[BUSY], x[HEAT] = known / pool.size, busy / max(known, 1), warm / max(known, 1)
+    x[DRIVE], x[STREAM] = x[DRIVE] / max(drives, 1), x[STREAM] / max(streams, 1)
+    if drives == 0:
+        x[DRIVE_LEAST] = 0.0
+    if streams == 0:
+        x[STREAM_LEAST] = 0.0
+
+
+@njit
+def read_pools(ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
+    """Fill in the features of every pool, x [P * METERS]; ranges [M * RANGES]."""
+    for p in range(len(pools)):
+        _read_pool(p, ranges, pools, gpus, x[p * len(METERS) : (p + 1) * len(METERS)])

@@ -1,0 +1,41 @@
+"""What a learned policy must know to read telemetry: the ranges of each GPU model of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from adlro.encode.network import Network, flat
+from adlro.model.cluster import Layout
+from adlro.model.gpu import GpuModel
+from adlro.model.state import Floats
+from adlro.telemetry.normalise import Norm, bounds, empty
+
+
+def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
+    """[M * RANGES] as encode/meters_kernel.py reads them; None = nothing was seen yet."""
+    seen = empty() if norm is None else norm
+    rows = [
+        (
+            *bounds(seen, model.name, "temperature"),
+            *bounds(seen, model.name, "power"),
+            model.bandwidth_gb_s,
+        )
+        for model in models
+    ]
+    return np.array(rows, np.float64).ravel()
+
+
+def made_ready(network: Network, layout: Layout, known: tuple[str, ...]) -> Floats:
+    """The params of decide on a cluster: weights, and behind them what telemetry needs, if any.
+
+    Args:
+        network: the weights.
+        layout: the cluster.
+        known: the features that the policy fills in, in the order of their columns.
+    """
+    params = flat(network, known)
+    if not network.reads_meters:
+        return params
+    return np.concatenate([params, ranges(network.norm, layout.models)])

@@ -1,0 +1,102 @@
+"""What telemetry looks like in training, and a training that reads it."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from adlro.encode.candidates_kernel import FEATURES, PLAIN
+from adlro.encode.meters_kernel import METERS
+from adlro.encode.network import flat
+from adlro.policies import learned
+from adlro.train import readings, session
+from adlro.train.crew import Crew
+from adlro.train.episodes import Ground
+from adlro.train.recipe import Fit
+from adlro.train.store import Folder, Plan
+from adlro.train.trainer import Trainer
+from tests import toys
+
+TOY = toys.throttled()
+GROUND = Ground(TOY, (0.9, 0.9))
+
+
+def test_all_models_of_the_ground_are_seen_and_nothing_is_beyond_a_range():
+    norm = readings.learned(GROUND, 3)
+    assert set(norm.models) == {toys.FAST, toys.SLOW}
+    temperature, power = norm.counts[:, 1].sum(axis=1), norm.counts[:, 2].sum(axis=1)
+    assert temperature.tolist() == power.tolist()
+    assert temperature.min() > 0
+    assert norm.counts[:, 0].sum() == 0  # the simulator measures no memory
+    assert norm.outside.sum() == 0
+
+
+def test_the_same_run_sees_the_same_and_another_run_other_things():
+    one, again, other = (readings.learned(GROUND, run).counts for run in (3, 3, 4))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def recipe(features):
+    return toys.tiny().model_copy(update={"fit": Fit(epochs=3, batch=8, features=features)})
+
+
+def trained(folder, features, scenario=TOY):
+    where = session.files(folder / "mine")
+    wish = toys.wish(scenario, recipe(features))
+    session.train(wish, where, threads=1, is_fresh=False, tell=lambda _: None)
+    return where
+
+
+def fitted(where, features, scenario=TOY):
+    """The networks that a training has fitted, whatever it kept in the end."""
+    wish = toys.wish(scenario, recipe(features))
+    plan = Plan(wish=wish, recipe=wish.recipe)
+    return Trainer(plan, Folder(where.folder), Crew(1), lambda _: None).standing.networks
+
+
+def test_a_training_with_all_features_learns_the_ranges_of_its_telemetry(tmp_path):
+    where = trained(tmp_path, FEATURES)
+    expected = readings.learned(Ground(TOY, (0.9, 0.9)), 0)
+    for network in fitted(where, FEATURES):
+        assert network.features == FEATURES
+        assert np.array_equal(network.norm.counts, expected.counts)
+        meters = [FEATURES.index(name) for name in METERS]
+        assert np.abs(network.first[meters]).max() > 0
+    learned.load(where.weights)  # whatever was kept, it is whole
+
+
+def test_a_training_that_reads_none_brings_no_state(tmp_path):
+    where = trained(tmp_path, PLAIN)
+    assert all(network.norm is None for network in fitted(where, PLAIN))
+    assert learned.load(where.weights).card.telemetry is None
+
+
+def test_a_stopped_training_that_reads_meters_ends_with_the_same_weights(tmp_path):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    whole = fitted(trained(tmp_path / "whole", FEATURES), FEATURES)
+    where = session.files(tmp_path / "parts" / "mine")
+    wish = toys.wish(TOY, recipe(FEATURES))
+    plan, folder = Plan(wish=wish, recipe=wish.recipe), Folder(where.folder)
+    with folder.held():
+        folder.write_plan(plan)
+        trainer = Trainer(plan, folder, Crew(1), lambda _: None)
+        trainer._look_at_heuristics()
+        trainer._label_up_to(0)
+        trainer._fit(0)
+    parts = fitted(trained(tmp_path / "parts", FEATURES), FEATURES)
+    assert len(parts) == len(whole) == 2
+    for one, other in zip(parts, whole, strict=True):
+        assert flat(one).tobytes() == flat(other).tobytes()
+        assert np.array_equal(one.norm.counts, other.norm.counts)
+
+
+def test_labels_hold_readings_in_0_to_1(tmp_path):
+    where = trained(tmp_path, FEATURES)
+    _, parts = Folder(where.folder).labels(0)
+    rows = np.concatenate([part.features for part in parts])
+    columns = rows[:, [FEATURES.index(name) for name in METERS]]
+    assert columns.min() >= 0
+    assert columns.max() <= 1
+    assert (columns.max(axis=0) > 0).all()  # each of them says something
