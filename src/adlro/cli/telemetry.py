@@ -47,29 +47,39 @@ def command() -> None:
 
 
 def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
-    names = [f"{gpu.name} ({gpu.age_s:,.0f} s)" if with_age else gpu.name for gpu in gpus[:_SHOWN]]
+    few = gpus[:_SHOWN]
+    names = [f"{gpu.name} ({abs(gpu.age_s or 0):,.0f} s)" if with_age else gpu.name for gpu in few]
     more = f" and {len(gpus) - _SHOWN:,} more" if len(gpus) > _SHOWN else ""
     return ", ".join(names) + more
 
 
-def _lines(found: Check) -> list[str]:
+def lines(found: Check) -> list[str]:
     """What is missing and what is old, one line each."""
-    lines = []
     if not found.gpus:
-        lines.append("no GPU seen")
+        known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
+        notes = [f"note: {note}" for note in found.notes]
+        return [f"no GPU seen; understood are the metrics of {known}", *notes]
+    said, gone = [], found.gone()
+    if gone:
+        said.append(f"gone, though seen within the last hour: {_some(gone)}")
     for name in found.needed:
         lacking = found.lacking(name)
-        if lacking and len(lacking) == len(found.gpus):
-            lines.append(f"missing: {name} of every GPU")
+        if lacking and len(lacking) == len(found.gpus) - len(gone):
+            said.append(f"missing: {name} of every GPU")
         elif lacking:
-            lines.append(f"missing: {name} of {_some(lacking)}")
+            said.append(f"missing: {name} of {_some(lacking)}")
     if old := found.old():
-        lines.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
+        said.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
+    if ahead := found.ahead():
+        what = f"from more than {found.most_age_s:g} s in the future"
+        said.append(f"{what}: {_some(ahead, with_age=True)}; are the clocks right?")
+    if nameless := found.nameless():
+        said.append(f"without the name of the model: {_some(nameless)}")
     if found.unknown_models:
         names = ", ".join(repr(name) for name in found.unknown_models)
-        lines.append(f"not in the catalogue of GPUs: {names}")
-    lines += [f"note: {note}" for note in found.notes]
-    return [*lines, "all fresh" if found.is_complete else "something is missing or old"]
+        said.append(f"not in the catalogue of GPUs: {names}")
+    said += [f"note: {note}" for note in found.notes]
+    return [*said, "all fresh" if found.is_complete else "something is missing or old"]
 
 
 def _table(found: Check) -> Table:
@@ -79,10 +89,11 @@ def _table(found: Check) -> Table:
 
     from adlro.telemetry.web import shown
 
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("model", no_wrap=True)
+    title = f"GPUs with a reading of at most {found.most_age_s:g} s"
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="")
+    table.add_column("model", overflow="fold")
     for heading in ("GPUs", "hosts", *found.fresh):
-        table.add_column(heading.replace("_", "\n"), justify="right")
+        table.add_column(heading.replace("_", "\n"), justify="right", overflow="fold")
     for model, count in found.models.items():
         own = [gpu for gpu in found.gpus if gpu.model == model]
         fresh = [
@@ -101,9 +112,12 @@ def _shown(found: Check) -> Group:
 
     from adlro.telemetry.web import clean
 
-    head = f"{found.source}: {len(found.gpus):,} GPUs on {found.hosts:,} hosts"
-    lines = [Text(clean(line)) for line in _lines(found)]
-    return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *lines)
+    hosts = f"{found.hosts:,} host{'' if found.hosts == 1 else 's'}"
+    head = (
+        f"{found.source}: {len(found.gpus):,} GPU{'' if len(found.gpus) == 1 else 's'} on {hosts}"
+    )
+    said = [Text(clean(line)) for line in lines(found)]
+    return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *said)
 
 
 def _read(source: Source, kind: str) -> Sample:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adlro.errors import TelemetryError
 from adlro.telemetry.gather import Gather
 from adlro.telemetry.names import Gpu, identify, metrics, model_name
 from adlro.telemetry.sample import NAMES, Sample, readings
@@ -58,6 +59,9 @@ def test_the_labels_of_each_exporter_say_which_gpu_it_is(labels, gpu):
         {}, {"gpu": "0"}, {"Hostname": "a"}, {"gpu": "", "Hostname": "a"},
         {"gpu": "-1", "Hostname": "a"}, {"gpu": "²", "Hostname": "a"},
         {"gpu": "12345678", "Hostname": "a"}, {"gpu": "0", "Hostname": "a", "GPU_I_ID": "x"},
+        {"gpu": "0", "Hostname": "a\ud800"}, {"gpu": "0", "Hostname": "a\x1b[2J"},
+        {"gpu": "0", "Hostname": "a" * 201}, {"gpu": "0", "instance": "a\n:9400"},
+        {"gpu_id": "0", "hostname": "a", "gpu_compute_partition_type": "CPX"},
     ],
 )  # fmt: skip
 def test_labels_that_do_not_say_which_gpu_it_is_name_none(labels):
@@ -72,6 +76,10 @@ def test_labels_that_do_not_say_which_gpu_it_is_name_none(labels):
         ({"card_model": "0xc34", "card_series": "AMD INSTINCT MI100"}, "AMD INSTINCT MI100"),
         ({"card_model": "0xc34"}, "0xc34"),
         ({"productname": "MI210"}, "MI210"),
+        ({"modelName": "T4\0"}, ""),
+        ({"modelName": "T" * 200}, "T" * 200),
+        ({"modelName": "T" * 201}, ""),
+        ({"modelName": "T" * 196, "GPU_I_PROFILE": "1g.5gb"}, ""),
         ({}, ""),
     ],
 )
@@ -154,6 +162,44 @@ def test_what_cannot_be_true_is_left_out_with_a_note(name, raw):
     assert sample.notes == (f"1 absurd values left out, such as {name} = {raw:g} of h/0",)
 
 
+@pytest.mark.parametrize("blank", [math.nan, 0x7FFFFFF0, 2**47, 9223372036854775794, 0xFFFFFFFF])
+def test_a_blank_among_the_codes_of_errors_is_no_error(blank):
+    sample = gathered(("DCGM_FI_DEV_XID_ERRORS", float(blank)))
+    assert np.isnan(sample.column("errors")).all()
+    assert sample.notes == ()
+
+
+def test_a_blank_leaves_the_channel_to_the_next_best_metric():
+    readings = ("gpu_average_package_power", 65535.0), ("gpu_package_power", 700.0)
+    assert value("power", *readings) == 700.0
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_two_models_of_one_gpu_are_noted_and_the_order_does_not_matter(order):
+    said = [
+        ("DCGM_FI_DEV_GPU_TEMP", "Tesla T4"),
+        ("gpu_gfx_activity", "MI100"),
+        ("gpu_used_vram", ""),
+    ]
+    gather = Gather()
+    for place in order:
+        name, model = said[place]
+        gather.take(name, {**GPU, "modelName": model}, 50.0)
+    sample = gather.sample(0.0)
+    assert sample.model == ("MI100",)
+    (note,) = sample.notes
+    assert note.startswith("1 GPUs have two models, such as h/0: ")
+    assert note.endswith("; are two GPUs of one host numbered alike?")
+
+
+def test_the_model_of_a_gpu_that_was_exchanged_within_the_hour_is_the_one_it_has_now():
+    gather = Gather()
+    gather.take("DCGM_FI_DEV_GPU_TEMP", {**GPU, "modelName": "Tesla T4"}, 50.0)
+    gather.expect({**GPU, "modelName": "A2"})
+    sample = gather.sample(0.0)
+    assert (sample.model, sample.notes) == (("Tesla T4",), ())
+
+
 def test_a_reading_of_no_gpu_is_left_out_with_a_note():
     gather = Gather()
     gather.take("DCGM_FI_DEV_GPU_UTIL", {"gpu": "0"}, 5.0)
@@ -175,6 +221,12 @@ def test_a_prefix_of_ones_own_is_one_more_not_another():
     names = metrics("site_")
     assert {"gpu_used_vram", "amd_gpu_used_vram", "site_gpu_used_vram"} <= set(names)
     assert "site_gpu_used_vram" not in metrics()
+
+
+@pytest.mark.parametrize("prefix", ['a"} or up{x="', "7up", "é", "a b", "a\n"])
+def test_a_prefix_that_no_metric_can_have_is_refused(prefix):
+    with pytest.raises(TelemetryError, match="cannot be the beginning of a metric's name"):
+        metrics(prefix)
 
 
 def test_the_model_is_taken_from_the_first_reading_that_names_it():
@@ -225,3 +277,13 @@ def test_policies_get_the_bandwidth_in_gb_per_second_where_the_model_is_known():
     np.testing.assert_array_equal(got["bandwidth"], [160.0, np.nan, np.nan])  # 0.5 * 320 GB/s
     np.testing.assert_array_equal(got["power"], [60.0] * 3)
     assert np.isnan(got["utilisation"]).all()
+
+
+def test_policies_get_nothing_that_is_old_or_of_unknown_age():
+    values = np.full((3, len(NAMES)), 0.5)
+    zeros = np.zeros(3, np.int64)
+    times = np.array([95.0, 80.0, np.nan])
+    sample = Sample(("h",) * 3, zeros, zeros, ("Tesla T4",) * 3, values, times, 100.0)
+    got = readings(sample, most_age_s=10.0)
+    for name in ("utilisation", "bandwidth", "temperature", "power"):
+        assert np.isnan(got[name]).tolist() == [False, True, True]
