@@ -173,7 +173,12 @@ def _needed(text: str | None) -> tuple[str, ...]:
     metavar="SECONDS",
     help="How long to wait for an answer.",
 )
-@click.option("--need", metavar="LIST", help="Channels to insist on.  [default: all but the total]")
+@click.option(
+    "--need",
+    metavar="LIST",
+    help="Channels to insist on, with commas: of utilisation, memory_used, memory_total, "
+    "bandwidth, temperature, power and errors.  [default: all but memory_total]",
+)
 @click.option("--json", "json_file", type=FILE, help="Also write all readings here; - = print.")
 @click.pass_context
 def check(
@@ -190,8 +195,8 @@ def check(
 ) -> None:
     """What is seen of the GPUs, what is missing and what is old.
 
-    Ends with status 0 if every GPU has a fresh reading of every channel, with 1 if not, and with 2
-    if nobody could be asked.
+    Ends with status 0 if every GPU has a fresh reading of every channel of --need, with 1 if not,
+    and with 2 if nobody could be asked.
     """
     asked = {"prometheus": prometheus, "exporter": exporter, "nvml": nvml, "amd": amd}
     kinds = [kind for kind, wanted in asked.items() if wanted]

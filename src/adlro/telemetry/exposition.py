@@ -126,8 +126,8 @@ def read(source: Source) -> Sample:
     answer = ask(source.url, limits=source.limits)
     now = time.time()
     if answer.status != 200:
-        hint = "; its page is mostly at /metrics" if answer.status == 404 else ""
-        raise TelemetryError(f"{source.url}: HTTP {answer.status}{hint}")
+        hint = "its page is mostly at /metrics" if answer.status == 404 else "see what it logs"
+        raise TelemetryError(f"{source.url}: HTTP {answer.status}; {hint}")
     page = parse(answer.body, is_open=answer.kind.lower().startswith(_OPEN_KIND))
     if page.malformed and not page.readings:
         hint = "the page of an exporter is mostly at /metrics"

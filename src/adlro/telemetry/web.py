@@ -91,7 +91,9 @@ def _connection(parts: urllib.parse.SplitResult, seconds: float) -> http.client.
 
 def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
     chunks, length = [], 0
-    while chunk := response.read(_CHUNK):
+    # read() believes a chunk that says it is -1 bytes long, and then takes all there is
+    read = response.read1 if response.chunked else response.read
+    while chunk := read(_CHUNK):
         length += len(chunk)
         if length > size:
             raise TelemetryError(f"{url}: the answer is longer than {size:,} bytes: refused")

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from adlro.cli.telemetry import command
 from adlro.errors import ConfigError, MissingExtraError, OutputError, TelemetryError
+from adlro.telemetry.sample import NAMES
 from tests.gpu_exporter import dcgm, line, rocm, serving
 
 
@@ -159,6 +160,11 @@ def test_json_holds_every_gpu():
         "utilisation": 0.84, "memory_used": 10908.0, "memory_total": 16160.0, "bandwidth": 0.5,
         "temperature": 68.0, "power": 218.75, "errors": 0.0,
     }  # fmt: skip
+
+
+def test_the_help_names_every_channel():
+    said = " ".join(run("--help").output.split())
+    assert ", ".join(NAMES[:-1]) + f" and {NAMES[-1]}" in said
 
 
 @pytest.mark.parametrize("options", [(), ("--nvml", "--amd"), ("--prometheus", "x", "--amd")])

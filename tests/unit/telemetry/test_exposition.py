@@ -197,7 +197,7 @@ def test_a_page_that_is_not_there_is_an_error():
 def test_a_page_that_is_refused_is_not_looked_for_elsewhere():
     with serving("") as server:
         server.status = 503
-        with pytest.raises(TelemetryError, match=r"HTTP 503$"):
+        with pytest.raises(TelemetryError, match=r"HTTP 503; see what it logs$"):
             exposition.read(Source(server.url))
 
 
