@@ -53,26 +53,32 @@ def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
     return ", ".join(names) + more
 
 
+def _missing(found: Check) -> list[str]:
+    """The GPUs that are gone, and the channels that the others lack."""
+    gone = found.gone()
+    said = [f"gone, though seen within the last hour: {_some(gone)}"] if gone else []
+    for name in found.needed:
+        lacking = found.lacking(name)
+        if lacking:
+            every = len(lacking) == len(found.gpus) - len(gone)
+            said.append(f"missing: {name} of {'every GPU' if every else _some(lacking)}")
+    return said
+
+
 def lines(found: Check) -> list[str]:
     """What is missing and what is old, one line each."""
     if not found.gpus:
         known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
         notes = [f"note: {note}" for note in found.notes]
         return [f"no GPU seen; understood are the metrics of {known}", *notes]
-    said, gone = [], found.gone()
-    if gone:
-        said.append(f"gone, though seen within the last hour: {_some(gone)}")
-    for name in found.needed:
-        lacking = found.lacking(name)
-        if lacking and len(lacking) == len(found.gpus) - len(gone):
-            said.append(f"missing: {name} of every GPU")
-        elif lacking:
-            said.append(f"missing: {name} of {_some(lacking)}")
+    said = _missing(found)
     if old := found.old():
         said.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
     if ahead := found.ahead():
         what = f"from more than {found.most_age_s:g} s in the future"
         said.append(f"{what}: {_some(ahead, with_age=True)}; are the clocks right?")
+    if undated := found.undated():
+        said.append(f"of unknown age: {_some(undated)}")
     if nameless := found.nameless():
         said.append(f"without the name of the model: {_some(nameless)}")
     if found.unknown_models:

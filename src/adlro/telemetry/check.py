@@ -29,6 +29,11 @@ class GpuCheck(Record):
     values: dict[str, float | None]  # None = missing
 
     @property
+    def known(self) -> list[bool]:
+        """Which channels have a value."""
+        return [value is not None for value in self.values.values()]
+
+    @property
     def name(self) -> str:
         """Short, for people."""
         return str(Gpu(self.host, self.gpu, WHOLE_GPU if self.part is None else self.part))
@@ -57,7 +62,11 @@ class Check(Record):
 
     def gone(self) -> list[GpuCheck]:
         """GPUs that ought to be there and have no reading at all."""
-        return [gpu for gpu in self.gpus if gpu.age_s is None]
+        return [gpu for gpu in self.gpus if gpu.age_s is None and not any(gpu.known)]
+
+    def undated(self) -> list[GpuCheck]:
+        """GPUs with readings of unknown age, which are not fresh."""
+        return [gpu for gpu in self.gpus if gpu.age_s is None and any(gpu.known)]
 
     def nameless(self) -> list[GpuCheck]:
         """GPUs that do not say their model."""
@@ -65,7 +74,7 @@ class Check(Record):
 
     def lacking(self, channel: str) -> list[GpuCheck]:
         """GPUs that have readings, and none of a channel."""
-        there = (gpu for gpu in self.gpus if gpu.age_s is not None)
+        there = (gpu for gpu in self.gpus if gpu.age_s is not None or any(gpu.known))
         return [gpu for gpu in there if gpu.values[channel] is None]
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from adlro.model.state import Floats
 from adlro.telemetry.names import MEMORY_FREE, MEMORY_RESERVED, Gpu, identify, metrics, model_name
-from adlro.telemetry.sample import CHANNELS, NAMES, Sample
+from adlro.telemetry.sample import CHANNELS, LATEST, NAMES, Sample
 
 _RANGE = {channel.name: (channel.least, channel.most) for channel in CHANNELS}
 _RANGE |= dict.fromkeys((MEMORY_FREE, MEMORY_RESERVED), _RANGE["memory_used"])
@@ -122,9 +122,12 @@ class Gather:
             self._model[row] = model_name(labels)
 
     def date(self, labels: Mapping[str, str], time: float) -> None:
-        """When a GPU was read, in seconds since 1970; of several times the oldest counts."""
+        """When a GPU was read, in seconds since 1970; of several times the oldest counts.
+
+        What cannot be a time is none: the age stays unknown.
+        """
         row = self._row_of(labels)
-        if row is not None:
+        if row is not None and 0 <= time < LATEST:
             known = self._time[row]
             self._time[row] = time if math.isnan(known) else min(known, time)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from adlro.errors import TelemetryError
 from adlro.telemetry import names
 from adlro.telemetry.gather import Gather
-from adlro.telemetry.sample import Sample
+from adlro.telemetry.sample import LATEST, Sample
 from adlro.telemetry.web import Limits, ask, check_address, shown
 
 LOST_S = 3600  # a GPU seen within that time and not now is lost, not unknown
@@ -96,11 +96,11 @@ def parse(url: str, body: bytes, each: Each) -> Told:
             labels = series["metric"]
             if {*map(type, labels.values()), type(value)} != {str}:
                 raise TypeError("a label or a value that is not text")
-            if type(at) not in (int, float) or not math.isfinite(at):
-                raise TypeError("a time that is not a number")
+            if type(at) not in (int, float) or not 0 <= at < LATEST:
+                raise TypeError("a time that cannot be one")
             moment = float(at)
             each(labels, float(value))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as exc:
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise TelemetryError(f"{url}: answers with a malformed series: {shown(str(exc))}") from exc
     return Told(moment, warnings)
 

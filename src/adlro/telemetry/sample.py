@@ -15,6 +15,7 @@ from adlro.model.state import READING, Counts, Floats, Mask, Records
 
 WHOLE_GPU = -1  # the part of a GPU that is not divided
 LONGEST_NAME = 200  # characters
+LATEST = 1e11  # seconds since 1970: what is dated later, or before 0, is not dated
 
 
 class Channel(NamedTuple):

@@ -137,6 +137,16 @@ def test_gpus_that_are_gone_are_named_once_and_not_for_every_channel():
     assert "older than" not in result.output
 
 
+@pytest.mark.parametrize("time", ["NaN", "+Inf", "-Inf", "1e300"])
+def test_readings_without_a_true_time_are_not_fresh_and_not_gone(time):
+    values = vector(reading(50, __name__="DCGM_FI_DEV_GPU_TEMP", gpu="0", modelName="Tesla T4"))
+    result = answering(values, vector(reading(time, gpu="0")), vector())
+    assert result.exit_code == 1
+    assert "\nof unknown age: h/0\n" in result.output
+    assert "\nmissing: power of every GPU\n" in result.output
+    assert "gone" not in result.output
+
+
 def test_a_reading_that_is_neither_old_nor_lost_is_not_called_so():
     result = check(dcgm("v1", at=time.time() - 50), "--max-age", "60")
     assert result.exit_code == 0

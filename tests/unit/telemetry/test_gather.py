@@ -87,32 +87,67 @@ def test_the_labels_of_each_exporter_say_which_model_it_is(labels, name):
     assert model_name(labels) == name
 
 
-@pytest.mark.parametrize(
-    ("channel", "name", "raw", "expected"),
-    [
-        ("utilisation", "DCGM_FI_DEV_GPU_UTIL", 37, 0.37),
-        ("bandwidth", "DCGM_FI_PROF_DRAM_ACTIVE", 0.098, 0.098),
-        ("bandwidth", "DCGM_FI_DEV_MEM_COPY_UTIL", 42, 0.42),
-        ("memory_used", "DCGM_FI_DEV_FB_USED", 2015, 2015),
-        ("errors", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 7, 7),
-        ("errors", "DCGM_FI_DEV_XID_ERRORS", 79, 1),
-        ("utilisation", "gpu_gfx_activity", 100, 1.0),
-        ("temperature", "gpu_junction_temperature", 51, 51),
-        ("power", "amd_gpu_package_power", 700, 700),
-        ("power", "amd_gpu_power", 150_500_000, 150.5),
-        ("temperature", "amd_gpu_current_temperature", 54_000, 54.0),
-    ],
-)
-def test_every_unit_becomes_ours(channel, name, raw, expected):
-    assert value(channel, (name, raw)) == pytest.approx(expected, rel=1e-12)
+UNITS = {  # channel, raw, in our unit
+    "DCGM_FI_DEV_GPU_UTIL": ("utilisation", 37, 0.37),
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("utilisation", 0.37, 0.37),
+    "DCGM_FI_PROF_DRAM_ACTIVE": ("bandwidth", 0.098, 0.098),
+    "DCGM_FI_DEV_MEM_COPY_UTIL": ("bandwidth", 42, 0.42),
+    "DCGM_FI_DEV_GPU_TEMP": ("temperature", 68, 68),
+    "DCGM_FI_DEV_POWER_USAGE": ("power", 218.751, 218.751),
+    "DCGM_FI_DEV_FB_TOTAL": ("memory_total", 16_384, 16_384),
+    "DCGM_FI_DEV_FB_USED": ("memory_used", 2015, 2015),
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": ("errors", 7, 7),
+    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": ("errors", 7, 7),
+    "DCGM_FI_DEV_XID_ERRORS": ("errors", 79, 1),
+    "gpu_gfx_activity": ("utilisation", 100, 1.0),
+    "gpu_umc_activity": ("bandwidth", 44, 0.44),
+    "gpu_edge_temperature": ("temperature", 74, 74),
+    "gpu_junction_temperature": ("temperature", 51, 51),
+    "gpu_average_package_power": ("power", 163, 163),
+    "gpu_package_power": ("power", 700, 700),
+    "gpu_power_usage": ("power", 700, 700),
+    "gpu_total_vram": ("memory_total", 32_752, 32_752),
+    "gpu_used_vram": ("memory_used", 19_691, 19_691),
+    "gpu_ecc_uncorrect_total": ("errors", 3, 3),
+    "amd_gpu_use_percent": ("utilisation", 40, 0.4),
+    "amd_gpu_memory_use_percent": ("bandwidth", 10, 0.1),
+    "amd_gpu_current_temperature": ("temperature", 54_000, 54.0),
+    "amd_gpu_power": ("power", 150_500_000, 150.5),
+    "amd_gpu_power_avg": ("power", 150_500_000, 150.5),
+}
+PARTS = {"DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED", "gpu_free_vram"}  # of the total
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_every_unit_becomes_ours(name):
+    channel, raw, expected = UNITS[name]
+    sample = gathered((name, raw))
+    assert sample.column(channel)[0] == pytest.approx(expected, rel=1e-12)
+    assert np.isfinite(sample.values).sum() == 1
+
+
+def test_no_metric_is_understood_that_is_not_tried_here():
+    bare = {name for name in metrics() if name.removeprefix("amd_") not in metrics()}
+    rocm = {name for name in metrics() if "amd_" + name in metrics()}
+    assert bare | rocm == {*UNITS, *PARTS}
+    assert {name for name in metrics() if name not in bare | rocm} == {"amd_" + n for n in rocm}
 
 
 @pytest.mark.parametrize(
     ("channel", "worse", "better"),
     [
+        ("utilisation", ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.9), ("DCGM_FI_DEV_GPU_UTIL", 40)),
+        ("power", ("gpu_power_usage", 100), ("gpu_package_power", 90)),
+        ("power", ("gpu_package_power", 100), ("gpu_average_package_power", 90)),
+        ("power", ("amd_gpu_power_avg", 9e7), ("amd_gpu_power", 8e7)),
+        ("errors", ("DCGM_FI_DEV_XID_ERRORS", 31), ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 0)),
+        (
+            "errors",
+            ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 2),
+            ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 0),
+        ),
         ("bandwidth", ("DCGM_FI_DEV_MEM_COPY_UTIL", 90), ("DCGM_FI_PROF_DRAM_ACTIVE", 0.25)),
         ("temperature", ("gpu_junction_temperature", 80), ("gpu_edge_temperature", 60)),
-        ("power", ("gpu_power_usage", 100), ("gpu_average_package_power", 90)),
         ("errors", ("DCGM_FI_DEV_XID_ERRORS", 31), ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 0)),
     ],
 )
@@ -131,6 +166,10 @@ def test_the_total_of_the_memory_is_the_sum_of_its_parts():
     assert value("memory_total", used, free, reserved) == 16_384
     assert value("memory_total", used, free, reserved, total) == 16_000
     assert math.isnan(value("memory_total", used))
+    # 1,793 used + 30,959 free = 32,752 MB
+    of_amd = ("gpu_used_vram", 1_793), ("gpu_free_vram", 30_959)
+    assert value("memory_total", *of_amd) == 32_752
+    assert math.isnan(value("memory_total", ("gpu_free_vram", 30_959)))
 
 
 BLANKS = (
@@ -258,6 +297,16 @@ def test_the_order_of_the_readings_does_not_matter(order):
     assert sample.gpu.tolist() == [0, 1, 2, 0, 1, 2]
     assert sample.column("temperature").tolist() == [40, 41, 42, 50, 51, 52]
     assert sample.age.tolist() == [10, 9, 8, 10, 9, 8]
+
+
+@pytest.mark.parametrize("time", [math.nan, math.inf, -math.inf, -1.0, 1e11])
+def test_what_cannot_be_a_time_leaves_the_age_unknown(time):
+    gather = Gather()
+    gather.date(GPU, time)
+    assert np.isnan(gather.sample(100.0).age).all()
+    gather.date(GPU, 70.0)
+    gather.date(GPU, time)
+    assert gather.sample(100.0).age.tolist() == [30.0]
 
 
 def test_a_reading_is_fresh_up_to_the_limit_and_not_from_the_future():
