@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from adlro.telemetry.sample import Sample
 
 _SHOWN = 4  # GPUs named in a line
+_BROKEN = {"utilisation": "utili-\nsation", "bandwidth": "band-\nwidth"}  # to fit 80 columns
+_BROKEN |= {"temperature": "tempe-\nrature", "memory_used": "memory\nused"}
+_BROKEN |= {"memory_total": "memory\ntotal"}
 
 
 class _Seconds(click.FloatRange):
@@ -96,18 +99,18 @@ def _table(found: Check) -> Table:
     from adlro.telemetry.web import shown
 
     title = f"GPUs with a reading of at most {found.most_age_s:g} s"
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=title, title_justify="left")
+    table.title_style = ""
     table.add_column("model", overflow="fold")
-    for heading in ("GPUs", "hosts", *found.fresh):
-        table.add_column(heading.replace("_", "\n"), justify="right", overflow="fold")
+    for heading in ("GPUs", *found.fresh):
+        table.add_column(_BROKEN.get(heading, heading), justify="right", no_wrap=True)
     for model, count in found.models.items():
         own = [gpu for gpu in found.gpus if gpu.model == model]
         fresh = [
             sum(gpu.is_fresh and gpu.values[name] is not None for gpu in own)
             for name in found.fresh
         ]
-        hosts = len({gpu.host for gpu in own})
-        cells = [f"{number:,}" for number in (count, hosts, *fresh)]
+        cells = [f"{number:,}" for number in (count, *fresh)]
         table.add_row(Text(shown(model) or "?"), *cells)
     return table
 

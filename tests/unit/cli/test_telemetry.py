@@ -5,6 +5,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from adlro.cli.telemetry import command
 from adlro.errors import ConfigError, MissingExtraError, OutputError, TelemetryError
@@ -154,10 +155,14 @@ def test_a_reading_that_is_neither_old_nor_lost_is_not_called_so():
     assert "future" not in result.output
 
 
-def test_a_wide_table_is_folded_and_not_cut():
+def test_a_wide_table_is_folded_and_not_cut(monkeypatch):
+    monkeypatch.setattr("adlro.cli.options.stdout", lambda: Console(width=80))
     result = check(dcgm(model="NVIDIA A100-SXM4-40GB MIG 1g.5gb with a name without end"))
-    assert "…" not in result.output
+    rows = [" ".join(row.split()) for row in result.output.splitlines()]
     assert "GPUs with a reading of at most 120 s" in result.output
+    assert "…" not in result.output
+    assert "model GPUs sation used total width rature power errors" in rows
+    assert "NVIDIA 2 2 2 2 2 2 2 2" in rows
 
 
 def test_json_holds_every_gpu():
