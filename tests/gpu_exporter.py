@@ -4,6 +4,7 @@ import contextlib
 import http.server
 import threading
 import time
+import urllib.parse
 
 
 def line(name, value, at=None, **labels):
@@ -76,6 +77,7 @@ class Server:
         self.drip_s = 0.0  # between its bytes
         self.pages = []  # one after the other before the page
         self.asked = []
+        self.forms = []  # of questions that came with one
         self.accepted = []  # what each question would like to get
         self._server, self._thread, self.port = None, None, 0
 
@@ -91,7 +93,8 @@ class Server:
                 owner.answer(self)
 
             def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
+                form = self.rfile.read(int(self.headers["Content-Length"]))
+                owner.forms.append(dict(urllib.parse.parse_qsl(form.decode())))
                 owner.answer(self)
 
             def log_message(self, *_):

@@ -65,6 +65,24 @@ def test_warnings_become_notes_each_once_and_not_too_many():
     assert notes[5:] == ("2 more warnings of Prometheus",)
 
 
+def test_the_times_and_the_last_hour_are_asked_about_at_the_moment_of_the_values():
+    gpu = {"gpu": "0", "Hostname": "h"}
+    bodies = [
+        vector(series("60", 100.25, __name__="DCGM_FI_DEV_GPU_TEMP", **gpu)) | {"warnings": ["a"]},
+        vector(series("90.25", 100.25, **gpu)) | {"warnings": ["a", "b"]},
+        vector(series("1", 100.25, **gpu)) | {"warnings": ["c"]},
+    ]
+    with serving("") as server:
+        server.pages = [json.dumps(body).encode() for body in bodies]
+        sample = read(Source(server.url), lost=True)
+    assert [form.get("time") for form in server.forms] == [None, "100.250", "100.250"]
+    assert "DCGM_FI_DEV_GPU_TEMP|" in server.forms[0]["query"]
+    assert "timestamp(DCGM_FI_DEV_GPU_TEMP)" in server.forms[1]["query"]
+    assert "[3600s]" in server.forms[2]["query"]
+    assert sample.age.tolist() == [10.0]
+    assert sample.notes == tuple(f"Prometheus warns: {words}" for words in "abc")
+
+
 def test_metrics_of_no_gpu_are_a_note_and_no_empty_question():
     with serving(json.dumps(vector(series("5", __name__="gpu_power_usage")))) as server:
         sample = read(Source(server.url))
