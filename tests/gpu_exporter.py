@@ -4,6 +4,7 @@ import contextlib
 import http.server
 import threading
 import time
+import urllib.parse
 
 
 def line(name, value, at=None, **labels):
@@ -74,7 +75,10 @@ class Server:
         self.status, self.kind, self.headers = 200, "text/plain; version=0.0.4", {}
         self.wait_s = 0.0  # before the answer
         self.drip_s = 0.0  # between its bytes
+        self.pages = []  # one after the other before the page
         self.asked = []
+        self.forms = []  # of questions that came with one
+        self.accepted = []  # what each question would like to get
         self._server, self._thread, self.port = None, None, 0
 
     @property
@@ -89,7 +93,8 @@ class Server:
                 owner.answer(self)
 
             def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
+                form = self.rfile.read(int(self.headers["Content-Length"]))
+                owner.forms.append(dict(urllib.parse.parse_qsl(form.decode())))
                 owner.answer(self)
 
             def log_message(self, *_):
@@ -109,15 +114,17 @@ class Server:
 
     def answer(self, handler):
         self.asked.append(handler.path)
+        self.accepted.append(handler.headers.get("Accept", ""))
         time.sleep(self.wait_s)
         handler.send_response(self.status)
         handler.send_header("Content-Type", self.kind)
         for name, value in self.headers.items():
             handler.send_header(name, value)
         handler.end_headers()
-        step = 1 if self.drip_s else len(self.page) or 1
-        for start in range(0, len(self.page), step):
-            handler.wfile.write(self.page[start : start + step])
+        page = self.pages.pop(0) if self.pages else self.page
+        step = 1 if self.drip_s else len(page) or 1
+        for start in range(0, len(page), step):
+            handler.wfile.write(page[start : start + step])
             time.sleep(self.drip_s)
 
     def stop(self):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from adlro.errors import TelemetryError
+from adlro.telemetry import exposition
 from adlro.telemetry.check import NEEDED
 from adlro.telemetry.prometheus import Source, query, read
 from tests.gpu_exporter import amd_smi, dcgm, rocm, serving
@@ -109,7 +110,8 @@ def test_the_gpus_of_an_exporter_that_died_are_missing_and_come_back_with_it(rou
         assert not sample.is_fresh(1e9)[own].any()
         result = check(rough.source, "--need", "utilisation")
         assert result.returncode == 1
-        assert "missing: utilisation of r1/0, r1/1" in result.stdout
+        assert "\ngone, though seen within the last hour: " in result.stdout
+        assert "r1/0, r1/1" in result.stdout
     finally:
         rough.rocm.start()
     assert until(lambda: "r1" in rough.hosts())
@@ -122,6 +124,25 @@ def test_an_exporter_too_slow_for_prometheus_is_as_good_as_dead(rough):
     finally:
         rough.rocm.wait_s = 0.0
     assert until(lambda: "r1" in rough.hosts())
+
+
+def test_one_malformed_line_spoils_a_page_for_prometheus_and_not_for_us(rough):
+    def is_fresh():
+        sample = read(rough.source)
+        return sample.is_fresh(3.0)[np.array(sample.host) == "r1"].any()
+
+    page = rough.rocm.page
+    try:
+        rough.rocm.page = page + b"oops oops\n"
+        assert until(lambda: not is_fresh())  # Prometheus 2.42 keeps what it had, and that ages
+        direct = exposition.read(Source(rough.rocm.url + "/metrics"))
+        assert direct.host == ("r1", "r1")
+        assert np.isfinite(direct.values).all()
+        assert len(direct.notes) == 1
+        assert "'oops oops'" in direct.notes[0]
+    finally:
+        rough.rocm.page = page
+    assert until(is_fresh)
 
 
 def test_check_says_what_is_seen_and_what_is_missing(world, tmp_path):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from adlro.telemetry.sample import Sample
 
 _SHOWN = 4  # GPUs named in a line
+_BROKEN = {"utilisation": "utili-\nsation", "bandwidth": "band-\nwidth"}  # to fit 80 columns
+_BROKEN |= {"temperature": "tempe-\nrature", "memory_used": "memory\nused"}
+_BROKEN |= {"memory_total": "memory\ntotal"}
 
 
 class _Seconds(click.FloatRange):
@@ -47,29 +50,45 @@ def command() -> None:
 
 
 def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
-    names = [f"{gpu.name} ({gpu.age_s:,.0f} s)" if with_age else gpu.name for gpu in gpus[:_SHOWN]]
+    few = gpus[:_SHOWN]
+    names = [f"{gpu.name} ({abs(gpu.age_s or 0):,.0f} s)" if with_age else gpu.name for gpu in few]
     more = f" and {len(gpus) - _SHOWN:,} more" if len(gpus) > _SHOWN else ""
     return ", ".join(names) + more
 
 
-def _lines(found: Check) -> list[str]:
-    """What is missing and what is old, one line each."""
-    lines = []
-    if not found.gpus:
-        lines.append("no GPU seen")
+def _missing(found: Check) -> list[str]:
+    """The GPUs that are gone, and the channels that the others lack."""
+    gone = found.gone()
+    said = [f"gone, though seen within the last hour: {_some(gone)}"] if gone else []
     for name in found.needed:
         lacking = found.lacking(name)
-        if lacking and len(lacking) == len(found.gpus):
-            lines.append(f"missing: {name} of every GPU")
-        elif lacking:
-            lines.append(f"missing: {name} of {_some(lacking)}")
+        if lacking:
+            every = len(lacking) == len(found.gpus) - len(gone)
+            said.append(f"missing: {name} of {'every GPU' if every else _some(lacking)}")
+    return said
+
+
+def lines(found: Check) -> list[str]:
+    """What is missing and what is old, one line each."""
+    if not found.gpus:
+        known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
+        notes = [f"note: {note}" for note in found.notes]
+        return [f"no GPU seen; understood are the metrics of {known}", *notes]
+    said = _missing(found)
     if old := found.old():
-        lines.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
+        said.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
+    if ahead := found.ahead():
+        what = f"from more than {found.most_age_s:g} s in the future"
+        said.append(f"{what}: {_some(ahead, with_age=True)}; are the clocks right?")
+    if undated := found.undated():
+        said.append(f"of unknown age: {_some(undated)}")
+    if nameless := found.nameless():
+        said.append(f"without the name of the model: {_some(nameless)}")
     if found.unknown_models:
         names = ", ".join(repr(name) for name in found.unknown_models)
-        lines.append(f"not in the catalogue of GPUs: {names}")
-    lines += [f"note: {note}" for note in found.notes]
-    return [*lines, "all fresh" if found.is_complete else "something is missing or old"]
+        said.append(f"not in the catalogue of GPUs: {names}")
+    said += [f"note: {note}" for note in found.notes]
+    return [*said, "all fresh" if found.is_complete else "something is missing or old"]
 
 
 def _table(found: Check) -> Table:
@@ -79,18 +98,19 @@ def _table(found: Check) -> Table:
 
     from adlro.telemetry.web import shown
 
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("model", no_wrap=True)
-    for heading in ("GPUs", "hosts", *found.fresh):
-        table.add_column(heading.replace("_", "\n"), justify="right")
+    title = f"GPUs with a reading of at most {found.most_age_s:g} s"
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=title, title_justify="left")
+    table.title_style = ""
+    table.add_column("model", overflow="fold")
+    for heading in ("GPUs", *found.fresh):
+        table.add_column(_BROKEN.get(heading, heading), justify="right", no_wrap=True)
     for model, count in found.models.items():
         own = [gpu for gpu in found.gpus if gpu.model == model]
         fresh = [
             sum(gpu.is_fresh and gpu.values[name] is not None for gpu in own)
             for name in found.fresh
         ]
-        hosts = len({gpu.host for gpu in own})
-        cells = [f"{number:,}" for number in (count, hosts, *fresh)]
+        cells = [f"{number:,}" for number in (count, *fresh)]
         table.add_row(Text(shown(model) or "?"), *cells)
     return table
 
@@ -101,9 +121,12 @@ def _shown(found: Check) -> Group:
 
     from adlro.telemetry.web import clean
 
-    head = f"{found.source}: {len(found.gpus):,} GPUs on {found.hosts:,} hosts"
-    lines = [Text(clean(line)) for line in _lines(found)]
-    return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *lines)
+    hosts = f"{found.hosts:,} host{'' if found.hosts == 1 else 's'}"
+    head = (
+        f"{found.source}: {len(found.gpus):,} GPU{'' if len(found.gpus) == 1 else 's'} on {hosts}"
+    )
+    said = [Text(clean(line)) for line in lines(found)]
+    return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *said)
 
 
 def _read(source: Source, kind: str) -> Sample:
@@ -159,7 +182,12 @@ def _needed(text: str | None) -> tuple[str, ...]:
     metavar="SECONDS",
     help="How long to wait for an answer.",
 )
-@click.option("--need", metavar="LIST", help="Channels to insist on.  [default: all but the total]")
+@click.option(
+    "--need",
+    metavar="LIST",
+    help="Channels to insist on, with commas: of utilisation, memory_used, memory_total, "
+    "bandwidth, temperature, power and errors.  [default: all but memory_total]",
+)
 @click.option("--json", "json_file", type=FILE, help="Also write all readings here; - = print.")
 @click.pass_context
 def check(
@@ -176,8 +204,8 @@ def check(
 ) -> None:
     """What is seen of the GPUs, what is missing and what is old.
 
-    Ends with status 0 if every GPU has a fresh reading of every channel, with 1 if not, and with 2
-    if nobody could be asked.
+    Ends with status 0 if every GPU has a fresh reading of every channel of --need, with 1 if not,
+    and with 2 if nobody could be asked.
     """
     asked = {"prometheus": prometheus, "exporter": exporter, "nvml": nvml, "amd": amd}
     kinds = [kind for kind, wanted in asked.items() if wanted]

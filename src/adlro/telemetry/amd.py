@@ -143,19 +143,26 @@ def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401
     """All GPUs that amdsmi shows; what a GPU cannot tell is missing.
 
     Raises:
-        TelemetryError: it does not answer.
+        TelemetryError: it does not answer, or there are none.
     """
     local = Local()
     try:
         smi.amdsmi_init()
         try:
-            for index, handle in enumerate(smi.amdsmi_get_processor_handles()):
-                name = str(smi.amdsmi_get_gpu_asic_info(handle).get("market_name", ""))
-                local.add(index, name, _amdsmi_device(smi, handle), _AMDSMI_SCALE)
+            handles = smi.amdsmi_get_processor_handles()
+            for index, handle in enumerate(handles):
+                try:
+                    name = str(smi.amdsmi_get_gpu_asic_info(handle).get("market_name", ""))
+                except smi.AmdSmiException as exc:
+                    local.lose(index, str(exc))
+                else:
+                    local.add(index, name, _amdsmi_device(smi, handle), _AMDSMI_SCALE)
         finally:
             smi.amdsmi_shut_down()
     except smi.AmdSmiException as exc:
         raise TelemetryError(f"amdsmi: {exc}; is the amdgpu driver loaded?") from exc
+    if not handles:
+        raise TelemetryError("amdsmi: no GPU of AMD; is the amdgpu driver loaded?")
     return local.sample(time.time())
 
 

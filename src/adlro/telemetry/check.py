@@ -29,6 +29,11 @@ class GpuCheck(Record):
     values: dict[str, float | None]  # None = missing
 
     @property
+    def known(self) -> list[bool]:
+        """Which channels have a value."""
+        return [value is not None for value in self.values.values()]
+
+    @property
     def name(self) -> str:
         """Short, for people."""
         return str(Gpu(self.host, self.gpu, WHOLE_GPU if self.part is None else self.part))
@@ -49,11 +54,28 @@ class Check(Record):
 
     def old(self) -> list[GpuCheck]:
         """GPUs whose readings are there, and too old."""
-        return [gpu for gpu in self.gpus if not gpu.is_fresh and gpu.age_s is not None]
+        return [gpu for gpu in self.gpus if (gpu.age_s or 0.0) > self.most_age_s]
+
+    def ahead(self) -> list[GpuCheck]:
+        """GPUs whose readings are dated later than now, by more than the limit."""
+        return [gpu for gpu in self.gpus if (gpu.age_s or 0.0) < -self.most_age_s]
+
+    def gone(self) -> list[GpuCheck]:
+        """GPUs that ought to be there and have no reading at all."""
+        return [gpu for gpu in self.gpus if gpu.age_s is None and not any(gpu.known)]
+
+    def undated(self) -> list[GpuCheck]:
+        """GPUs with readings of unknown age, which are not fresh."""
+        return [gpu for gpu in self.gpus if gpu.age_s is None and any(gpu.known)]
+
+    def nameless(self) -> list[GpuCheck]:
+        """GPUs that do not say their model."""
+        return [gpu for gpu in self.gpus if not gpu.model]
 
     def lacking(self, channel: str) -> list[GpuCheck]:
-        """GPUs without a value of a channel."""
-        return [gpu for gpu in self.gpus if gpu.values[channel] is None]
+        """GPUs that have readings, and none of a channel."""
+        there = (gpu for gpu in self.gpus if gpu.age_s is not None or any(gpu.known))
+        return [gpu for gpu in there if gpu.values[channel] is None]
 
     @property
     def is_complete(self) -> bool:
@@ -92,7 +114,7 @@ def check(source: str, sample: Sample, most_age_s: float, needed: Sequence[str])
         needed=tuple(needed),
         hosts=len(set(sample.host)),
         models=models,
-        unknown_models=tuple(name for name in models if not _is_in_catalogue(name)),
+        unknown_models=tuple(n for n in models if n and not _is_in_catalogue(n)),
         fresh={name: int(count) for name, count in zip(NAMES, there.sum(axis=0), strict=True)},
         notes=sample.notes,
         gpus=tuple(

@@ -1,6 +1,7 @@
-"""An exporter's own page: Prometheus's text format, read without a Prometheus.
+"""An exporter's own page: Prometheus's text format or OpenMetrics, read without a Prometheus.
 
 A line is taken as a whole or not at all; lines that are not of the format are counted and listed.
+No quantifier gives back what it took: a line of any kind costs time in proportion to its length.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ from adlro.telemetry.web import ask, shown
 
 _LONGEST = 1 << 16  # bytes of a line
 _LISTED = 5  # malformed lines
-_NUMBER = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?|[iI]nf)|[nN]a[nN]"
-_LINE = re.compile(
-    rf"([a-zA-Z_:][a-zA-Z0-9_:]*)[ \t]*(?:{{(.*)}})?[ \t]*({_NUMBER})(?:[ \t]+(-?[0-9]{{1,15}}))?"
+_NUMBER = r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4}+)?|[iI]nf)|[nN]a[nN]"
+_VALUE = (
+    r"([a-zA-Z_:][a-zA-Z0-9_:]*+)"
+    r'(?:[ \t]*+{((?:[^"{}]++|"(?:[^"\\]++|\\.)*+")*+)}[ \t]*+|[ \t]++)'
+    rf"({_NUMBER})"
 )
+_LINE = re.compile(rf"{_VALUE}(?:[ \t]++(-?[0-9]{{1,15}}))?")  # milliseconds
+_OPEN_LINE = re.compile(rf"{_VALUE}(?: (-?[0-9]{{1,12}}(?:\.[0-9]*+)?))?(?: # {{.*)?")  # seconds
+_OPEN_KIND = "application/openmetrics-text"
 _LABEL = re.compile(
-    r'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\[\\n"])*)"[ \t]*(,?)'
+    r'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\]++|\\[\\n"])*+)"[ \t]*+(,?)'
 )
 _ESCAPED = re.compile(r"\\(.)")
 
@@ -63,38 +69,50 @@ def _labels(text: str) -> dict[str, str] | None:
     return labels
 
 
-def _reading(line: str) -> Reading | None:
+def _reading(raw: bytes, is_open: bool) -> Reading | None:
     """A line that is not empty and no comment; None = malformed."""
-    match = _LINE.fullmatch(line)
+    if len(raw) > _LONGEST:
+        return None
+    try:
+        match = (_OPEN_LINE if is_open else _LINE).fullmatch(raw.decode())
+    except UnicodeDecodeError:
+        return None
     if match is None:
         return None
-    name, inner, number, milliseconds = match.groups()
+    name, inner, number, moment = match.groups()
     labels = _labels(inner) if inner else {}
-    if labels is None or (inner is None and line[len(name)] not in " \t"):
+    if labels is None:
         return None
-    time_s = int(milliseconds) / 1000 if milliseconds else math.nan
+    time_s = float(moment) / (1 if is_open else 1000) if moment else math.nan
     return Reading(name, labels, float(number), time_s)
 
 
-def parse(body: bytes) -> Page:
-    """Every reading on a page."""
+def parse(body: bytes, is_open: bool = False) -> Page:
+    """Every reading on a page.
+
+    What stands behind the last end of a line may be half a number, and is malformed.
+
+    Args:
+        body: the page.
+        is_open: it is in OpenMetrics, where times are in seconds and a line may end in an exemplar.
+    """
     readings: list[Reading] = []
     examples: list[str] = []
     malformed = 0
-    for number, raw in enumerate(body.split(b"\n"), 1):
-        stripped = raw.strip(b" \t\r")
-        if not stripped or stripped.startswith(b"#"):
+    lines = body.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        raw = line.strip(b" \t\r")
+        if not raw or raw.startswith(b"#"):
             continue
-        try:
-            reading = _reading(stripped.decode()) if len(stripped) <= _LONGEST else None
-        except UnicodeDecodeError:
-            reading = None
+        is_whole = number < len(lines)
+        reading = _reading(raw, is_open) if is_whole else None
         if reading is not None:
             readings.append(reading)
             continue
         malformed += 1
         if len(examples) < _LISTED:
-            examples.append(f"line {number}: {shown(stripped[:200].decode(errors='replace'))!r}")
+            words = repr(shown(raw[:200].decode(errors="replace")))
+            examples.append(f"line {number}{'' if is_whole else ' has no end'}: {words}")
     return Page(readings, malformed, tuple(examples))
 
 
@@ -104,15 +122,16 @@ def read(source: Source) -> Sample:
     Raises:
         TelemetryError: there is no page, or it holds no metrics.
     """
+    gather, own = Gather(source.prefix), {INSTANCE: urlsplit(source.url).netloc}
     answer = ask(source.url, limits=source.limits)
     now = time.time()
     if answer.status != 200:
-        raise TelemetryError(f"{source.url}: HTTP {answer.status}; its page is mostly at /metrics")
-    page = parse(answer.body)
+        hint = "its page is mostly at /metrics" if answer.status == 404 else "see what it logs"
+        raise TelemetryError(f"{source.url}: HTTP {answer.status}; {hint}")
+    page = parse(answer.body, is_open=answer.kind.lower().startswith(_OPEN_KIND))
     if page.malformed and not page.readings:
         hint = "the page of an exporter is mostly at /metrics"
         raise TelemetryError(f"{source.url}: is not a page of metrics ({page.examples[0]}); {hint}")
-    gather, own = Gather(source.prefix), {INSTANCE: urlsplit(source.url).netloc}
     for reading in page.readings:
         if gather.knows(reading.name):
             labels = own | reading.labels

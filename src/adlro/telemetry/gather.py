@@ -14,7 +14,7 @@ import numpy as np
 
 from adlro.model.state import Floats
 from adlro.telemetry.names import MEMORY_FREE, MEMORY_RESERVED, Gpu, identify, metrics, model_name
-from adlro.telemetry.sample import CHANNELS, NAMES, Sample
+from adlro.telemetry.sample import CHANNELS, LATEST, NAMES, Sample
 
 _RANGE = {channel.name: (channel.least, channel.most) for channel in CHANNELS}
 _RANGE |= dict.fromkeys((MEMORY_FREE, MEMORY_RESERVED), _RANGE["memory_used"])
@@ -36,7 +36,7 @@ def is_blank(raw: float) -> bool:
 
 
 class _Slot(NamedTuple):
-    """How a metric is read: raw * scale, at most `most`, must lie in least to largest."""
+    """How a metric is read: raw * scale must lie in least to largest, and counts as `most` then."""
 
     column: int
     scale: float
@@ -63,20 +63,27 @@ class Gather:
         self._example = ""
         self._twice = 0
         self._nameless = 0
+        self._renamed: dict[int, str] = {}  # row: its models
 
     def _row_of(self, labels: Mapping[str, str]) -> int | None:
         gpu = identify(labels)
         if gpu is None:
-            self._nameless += 1
             return None
         row = self._row.get(gpu)
         if row is None:
             row = self._row[gpu] = len(self._row)
-            self._model.append(model_name(labels))
+            self._model.append("")
             self._time.append(math.nan)
-        elif not self._model[row]:
-            self._model[row] = model_name(labels)
         return row
+
+    def _name(self, row: int, labels: Mapping[str, str]) -> None:
+        """Note the model; of two for one GPU the first in the alphabet counts."""
+        known, name = self._model[row], model_name(labels)
+        if not name or name == known:
+            return
+        if known:
+            self._renamed[row] = f"{known!r} and {name!r}"
+        self._model[row] = min(known, name) if known else name
 
     def knows(self, name: str) -> bool:
         """True for a metric that says something about a GPU."""
@@ -92,15 +99,17 @@ class Gather:
             return
         row = self._row_of(labels)
         if row is None:
+            self._nameless += 1
             return
+        self._name(row, labels)
         self._seen.add(name)
-        value = min(raw * slot.scale, slot.most)
+        value = raw * slot.scale
         if not slot.least <= value <= slot.largest:
             if not is_blank(raw):
                 self._absurd += 1
                 self._example = self._example or f"{name} = {raw:g} of {identify(labels)}"
             return
-        cell = (row, slot.column)
+        cell, value = (row, slot.column), min(value, slot.most)
         if cell in self._cells:
             self._twice += 1
             value = max(self._cells[cell], value)
@@ -108,12 +117,17 @@ class Gather:
 
     def expect(self, labels: Mapping[str, str]) -> None:
         """A GPU that ought to be there, though it may have no reading."""
-        self._row_of(labels)
+        row = self._row_of(labels)
+        if row is not None and not self._model[row]:
+            self._model[row] = model_name(labels)
 
     def date(self, labels: Mapping[str, str], time: float) -> None:
-        """When a GPU was read, in seconds since 1970; of several times the oldest counts."""
+        """When a GPU was read, in seconds since 1970; of several times the oldest counts.
+
+        What cannot be a time is none: the age stays unknown.
+        """
         row = self._row_of(labels)
-        if row is not None:
+        if row is not None and 0 <= time < LATEST:
             known = self._time[row]
             self._time[row] = time if math.isnan(known) else min(known, time)
 
@@ -159,4 +173,9 @@ class Gather:
             notes.append(f"{self._nameless:,} readings left out that do not say of which GPU")
         if self._twice:
             notes.append(f"{self._twice:,} readings came twice: the larger was taken")
+        if self._renamed:
+            row, models = next(iter(self._renamed.items()))
+            gpu = list(self._row)[row]  # in the order of the rows
+            what = f"{len(self._renamed):,} GPUs have two models, such as {gpu}: {models}"
+            notes.append(f"{what}; are two GPUs of one host numbered alike?")
         return notes

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from adlro.telemetry.gather import is_blank
-from adlro.telemetry.sample import CHANNELS, WHOLE_GPU, Sample
+from adlro.telemetry.sample import CHANNELS, WHOLE_GPU, Sample, is_name
 
 
 class Local:
@@ -28,7 +28,7 @@ class Local:
 
         Args:
             index: its number on this host.
-            model: as the source spells it.
+            model: as the source spells it; what cannot be a name is none.
             raw: its channels as the source gives them; what is not there or NaN is missing, a
                 blank out of range, too, and what is absurd is noted.
             scale: raw * scale is in the unit of the channel; 1 where it is not there.
@@ -44,8 +44,13 @@ class Local:
                 value = math.nan
             row.append(value)
         self._index.append(index)
-        self._model.append(model)
+        self._model.append(model if is_name(model) else "")
         self._values.append(row)
+
+    def lose(self, index: int, why: str) -> None:
+        """One GPU that does not answer: all of it is missing."""
+        self._notes.append(f"GPU {index} does not answer: {why}")
+        self.add(index, "", {}, {})
 
     def sample(self, now: float) -> Sample:
         """All that were added, read just now."""

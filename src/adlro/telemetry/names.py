@@ -6,10 +6,12 @@ that the operator chooses) and AMD's older amd_smi_exporter (docs/telemetry.md h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from adlro.telemetry.sample import WHOLE_GPU
+from adlro.errors import TelemetryError
+from adlro.telemetry.sample import WHOLE_GPU, is_name
 
 PREFIX = "amd_"  # of ROCm's own example
 MEMORY_FREE, MEMORY_RESERVED = "memory_free", "memory_reserved"  # with memory_used: the total
@@ -83,10 +85,19 @@ PROFILE_LABEL = "GPU_I_PROFILE"  # of a MIG slice
 
 _UNDIVIDED = ("", "none", "spx")  # ROCm's compute partitions that are the whole GPU
 _MOST_DIGITS = 6
+_PORT = re.compile(r":[0-9]*\Z")
+_PREFIX = re.compile("([a-zA-Z_:][a-zA-Z0-9_:]*)?")
 
 
 def metrics(prefix: str = "") -> Mapping[str, Metric]:
-    """Every metric that is understood; ROCm's bare, with PREFIX and with the one given."""
+    """Every metric that is understood; ROCm's bare, with PREFIX and with the one given.
+
+    Raises:
+        TelemetryError: no metric can begin with that prefix.
+    """
+    if not _PREFIX.fullmatch(prefix):
+        rule = "it has letters of English, digits, _ and :, and no digit in front"
+        raise TelemetryError(f"{prefix[:80]!r} cannot be the beginning of a metric's name; {rule}")
     prefixed = {front + name: _ROCM[name] for front in (prefix, PREFIX, "") for name in _ROCM}
     return {**prefixed, **_DCGM, **_AMD_SMI}
 
@@ -101,9 +112,7 @@ def _host(labels: Mapping[str, str]) -> str:
     for label in HOST_LABELS:
         if labels.get(label):
             return labels[label]
-    instance = labels.get(INSTANCE, "")
-    host, colon, _ = instance.rpartition(":")
-    return host if colon else instance
+    return _PORT.sub("", labels.get(INSTANCE, ""))
 
 
 def _part(labels: Mapping[str, str]) -> int | None:
@@ -119,7 +128,7 @@ def identify(labels: Mapping[str, str]) -> Gpu | None:
     for label in INDEX_LABELS:
         if label in labels:
             host, index, part = _host(labels), _number(labels[label]), _part(labels)
-            if not host or index is None or part is None:
+            if not host or not is_name(host) or index is None or part is None:
                 return None
             return Gpu(host, index, part)
     return None
@@ -130,5 +139,6 @@ def model_name(labels: Mapping[str, str]) -> str:
     for label in MODEL_LABELS:
         if labels.get(label):
             profile = labels.get(PROFILE_LABEL)
-            return f"{labels[label]} MIG {profile}" if profile else labels[label]
+            name = f"{labels[label]} MIG {profile}" if profile else labels[label]
+            return name if is_name(name) else ""
     return ""

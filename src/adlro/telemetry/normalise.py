@@ -20,7 +20,7 @@ from adlro.errors import ConfigError, TelemetryError
 from adlro.model.cluster import MB_PER_GB
 from adlro.model.gpu import find
 from adlro.model.state import Counts, Floats, Mask
-from adlro.telemetry.sample import CHANNELS, COLUMN
+from adlro.telemetry.sample import CHANNELS, COLUMN, LONGEST_NAME, is_name
 
 LEARNED = ("memory_used", "temperature", "power")
 SHARES = ("utilisation", "bandwidth")  # in [0, 1] as they come
@@ -33,7 +33,7 @@ _HALF = 200.0  # readings after which what was seen weighs as much as the catalo
 _NARROWEST = 0.1  # of the catalogue's range: an idle GPU's noise is not stretched to [0, 1]
 _DEGREES = (30.0, 85.0)
 _UNKNOWN_MB, _UNKNOWN_W = 32.0 * MB_PER_GB, 350.0
-_LONGEST_NAME, _MOST_MODELS = 200, 10_000
+_MOST_MODELS = 10_000
 MODELS, COUNTS = "telemetry_models", ("telemetry_counts", "telemetry_outside")  # arrays of a state
 _KEYS = (MODELS, *COUNTS)
 
@@ -82,8 +82,14 @@ def observe(norm: Norm, models: Sequence[str], values: Floats) -> Norm:
         norm: what has been seen before; is not changed.
         models: [G].
         values: [G, C] of a sample; NaN = missing. Leave out what is old.
+
+    Raises:
+        TelemetryError: a model's name is not one that can be stored.
     """
     names = sorted(set(models))
+    for name in names:
+        if not is_name(name):
+            raise TelemetryError(f"{name[:80]!r} is not the name of a GPU model")
     row = np.array([names.index(model) for model in models], np.int64)
     counts = np.zeros((len(names), len(LEARNED), BINS), np.int64)
     outside = np.zeros((len(names), len(LEARNED)), np.int64)
@@ -161,8 +167,9 @@ def scale(norm: Norm, models: Sequence[str], values: Floats) -> Scaled:
         ranges = {model: bounds(norm, model, name) for model in set(models)}
         low, high = np.array([ranges[model] for model in models]).reshape(-1, 2).T
         out[:, SCALED.index(name)] = (values[:, COLUMN[name]] - low) / (high - low)
-    errors = np.maximum(values[:, COLUMN["errors"]], 0.0)
-    out[:, SCALED.index("errors")] = errors / (errors + 1)  # the first error says the most
+    errors = values[:, COLUMN["errors"]]
+    share = 1 - 1 / (np.maximum(errors, 0.0) + 1)  # n / (n + 1): the first error says the most
+    out[:, SCALED.index("errors")] = np.where(errors < 0, errors, share)
     clipped = ((out < 0) | (out > 1)).sum(axis=0)
     return Scaled(np.clip(out, 0.0, 1.0), ~np.isnan(out), clipped)
 
@@ -187,7 +194,7 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Norm:
     is_sound = (
         models.dtype.kind == "U"
         and len(names) <= _MOST_MODELS
-        and max(map(len, names), default=0) <= _LONGEST_NAME
+        and max(map(len, names), default=0) <= LONGEST_NAME
         and names == sorted(set(names))
         and counts.dtype == np.int64
         and outside.dtype == np.int64

@@ -55,7 +55,7 @@ def read(nvml: Any) -> Sample:  # noqa: ANN401
     """All GPUs that the driver shows; what a GPU cannot tell is missing.
 
     Raises:
-        TelemetryError: there is no driver, or it does not answer.
+        TelemetryError: there is no driver or no GPU, or it does not answer.
     """
 
     def get(ask: Callable[[], float]) -> float:
@@ -68,12 +68,19 @@ def read(nvml: Any) -> Sample:  # noqa: ANN401
     try:
         nvml.nvmlInit()
         try:
-            for index in range(nvml.nvmlDeviceGetCount()):
-                handle = nvml.nvmlDeviceGetHandleByIndex(index)
-                name = _text(nvml.nvmlDeviceGetName(handle))
-                local.add(index, name, _device(nvml, handle, get), _SCALE)
+            count = nvml.nvmlDeviceGetCount()
+            for index in range(count):
+                try:
+                    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                    name = _text(nvml.nvmlDeviceGetName(handle))
+                except nvml.NVMLError as exc:  # fallen off the bus; the others are still there
+                    local.lose(index, str(exc))
+                else:
+                    local.add(index, name, _device(nvml, handle, get), _SCALE)
         finally:
             nvml.nvmlShutdown()
     except nvml.NVMLError as exc:
         raise TelemetryError(f"NVML: {exc}; is NVIDIA's driver loaded on this host?") from exc
+    if count == 0:
+        raise TelemetryError("NVML: NVIDIA's driver shows no GPU on this host")
     return local.sample(time.time())

@@ -7,20 +7,25 @@ asked for apart, at the same moment: an age is by Prometheus's clock alone, neve
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from adlro.errors import TelemetryError
 from adlro.telemetry import names
 from adlro.telemetry.gather import Gather
-from adlro.telemetry.sample import Sample
+from adlro.telemetry.sample import LATEST, Sample
 from adlro.telemetry.web import Limits, ask, check_address, shown
 
 LOST_S = 3600  # a GPU seen within that time and not now is lost, not unknown
 
 _WHO = (*names.HOST_LABELS, names.INSTANCE, *names.INDEX_LABELS, *names.PART_LABELS)
-_BAD_NAME = re.compile("[^a-zA-Z0-9_:]")
+_WARNINGS = 5  # that are passed on
+_HINTS = {
+    401: "it wants to know who asks, which cannot be told",
+    403: "it does not answer everybody",
+    404: "its address has mostly no path, as http://127.0.0.1:9090",
+}
 
 Each = Callable[[Mapping[str, str], float], None]
 
@@ -31,6 +36,13 @@ class Source(NamedTuple):
     url: str
     prefix: str = ""  # of ROCm's exporter, besides none and names.PREFIX
     limits: Limits = Limits()
+
+
+class Told(NamedTuple):
+    """What an answer says besides its series."""
+
+    moment: float | None  # that was asked about, by Prometheus's clock; None = there is no series
+    warnings: tuple[str, ...]  # such as that a part of the data could not be read
 
 
 def _not_ours(url: str) -> TelemetryError:
@@ -54,30 +66,43 @@ def _load(url: str, body: bytes) -> dict[str, Any]:
     return answer
 
 
-def parse(url: str, body: bytes, each: Each) -> float | None:
-    """Hand out the labels and the value of every series in an answer to an instant query.
+def _warnings(url: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
+    told = answer.get("warnings", [])
+    if not isinstance(told, list) or not all(isinstance(words, str) for words in told):
+        raise _not_ours(url)
+    partial = (
+        ["the answer is partial"] if answer.get("isPartial") is True else []
+    )  # VictoriaMetrics
+    return tuple(told + partial)
 
-    Returns:
-        The moment that was asked about, by Prometheus's clock; None if there is no series.
+
+def parse(url: str, body: bytes, each: Each) -> Told:
+    """Hand out the labels and the value of every series in an answer to an instant query.
 
     Raises:
         TelemetryError: it is not the answer of a Prometheus to an instant query.
     """
-    data = _load(url, body).get("data")
-    if not isinstance(data, dict) or data.get("resultType") != "vector":
+    answer = _load(url, body)
+    if answer.get("status") == "error" and isinstance(answer.get("error"), str):
+        raise TelemetryError(f"{url}: {shown(answer['error'])}")
+    data = answer.get("data")
+    is_vector = isinstance(data, dict) and data.get("resultType") == "vector"
+    if answer.get("status") != "success" or not isinstance(data, dict) or not is_vector:
         raise _not_ours(url)
-    moment = None
+    warnings, moment = _warnings(url, answer), None
     try:
         for series in data["result"]:
             at, value = series["value"]
             labels = series["metric"]
             if {*map(type, labels.values()), type(value)} != {str}:
                 raise TypeError("a label or a value that is not text")
+            if type(at) not in (int, float) or not 0 <= at < LATEST:
+                raise TypeError("a time that cannot be one")
             moment = float(at)
             each(labels, float(value))
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise TelemetryError(f"{url}: answers with a malformed series: {shown(str(exc))}") from exc
-    return moment
+    return Told(moment, warnings)
 
 
 def _refusal(url: str, status: int, body: bytes) -> TelemetryError:
@@ -86,17 +111,20 @@ def _refusal(url: str, status: int, body: bytes) -> TelemetryError:
         error = _load(url, body).get("error")
     except TelemetryError:
         error = None
-    said = f": {shown(error)}" if isinstance(error, str) else "; is it a Prometheus?"
+    hint = _HINTS.get(status, "is it a Prometheus?")
+    said = f": {shown(error)}" if isinstance(error, str) else f"; {hint}"
     return TelemetryError(f"{url}: HTTP {status}{said}")
 
 
-def query(source: Source, text: str, each: Each, at: float | None = None) -> float | None:
+def query(source: Source, text: str, each: Each, at: float | None = None) -> Told:
     """Ask an instant query and hand out its series (see parse); without a moment: now.
 
     Raises:
         TelemetryError: there is no answer, or not the one that was asked for.
     """
-    check_address(source.url)
+    parts = check_address(source.url)
+    if parts.query or parts.fragment:
+        raise TelemetryError(f"{shown(source.url)!r}: give it without what begins with ? or #")
     url = source.url.rstrip("/") + "/api/v1/query"
     form = {"query": text} if at is None else {"query": text, "time": f"{at:.3f}"}
     answer = ask(url, form, source.limits)
@@ -135,16 +163,24 @@ def read(source: Source, lost: bool = False) -> Sample:
     Raises:
         TelemetryError: there is no answer, or not the one that was asked for.
     """
-    if _BAD_NAME.search(source.prefix):
-        raise TelemetryError(f"{shown(source.prefix)!r} cannot be the beginning of a metric's name")
     gather, metrics = Gather(source.prefix), names.metrics(source.prefix)
     take = gather.take
-    now = query(
+    now, warnings = query(
         source, _any_of(metrics), lambda labels, value: take(labels["__name__"], labels, value)
     )
-    if now is not None:
-        query(source, _times(gather.names()), gather.date, now)
+    if gather.names():
+        warnings += query(source, _times(gather.names()), gather.date, now).warnings
     if lost:
-        moment = query(source, _lost(metrics), lambda labels, _: gather.expect(labels), now)
-        now = moment if now is None else now
-    return gather.sample(float("nan") if now is None else now)
+        told = query(source, _lost(metrics), lambda labels, _: gather.expect(labels), now)
+        now = told.moment if now is None else now
+        warnings += told.warnings
+    return gather.sample(math.nan if now is None else now, _warned(warnings))
+
+
+def _warned(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Notes about the warnings, each once."""
+    different = list(dict.fromkeys(map(shown, warnings)))
+    notes = [f"Prometheus warns: {words}" for words in different[:_WARNINGS]]
+    if len(different) > _WARNINGS:
+        notes.append(f"{len(different) - _WARNINGS:,} more warnings of Prometheus")
+    return tuple(notes)

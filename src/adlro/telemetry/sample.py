@@ -14,6 +14,8 @@ from adlro.model.gpu import find
 from adlro.model.state import READING, Counts, Floats, Mask, Records
 
 WHOLE_GPU = -1  # the part of a GPU that is not divided
+LONGEST_NAME = 200  # characters
+LATEST = 1e11  # seconds since 1970: what is dated later, or before 0, is not dated
 
 
 class Channel(NamedTuple):
@@ -36,6 +38,11 @@ CHANNELS = (
 )
 NAMES = tuple(channel.name for channel in CHANNELS)
 COLUMN = {name: c for c, name in enumerate(NAMES)}
+
+
+def is_name(text: str) -> bool:
+    """True for what can be the name of a host or of a model: on one line, and not endless."""
+    return len(text) <= LONGEST_NAME and text.isprintable()
 
 
 class Sample(NamedTuple):
@@ -67,13 +74,17 @@ class Sample(NamedTuple):
         return np.abs(self.age) <= limit_s
 
 
-def readings(sample: Sample) -> Records:
-    """[G] READING as policies know it; bandwidth in GB/s where the catalogue has the model."""
+def readings(sample: Sample, most_age_s: float = np.inf) -> Records:
+    """[G] READING as policies know it; bandwidth in GB/s where the catalogue has the model.
+
+    What is older than the limit, or of unknown age, is missing.
+    """
     known = {name: _gb_per_s(name) for name in set(sample.model)}
+    scale = {"bandwidth": np.array([known[name] for name in sample.model])}
+    is_fresh = sample.is_fresh(most_age_s)
     out = np.zeros(len(sample.host), READING)
-    for name in ("utilisation", "temperature", "power"):
-        out[name] = sample.column(name)
-    out["bandwidth"] = sample.column("bandwidth") * np.array([known[name] for name in sample.model])
+    for name in ("utilisation", "bandwidth", "temperature", "power"):
+        out[name] = np.where(is_fresh, sample.column(name) * scale.get(name, 1.0), np.nan)
     return out
 
 

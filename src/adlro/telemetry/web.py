@@ -48,6 +48,9 @@ def check_address(url: str) -> urllib.parse.SplitResult:
     Raises:
         TelemetryError: it is not one that can be asked.
     """
+    example = "write it like http://127.0.0.1:9090"
+    if "@" in url:  # first: no other message may show it
+        raise TelemetryError(f"an address with a password in it is not taken; {example}")
     try:
         parts = urllib.parse.urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -55,10 +58,7 @@ def check_address(url: str) -> urllib.parse.SplitResult:
         raise TelemetryError(f"{shown(url)!r} is not an address: {exc}") from exc
     is_plain = url.isascii() and url.isprintable() and " " not in url
     if parts.scheme not in ("http", "https") or not host or not is_plain:
-        example = "write it like http://127.0.0.1:9090"
         raise TelemetryError(f"{shown(url)!r} is not an address of the web; {example}")
-    if "@" in parts.netloc:
-        raise TelemetryError("an address with a password in it is not taken: it would be printed")
     return parts
 
 
@@ -91,7 +91,9 @@ def _connection(parts: urllib.parse.SplitResult, seconds: float) -> http.client.
 
 def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
     chunks, length = [], 0
-    while chunk := response.read(_CHUNK):
+    # read() believes a chunk that says it is -1 bytes long, and then takes all there is
+    read = response.read1 if response.chunked else response.read
+    while chunk := read(_CHUNK):
         length += len(chunk)
         if length > size:
             raise TelemetryError(f"{url}: the answer is longer than {size:,} bytes: refused")
@@ -105,8 +107,11 @@ def _talk(
     connection: http.client.HTTPConnection, parts: urllib.parse.SplitResult, form: str | None
 ) -> http.client.HTTPResponse:
     path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
-    kind = {} if form is None else {"Content-Type": "application/x-www-form-urlencoded"}
-    connection.request("GET" if form is None else "POST", path, form, kind)
+    if form is None:
+        connection.request("GET", path, headers={"Accept": "text/plain; version=0.0.4, */*; q=0.1"})
+    else:
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        connection.request("POST", path, form, kind)
     return connection.getresponse()
 
 
@@ -124,9 +129,8 @@ def ask(url: str, form: Mapping[str, str] | None = None, limits: Limits | None =
         with _Clock(connection.sock, limits.seconds) as clock:
             try:
                 response = _talk(connection, parts, urllib.parse.urlencode(form) if form else None)
-                where = response.getheader("Location", "elsewhere")
                 if 300 <= response.status < 400:
-                    raise TelemetryError(f"{url}: sends us on to {shown(where)}; give that address")
+                    raise _elsewhere(url, response.getheader("Location", ""))
                 text = _read(response, url, limits.size)
             finally:
                 is_late = clock.rang
@@ -139,6 +143,14 @@ def ask(url: str, form: Mapping[str, str] | None = None, limits: Limits | None =
     if is_late:  # hung up in the middle of a text of unknown length
         raise _too_slow(url, limits)
     return Answer(response.status, response.getheader("Content-Type", ""), text)
+
+
+def _elsewhere(url: str, where: str) -> TelemetryError:
+    if not where or "@" in where:  # which may be a password
+        return TelemetryError(
+            f"{url}: sends us on elsewhere; give the address of the source itself"
+        )
+    return TelemetryError(f"{url}: sends us on to {shown(where)}; give that address")
 
 
 def _too_slow(url: str, limits: Limits) -> TelemetryError:

@@ -1,12 +1,15 @@
 """What `adlro telemetry check` prints, and how it ends."""
 
 import json
+import time
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from adlro.cli.telemetry import command
 from adlro.errors import ConfigError, MissingExtraError, OutputError, TelemetryError
+from adlro.telemetry.sample import NAMES
 from tests.gpu_exporter import dcgm, line, rocm, serving
 
 
@@ -60,7 +63,9 @@ def test_old_readings_are_named_with_their_age():
 def test_a_page_without_gpus_ends_with_1():
     result = check("up 1\n")
     assert result.exit_code == 1
-    assert "0 GPUs on 0 hosts\nno GPU seen\n" in result.output
+    assert "0 GPUs on 0 hosts\nno GPU seen; understood are the metrics of " in result.output
+    assert "--prefix" in result.output
+    assert "missing" not in result.output
 
 
 def test_a_model_that_the_catalogue_lacks_is_named_and_no_reason_to_fail():
@@ -75,11 +80,89 @@ def test_what_was_left_out_is_noted():
     assert "\nnote: malformed and left out: line " in result.output
 
 
-def test_names_from_the_net_are_printed_as_they_are_without_what_a_terminal_acts_on():
-    result = check(dcgm("[red]x\x1b[2J", model="[bold]m\x07"))
+def test_names_from_the_net_are_printed_as_they_are():
+    result = check(dcgm("[red]x", model="[bold]m"), "--need", "memory_total,errors")
     assert "[bold]m" in result.output
+    result = check(line("DCGM_FI_DEV_GPU_TEMP", 50, gpu=0, Hostname="[red]x"), "--need", "power")
+    assert "\nwithout the name of the model: [red]x/0\n" in result.output
+
+
+def test_what_a_terminal_would_act_on_is_no_name_of_a_host_or_a_model():
+    result = check(dcgm("x\x1b[2J") + dcgm("y", model="m\x07") + "\x1b]0;oops\n")
+    assert result.exit_code == 0
+    assert ": 2 GPUs on 1 host\n" in result.output
+    assert "\nwithout the name of the model: y/0, y/1\n" in result.output
+    assert "\nnote: 16 readings left out that do not say of which GPU\n" in result.output
     assert "\x1b" not in result.output
     assert "\x07" not in result.output
+
+
+def test_a_model_without_a_name_is_not_looked_for_in_the_catalogue():
+    page = line("DCGM_FI_DEV_GPU_TEMP", 50, gpu=0, Hostname="h")
+    data = json.loads(check(page, "--json", "-").output)
+    assert data["unknown_models"] == []
+    assert data["models"] == {"": 1}
+
+
+def test_readings_from_the_future_are_not_called_old():
+    result = check(dcgm("v1", at=time.time() + 5000, gpus=1), "--max-age", "60")
+    assert result.exit_code == 1
+    assert "\nfrom more than 60 s in the future: v1/0 (" in result.output
+    assert " s); are the clocks right?\n" in result.output
+    assert "older than" not in result.output
+
+
+def answering(*bodies):
+    """Check what answers like this about the values, the times and the GPUs of the last hour."""
+    with serving("") as server:
+        server.pages = [json.dumps(body).encode() for body in bodies]
+        return run("--prometheus", server.url)
+
+
+def vector(*series):
+    return {"status": "success", "data": {"resultType": "vector", "result": list(series)}}
+
+
+def reading(value, **labels):
+    return {"metric": {"Hostname": "h", **labels}, "value": [100.0, str(value)]}
+
+
+def test_gpus_that_are_gone_are_named_once_and_not_for_every_channel():
+    values = vector(reading(50, __name__="DCGM_FI_DEV_GPU_TEMP", gpu="0", modelName="Tesla T4"))
+    hour = vector(reading(1, gpu="0", modelName="A2"), reading(1, gpu="1", modelName="A2"))
+    result = answering(values, vector(reading(90, gpu="0")), hour)
+    assert result.exit_code == 1
+    assert "\ngone, though seen within the last hour: h/1\n" in result.output
+    assert "\nmissing: power of every GPU\n" in result.output
+    assert "missing: temperature" not in result.output
+    assert "older than" not in result.output
+
+
+@pytest.mark.parametrize("time", ["NaN", "+Inf", "-Inf", "1e300"])
+def test_readings_without_a_true_time_are_not_fresh_and_not_gone(time):
+    values = vector(reading(50, __name__="DCGM_FI_DEV_GPU_TEMP", gpu="0", modelName="Tesla T4"))
+    result = answering(values, vector(reading(time, gpu="0")), vector())
+    assert result.exit_code == 1
+    assert "\nof unknown age: h/0\n" in result.output
+    assert "\nmissing: power of every GPU\n" in result.output
+    assert "gone" not in result.output
+
+
+def test_a_reading_that_is_neither_old_nor_lost_is_not_called_so():
+    result = check(dcgm("v1", at=time.time() - 50), "--max-age", "60")
+    assert result.exit_code == 0
+    assert "gone" not in result.output
+    assert "future" not in result.output
+
+
+def test_a_wide_table_is_folded_and_not_cut(monkeypatch):
+    monkeypatch.setattr("adlro.cli.options.stdout", lambda: Console(width=80))
+    result = check(dcgm(model="NVIDIA A100-SXM4-40GB MIG 1g.5gb with a name without end"))
+    rows = [" ".join(row.split()) for row in result.output.splitlines()]
+    assert "GPUs with a reading of at most 120 s" in result.output
+    assert "…" not in result.output
+    assert "model GPUs sation used total width rature power errors" in rows
+    assert "NVIDIA 2 2 2 2 2 2 2 2" in rows
 
 
 def test_json_holds_every_gpu():
@@ -92,6 +175,11 @@ def test_json_holds_every_gpu():
         "utilisation": 0.84, "memory_used": 10908.0, "memory_total": 16160.0, "bandwidth": 0.5,
         "temperature": 68.0, "power": 218.75, "errors": 0.0,
     }  # fmt: skip
+
+
+def test_the_help_names_every_channel():
+    said = " ".join(run("--help").output.split())
+    assert ", ".join(NAMES[:-1]) + f" and {NAMES[-1]}" in said
 
 
 @pytest.mark.parametrize("options", [(), ("--nvml", "--amd"), ("--prometheus", "x", "--amd")])

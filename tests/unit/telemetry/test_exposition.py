@@ -1,5 +1,6 @@
 """The text format of exporters: what is taken, what is not, and that nothing breaks the reader."""
 
+import json
 import math
 import random
 import time
@@ -9,17 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adlro.cli.telemetry import lines
 from adlro.errors import TelemetryError
 from adlro.telemetry import exposition
+from adlro.telemetry.check import NEEDED, check
 from adlro.telemetry.gather import Gather
+from adlro.telemetry.names import identify
 from adlro.telemetry.prometheus import Source
 from tests.gpu_exporter import amd_smi, dcgm, line, rocm, serving
 
 PAGES = (dcgm(), rocm(prefix="amd_"), amd_smi())
 
 
-def only(text):
-    page = exposition.parse(text.encode())
+def only(text, **options):
+    page = exposition.parse(f"{text}\n".encode(), **options)
     assert page.malformed == 0
     (reading,) = page.readings
     return reading
@@ -59,7 +63,8 @@ def test_a_value_may_be_no_number():
         "x", "x{", "x{}", "x{a} 3", 'x{a="1} 3', "x{a='1'} 3", 'x{a="1" b="2"} 3', 'x{,} 3',
         'x{a="1",,b="2"} 3', 'x{a="1",a="2"} 3', 'x{1a="1"} 3', '1x 3', "x 3 4 5", "x 3 later",
         "x 1_0", "x 0x10", "x 3,5", "x \u0663", "x3.", "x.5", "x 1e99999", r'x{a="\q"} 3',
-        "x 3 12345678901234567", "<html>", "x-y 3", "x 3 # why", 'x{a="' + "a" * 70_000 + '"} 3',
+        "x 3 12345678901234567", "<html>", "x-y 3", "x 3 # why", "x 3 1.5",
+        'x 3 # {a="1"} 2', 'x{a="' + "a" * 70_000 + '"} 3',
     ],
 )  # fmt: skip
 def test_a_line_that_is_not_of_the_format_is_left_out_and_listed(text):
@@ -71,8 +76,65 @@ def test_a_line_that_is_not_of_the_format_is_left_out_and_listed(text):
 
 
 def test_bytes_that_are_no_text_spoil_their_line_only():
-    page = exposition.parse(b'ok 1\nx{a="\xff"} 3\nok 2')
+    page = exposition.parse(b'ok 1\nx{a="\xff"} 3\nok 2\n')
     assert (len(page.readings), page.malformed) == (2, 1)
+
+
+def test_a_last_line_without_an_end_may_be_half_a_number_and_is_left_out():
+    page = exposition.parse(b"ok 1\nx 21")  # of x 218.75
+    assert [reading.value for reading in page.readings] == [1]
+    assert page.examples == ("line 2 has no end: 'x 21'",)
+    assert exposition.parse(b"ok 1\n# EOF").malformed == 0
+
+
+LONG = 60_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "1" * LONG + "!", "a" + " " * LONG + "x", "a " + "1" * LONG + "!", "a{" + "}" * LONG,
+        "a{" + "} 1 " * (LONG // 4) + "x", 'a{a="' + '\\"' * (LONG // 2), "a{" + 'a="",' * LONG,
+        "a{a" + " " * LONG + "x} 1", 'a{a="1"' + " " * LONG + "x} 1", "a 1" + " " * LONG + "x",
+        'a{a="1",' + " " * LONG + "2} 1", "a 1e" + "1" * LONG, "a ." + "1" * LONG + "!",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_open", [False, True])
+def test_no_line_however_long_takes_long(text, is_open):
+    start = time.process_time()
+    assert exposition.parse(f"{text}\n".encode(), is_open).malformed == 1
+    assert time.process_time() - start < 1  # it was minutes for some, at a cost of length squared
+
+
+@pytest.mark.parametrize(
+    ("text", "time_s"),
+    [
+        ('x{a="1"} 3 1794768234.5', 1794768234.5),
+        ("x 3 1794768234", 1794768234.0),
+        ('x_total{a="1"} 3 # {trace="} 4"} 0.5 12.5', math.nan),
+        ("x_total 3 12 # {} 0.5", 12.0),
+    ],
+)
+def test_open_metrics_dates_in_seconds_and_may_add_an_exemplar(text, time_s):
+    reading = only(text, is_open=True)
+    assert reading.value == 3
+    assert reading.time == pytest.approx(time_s, nan_ok=True)
+
+
+def test_the_kind_of_a_page_says_how_its_times_are_read():
+    now = round(time.time())
+    page = f'DCGM_FI_DEV_GPU_TEMP{{gpu="0",Hostname="h"}} 60 {now}\n# EOF\n'
+    with serving(page) as server:
+        server.kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        sample = exposition.read(Source(server.url))
+        assert sample.time.tolist() == [now]
+        assert server.accepted[0].startswith("text/plain; version=0.0.4")
+
+
+def test_lines_may_end_as_on_windows():
+    page = exposition.parse(b'x{a="1"} 3\r\ny 4 1000\r\n')
+    assert [reading.value for reading in page.readings] == [3, 4]
+    assert page.readings[1].time == 1.0
 
 
 def test_only_the_first_malformed_lines_are_listed():
@@ -132,16 +194,47 @@ def test_a_page_that_is_not_there_is_an_error():
             exposition.read(Source(server.url))
 
 
+def test_a_page_that_is_refused_is_not_looked_for_elsewhere():
+    with serving("") as server:
+        server.status = 503
+        with pytest.raises(TelemetryError, match=r"HTTP 503; see what it logs$"):
+            exposition.read(Source(server.url))
+
+
+def test_a_reading_of_no_gpu_is_counted_once():
+    with serving("gpu_power_usage 5\n") as server:
+        notes = exposition.read(Source(server.url)).notes
+    assert notes == ("1 readings left out that do not say of which GPU",)
+
+
+def test_the_host_of_an_address_in_ipv6_is_taken_as_a_whole():
+    labels = {"gpu": "0", "instance": "[2001:db8::7]"}
+    assert identify(labels).host == identify({**labels, "instance": "[2001:db8::7]:9400"}).host
+    assert identify(labels).host == "[2001:db8::7]"
+
+
+def test_a_prefix_that_cannot_be_one_is_refused_before_a_page_is_asked_for():
+    with (
+        serving("") as server,
+        pytest.raises(TelemetryError, match="'7up' cannot be the beginning"),
+    ):
+        exposition.read(Source(server.url, prefix="7up"))
+    assert server.asked == []
+
+
 def survives(body):
-    """Read a page as a user's command would; nothing but our own error may come out."""
-    page = exposition.parse(body)
-    gather = Gather()
-    for reading in page.readings:
-        gather.take(reading.name, reading.labels, reading.value)
-        gather.date(reading.labels, reading.time)
-    sample = gather.sample(0.0)
-    assert sample.values.shape == (len(sample.host), 7)
-    assert all(isinstance(note, str) for note in sample.notes)
+    """Read a page as a user's command would, up to what is printed and written."""
+    for is_open in (False, True):
+        page = exposition.parse(body, is_open)
+        gather = Gather()
+        for reading in page.readings:
+            gather.take(reading.name, reading.labels, reading.value)
+            gather.date(reading.labels, reading.time)
+        sample = gather.sample(0.0, page.examples)
+        assert sample.values.shape == (len(sample.host), 7)
+        found = check("page", sample, 120.0, NEEDED)
+        json.loads(found.model_dump_json())
+        "\n".join(lines(found)).encode()
 
 
 def mutated(rng, page):

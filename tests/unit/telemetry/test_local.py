@@ -65,6 +65,31 @@ def test_what_a_gpu_cannot_tell_nvml_is_missing():
     assert [name for name in NAMES if np.isnan(sample.column(name)[0])] == ["errors"]
 
 
+def test_a_gpu_that_fell_off_the_bus_is_missing_and_the_others_are_there():
+    library = nvidia()
+    library.nvmlDeviceGetCount = lambda: 2
+
+    def handle(index):
+        if index == 0:
+            raise NVMLError("GPU is lost")
+        return "handle"
+
+    library.nvmlDeviceGetHandleByIndex = handle
+    sample = nvml.read(library)
+    assert sample.gpu.tolist() == [0, 1]
+    assert sample.model == ("", "Tesla V100-SXM2-16GB")
+    assert np.isnan(sample.values).all(axis=1).tolist() == [True, False]
+    assert sample.notes == ("GPU 0 does not answer: GPU is lost",)
+
+
+def test_a_driver_without_gpus_says_so():
+    library = nvidia()
+    library.nvmlDeviceGetCount = lambda: 0
+    with pytest.raises(TelemetryError, match="NVIDIA's driver shows no GPU on this host"):
+        nvml.read(library)
+    assert library.ended == [True]
+
+
 def test_an_absurd_value_of_ones_own_gpu_is_left_out_with_a_note():
     library = nvidia()
     library.nvmlDeviceGetTemperature = lambda *_: 900
@@ -191,6 +216,30 @@ def test_amdsmi_gives_every_channel_that_it_has_in_our_units():
     sample = amd.read_amdsmi(smi())
     assert sample.model == ("AMD Instinct MI300X",)
     np.testing.assert_allclose(sample.values[0], [0.95, 2048, 196592, np.nan, 51, 700, 0])
+
+
+def test_a_gpu_that_amdsmi_cannot_name_is_missing_and_the_others_are_there():
+    def info(handle):
+        if handle == "lost":
+            raise AmdSmiException("no such device")
+        return {"market_name": "AMD Instinct MI300X"}
+
+    handles = ["lost", "handle"]
+    library = smi(amdsmi_get_processor_handles=lambda: handles, amdsmi_get_gpu_asic_info=info)
+    sample = amd.read_amdsmi(library)
+    assert sample.model == ("", "AMD Instinct MI300X")
+    assert np.isnan(sample.values).all(axis=1).tolist() == [True, False]
+    assert sample.notes == ("GPU 0 does not answer: no such device",)
+
+
+def test_amdsmi_without_gpus_says_so():
+    with pytest.raises(TelemetryError, match="no GPU of AMD; is the amdgpu driver loaded"):
+        amd.read_amdsmi(smi(amdsmi_get_processor_handles=list))
+
+
+def test_a_name_that_is_none_is_left_out():
+    library = smi(amdsmi_get_gpu_asic_info=lambda _: {"market_name": "MI\x1b[2J"})
+    assert amd.read_amdsmi(library).model == ("",)
 
 
 def test_a_number_that_can_be_is_no_blank():

@@ -93,6 +93,24 @@ def test_what_lies_beyond_the_range_becomes_0_or_1_and_is_counted():
     assert got.clipped.sum() == 5
 
 
+def test_errors_without_end_are_1_and_fewer_than_none_are_0_and_counted():
+    values = table(4, errors=[np.inf, -2.0, -1.0, np.nan])
+    got = normalise.scale(normalise.empty(), ["Tesla T4"] * 4, values)
+    np.testing.assert_array_equal(got.values[:, SCALED.index("errors")], [1.0, 0.0, 0.0, np.nan])
+    assert got.clipped[SCALED.index("errors")] == 2
+
+
+@pytest.mark.parametrize("model", ["x" * 201, "x\0", "x\ud800"])
+def test_a_name_that_could_not_be_read_back_is_not_learned(model):
+    with pytest.raises(TelemetryError, match="is not the name of a GPU model"):
+        seen(model, power=np.array([50.0]))
+
+
+def test_the_longest_name_goes_through_a_file():
+    norm = seen("x" * 200, power=np.array([50.0]))
+    assert_same(normalise.from_arrays(normalise.to_arrays(norm)), norm)
+
+
 def test_what_cannot_be_is_not_learned_but_counted():
     norm = seen("Tesla T4", power=np.array([-3.0, 50.0, 9_000.0, np.nan]))
     c = LEARNED.index("power")
