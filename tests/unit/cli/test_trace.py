@@ -38,7 +38,7 @@ def test_info_says_load_missing_fields_and_defects(tmp_path):
     # Starts at 5 s and 120 s; 1 GPU for 115 s of that and 8 for none: a mean of 1.
     assert "mean 1.0, peak 9" in text
     assert "load 0.100 of 10 GPUs (given)" in text
-    assert "1 users, 1 accounts" in text
+    assert "1 user, 1 account" in text
     assert "ran longer than requested: 1" in text
     assert "missing end_s, cores, memory_mb" in text
 
@@ -79,7 +79,7 @@ def test_a_scenario_is_written_that_plays_the_history(tmp_path):
     out.parent.mkdir()
     args = ("scenario", path, "--cluster", "paper16", "--out", out, "--unfit", "drop")
     text = printed(*args, "--warm-up", "0.5", "--load-scale", "2")
-    assert "2 jobs of 2" in text
+    assert "2 jobs, one seed; load 0.615 (recorded 0.308)" in text
     assert "left out: 1 jobs fit no pool of the cluster, even empty" in text  # 16 GPUs in one pool
     found = load_scenario(out)
     assert found.history.file == str(out.parent / "../jobs.txt")

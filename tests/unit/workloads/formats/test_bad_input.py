@@ -117,7 +117,7 @@ def test_a_truncated_gzip_is_refused_with_the_line_it_got_to(tmp_path):
     [
         (b"", "FILE: is empty"),
         (b"\n \n", "FILE: is empty"),
-        (b"\x1f\x8b\x08\x00nonsense", "FILE: after line 0: is cut short or not gzip at all"),
+        (b"\x1f\x8b\x08\x00nonsense", "FILE: is cut short or not gzip at all"),
         (b"<html><body>404</body></html>\n", "FILE:1: no known format begins with '<html>"),
         (HEAD.encode() + b"2#\xe9,5,60,1\n", "FILE:3: there is byte 0xe9, which is not UTF-8"),
         (HEAD.encode() + b"2#\0,5,60,1\n", "FILE:3: there is a zero byte"),
