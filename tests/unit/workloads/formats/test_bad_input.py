@@ -139,6 +139,12 @@ def test_a_file_that_is_no_history_is_refused_in_a_line(tmp_path, content, said)
     assert refused(write(tmp_path, content)).startswith(said)
 
 
+def test_if_every_line_is_skipped_one_of_them_is_told(tmp_path):
+    path = write(tmp_path, "job_id,arrival_s,service_sec,gpu_count\n1#0,0,-60,1\n")
+    with pytest.raises(TraceError, match=r"no jobs in it; .*:2: run_s = -60 cannot be, and so on"):
+        read(path, LENIENT)
+
+
 def test_an_absent_file_and_a_folder_are_refused(tmp_path):
     assert refused(tmp_path / "absent.csv").startswith("FILE: cannot be read: No such file")
     assert refused(tmp_path).startswith("FILE: is a folder; name a file")
