@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import Result, Table, main, shared
+from common import ROOT, Result, Table, parser, run, shared
+from kept import Shelf, fingerprint
 from traces.halves import LOAD, SPEEDS, Fitted, Trace, fitted, measured, windows
 from traces.known import TRACES
 from versus import against, by_name
@@ -51,7 +52,14 @@ def policies(trace: Trace, speeds: str) -> list[str]:
     return [*POLICIES, *own]
 
 
-def play(trace: Trace, speeds: str, file: Path, names: Sequence[str], most: int | None) -> Found:
+class Way(NamedTuple):
+    """How much is played, and where it is kept."""
+
+    shelf: Shelf
+    most: int | None = None  # windows; None = all
+
+
+def play(trace: Trace, speeds: str, file: Path, names: Sequence[str], way: Way) -> Found:
     """Every policy on the windows of the second half, made ready by the first half alone.
 
     Args:
@@ -59,15 +67,21 @@ def play(trace: Trace, speeds: str, file: Path, names: Sequence[str], most: int 
         speeds: the assumption, one of SPEEDS.
         file: the trace's.
         names: of the policies, or their files.
-        most: windows that are played; None = all.
+        way: how much of it.
     """
     fit = fitted(trace, file, speeds)
     setting = measured(trace, file, speeds, fit)
     ready = [registry.load(name, fit.setting.public()) for name in names]
-    simulator.warm_up(ready)
-    seeds = range(windows(setting))[:most]
-    sys.stderr.write(f"{trace.name}, {speeds}: {len(seeds)} windows of {trace.window:,} jobs\n")
-    return Found(fit, setting, compare(setting, ready, seeds))
+    seeds = range(windows(setting))[: way.most]
+    label = f"{trace.name}, {speeds}"
+
+    def make() -> Comparison:
+        sys.stderr.write(f"{label}: {len(seeds)} windows of {trace.window:,} jobs\n")
+        simulator.warm_up(ready)
+        return compare(setting, ready, seeds)
+
+    mark = fingerprint(setting.scenario, ready, seeds)
+    return Found(fit, setting, way.shelf.get(label, mark, make))
 
 
 def claimed(intervals: Sequence[tuple[float, float] | None]) -> str:
@@ -137,12 +151,13 @@ def _figures(all_found: dict[str, list[Found]]) -> dict[str, dict[str, float]]:
     }
 
 
-def make(quick: bool) -> Result:
+def make(way: Way) -> Result:
     """Our policies, all others, and what was played."""
-    folder, most = shared(), FEW if quick else None
+    folder = shared()
+    way.shelf.open()
     all_found = {
         trace.name: [
-            play(trace, speeds, folder / trace.file, policies(trace, speeds), most)
+            play(trace, speeds, folder / trace.file, policies(trace, speeds), way)
             for speeds in SPEEDS
         ]
         for trace in TRACES
@@ -170,5 +185,18 @@ def make(quick: bool) -> Result:
     return Result(head, ours, _figures(all_found), details, more=more, note=NOTE)
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status, as that of `common.run`."""
+    own = parser(__doc__ or "")
+    own.add_argument(
+        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
+        help="where comparisons are kept as they come",
+    )  # fmt: skip
+    own.add_argument("--resume", action="store_true", help="use what is there already")
+    options = own.parse_args(arguments)
+    way = Way(Shelf(options.keep, options.resume), FEW if options.quick else None)
+    return run(options, FOLDER, lambda: make(way))
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__ or "", FOLDER, make))
+    sys.exit(main())

@@ -13,7 +13,6 @@ import numpy as np
 
 from adlro.bench.clock import Side, best
 from adlro.bench.figure import Bar, Figure, figure, ratio
-from adlro.model.state import Floats
 from adlro.workloads.formats.registry import read
 
 JOBS = 300_000
@@ -45,15 +44,15 @@ def _jobs(count: int) -> Iterator[_Job]:
     rng = np.random.default_rng(0)
     submit = np.cumsum(rng.exponential(30, count))
     run = np.exp(rng.normal(7, _SPREAD, count)) + 1
-    columns: tuple[Floats, ...] = (
-        np.arange(1, count + 1.0),
-        submit,
-        rng.exponential(600, count),
-        run,
-        2.0 ** rng.integers(0, 5, count),
-        rng.integers(1, 500, count).astype(np.float64),
+    columns = (
+        np.arange(1, count + 1),
+        submit.astype(np.int64),
+        rng.exponential(600, count).astype(np.int64),
+        run.astype(np.int64),
+        2 ** rng.integers(0, 5, count),
+        rng.integers(1, 500, count),
     )
-    for values in zip(*(column.astype(np.int64).tolist() for column in columns), strict=True):
+    for values in zip(*(column.tolist() for column in columns), strict=True):
         yield _Job._make(values)
 
 
@@ -78,10 +77,10 @@ def _date(seconds: int) -> str:
 
 
 def _sacct(job: _Job) -> str:
-    begin = job.submit + job.wait
+    begin, minutes = job.submit + job.wait, job.run // 30 + 1
     return (
         f"{job.number}|train{job.user % 50}|u{job.user}|a{job.user % 20}|gpu|COMPLETED|"
-        f"{_date(job.submit)}|{_date(begin)}|{_date(begin + job.run)}|{job.run}|{job.run // 30 + 1}|"
+        f"{_date(job.submit)}|{_date(begin)}|{_date(begin + job.run)}|{job.run}|{minutes}|"
         f"cpu={4 * job.gpus},gres/gpu={job.gpus},mem={16 * job.gpus}G,node=1\n"
     )
 

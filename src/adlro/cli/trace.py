@@ -366,6 +366,8 @@ def scenario(
 
     check_writable(out)
     history = _read(file, lenient, format_, columns)
+    names = named_pairs(gpus, "--gpu", "volta=V100 32GB")
+    _check_names(names, history)
     recorded = {
         "format": format_,
         "columns": named_pairs(columns, "--column", "run_s=minutes*60"),
@@ -375,9 +377,8 @@ def scenario(
         "speeds": speeds,
         "gpus_from": gpus_from,
         "unfit": unfit,
-        "gpu_names": named_pairs(gpus, "--gpu", "volta=V100 32GB"),
+        "gpu_names": names,
     }
-    _check_names(recorded["gpu_names"], history)
     wish = Wish(file, out, cluster, load_scale, warm_up, jobs, recorded)
     made = make(wish, history)
     write_text(out, made.text)

@@ -80,12 +80,12 @@ def _resources(rows: Rows) -> list[Resources]:
                 rows.note(row, "text in numbers", said)
     together: dict[tuple[str, ...], Resources] = {}
     lists = list(zip(*columns.values(), strict=True)) or [()] * len(rows)
-    for words in set(lists):
+    for both in set(lists):
         named = Resources()
-        for word in words:
+        for word in both:
             named = named.over(known[word] or Resources())
-        together[words] = named
-    return [together[words] for words in lists]
+        together[both] = named
+    return [together[both] for both in lists]
 
 
 _WORDS = (
