@@ -13,6 +13,7 @@ from adlro.bench import (
     clone,
     deciding,
     hypervectors,
+    importing,
     learning,
     million,
     plain,
@@ -39,6 +40,7 @@ class Effort(NamedTuple):
     sizes: tuple[int, ...] = size.SIZES
     patience: size.Patience = size.Patience(repeats=3, longest_s=2.0)
     learning: learning.Length = learning.Length()
+    imported: int = importing.JOBS  # jobs of a history
     million: bool = True  # jobs on ten thousand GPUs, too
 
 
@@ -99,6 +101,9 @@ def in_process(effort: Effort) -> Iterator[Step]:
         yield Step("paper-dqn: training", partial(learning.beside_sb3, rounds, effort.learning))
     yield Step("hypervectors", partial(hypervectors.retrieval, repeats))
     yield Step("telemetry", partial(round_trip.parsing, round_trip.GPUS, repeats))
+    for name in importing.KINDS:
+        reads = partial(importing.speed, name, effort.imported, max(repeats // 4, 1))
+        yield Step(f"import: {name}", reads)
     yield Step("threads", partial(speed.thread_scaling, on, effort.runs, repeats))
     for name in size.POLICIES:
         yield Step(f"{name}: size", partial(size.growth, name, effort.sizes, effort.patience))
@@ -118,6 +123,7 @@ def steps(effort: Effort) -> list[Step]:
 def report(figures: list[Figure], effort: Effort) -> Report:
     """The figures with what they were measured on."""
     names = ["numba", "numpy", *(["simpy"] if rival.has_simpy() else [])]
+    names += ["pandas"] if importing.has_pandas() else []
     names += ["stable-baselines3", "torch"] if learning.has_sb3() else []
     names += ["torch-hd"] if hypervectors.has_torchhd() else []
     return Report(

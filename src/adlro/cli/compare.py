@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from adlro.workloads.workload import Workload
 
 
+_SEEDS = 20  # where nothing is said
 _MOST_SEEDS = 1_000_000
 _LAST_SEED = 2**63 - 1  # as for `adlro simulate --seed`
 
@@ -46,8 +47,10 @@ def _wrong_seeds(text: str) -> click.BadParameter:
     )
 
 
-def _seeds(text: str) -> range | Until:
+def _seeds(text: str | None) -> range | Until | None:
     """N = seeds 0 to N - 1; A:B = seeds A to B - 1; auto:W%[:MOST] = until intervals are narrow."""
+    if text is None:
+        return None
     if text.startswith("auto"):
         from adlro.evaluate.compare import Until
 
@@ -125,16 +128,26 @@ def _check_places(json_file: Path | None, report: Path | None) -> None:
 class _Way(NamedTuple):
     """How a comparison is made, whatever is compared."""
 
-    seeds: range | Until
+    seeds: range | Until | None  # None = as many as are usual
     threads: int
     with_hindsight: bool
+
+    def seeds_of(self, setting: Setting) -> range | Until:
+        """Those asked for; else the usual number, but no jobs of a history twice."""
+        from adlro.workloads.replay import windows
+
+        if self.seeds is not None:
+            return self.seeds
+        played = setting.played
+        there = _SEEDS if played is None else windows(played, setting.scenario.jobs)
+        return range(min(_SEEDS, there))
 
 
 def _compare(setting: Setting, policies: list[Policy], way: _Way, collect: Watch) -> Comparison:
     from adlro.evaluate.compare import Until, compare
     from adlro.evaluate.hindsight import mean_jct
 
-    seeds = way.seeds
+    seeds = way.seeds_of(setting)
     is_open = isinstance(seeds, Until)
     with _progress(is_open=is_open) as progress:
         most = seeds.most if isinstance(seeds, Until) else len(seeds)
@@ -191,8 +204,7 @@ def _play(
 )
 @click.option(
     "--seeds",
-    default="20",
-    show_default=True,
+    show_default=f"{_SEEDS}, or all that a history has",
     help="N, or a range A:B (B not included), or auto:1%: until differences are known to ± 1 "
     "percentage point (or a tenth of themselves), 2,000 seeds at most; auto:1%:500 = 500 at most.",
 )
@@ -225,7 +237,7 @@ def command(
     jobs: int | None,
     ageing: float | None,
     policies: str,
-    seeds: str,
+    seeds: str | None,
     threads: int,
     hindsight: bool,
     regression: bool,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -106,15 +106,22 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _number(value: float) -> str:
+    """As people write it: whole from 1,000 on."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def _spread_text(found: dict[str, float] | None) -> str:
     if found is None:
         return "unknown"
     names = (("median", "median"), ("mean", "mean"), ("p95", "95 %"), ("most", "most"))
-    return ", ".join(f"{label} {found[key]:,.5g}" for key, label in names)
+    return ", ".join(f"{label} {_number(found[key])}" for key, label in names)
 
 
 def _lines(facts: dict[str, Any], history: History) -> list[tuple[str, str]]:
     """What people read of the facts: label and text."""
+    from math import isnan
+
     from adlro.workloads import summary
 
     unit, _ = summary.demand(history)
@@ -130,17 +137,17 @@ def _lines(facts: dict[str, Any], history: History) -> list[tuple[str, str]]:
     if "in_use" in facts:
         busy, size = facts["in_use"], facts["size"]
         beginning = "" if busy["by"] == "start" else ", as if each job had started at once"
+        mean = "unknown" if isnan(busy["mean"]) else f"{busy['mean']:,.1f}"
+        load = facts["load"]
+        of = f"of {size['amount']:,.0f} {unit} ({size['origin']})"
         lines += [
-            (f"{unit} in use", f"mean {busy['mean']:,.1f}, peak {busy['peak']:,.0f}{beginning}"),
-            (
-                "load",
-                f"{facts['load'] or 0:.3f} of {size['amount']:,.0f} {unit} ({size['origin']})",
-            ),
+            (f"{unit} in use", f"mean {mean}, peak {busy['peak']:,.0f}{beginning}"),
+            ("load", "unknown" if load is None or isnan(load) else f"{load:.3f} {of}"),
         ]
     counted = [
-        f"{facts[f'distinct_{name}']:,} {name}s"
+        f"{count:,} {name}{'s' if count > 1 else ''}"
         for name in ("user", "account", "queue")
-        if facts[f"distinct_{name}"]
+        if (count := facts[f"distinct_{name}"])
     ]
     lines += [("told apart", ", ".join(counted) or "no users, accounts or queues")]
     gone = [
@@ -291,6 +298,18 @@ def predict(
         click.echo(f"what was learned: {save}", err=as_json)
 
 
+def _check_names(names: Mapping[str, str], history: History) -> None:
+    """Refuse to be told what a GPU is that the history does not know."""
+    from adlro.errors import suggestion
+
+    known = {*history.tables["gpu_model"]}
+    known.update(name for word in history.tables["allowed"] for name in word.split("|"))
+    for name in names:
+        if name not in known:
+            said = suggestion(name, sorted(known)) if known else "it names no GPU at all"
+            raise click.BadParameter(f"the history has no {name!r}; {said}", param_hint="--gpu")
+
+
 @command.command("scenario")
 @_reading_options
 @click.option("--cluster", required=True, help="Cluster file (TOML), or a scenario's name or file.")
@@ -299,7 +318,11 @@ def predict(
 @click.option("--to", metavar="TIME", help="Jobs submitted before that.")
 @click.option("--load-scale", type=float, default=1.0, help="Arrivals so many times as frequent.")
 @click.option("--warm-up", type=float, default=0.0, help="Share of the jobs that do not count.")
-@click.option("--jobs", type=int, help="Jobs of a seed; seeds follow each other.  [default: all]")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Jobs of a seed; seeds follow each other.  [default: 1,000, or all of fewer than 2,000]",
+)
 @click.option(
     "--speeds",
     type=click.Choice(["none", "measured-mix", "gavel-types"]),
@@ -354,6 +377,8 @@ def scenario(
 
     check_writable(out)
     history = _read(file, lenient, format_, columns)
+    names = named_pairs(gpus, "--gpu", "volta=V100 32GB")
+    _check_names(names, history)
     recorded = {
         "format": format_,
         "columns": named_pairs(columns, "--column", "run_s=minutes*60"),
@@ -363,7 +388,7 @@ def scenario(
         "speeds": speeds,
         "gpus_from": gpus_from,
         "unfit": unfit,
-        "gpu_names": named_pairs(gpus, "--gpu", "volta=V100 32GB"),
+        "gpu_names": names,
     }
     wish = Wish(file, out, cluster, load_scale, warm_up, jobs, recorded)
     made = make(wish, history)
@@ -371,9 +396,12 @@ def scenario(
     if as_json:
         click.echo(json.dumps(made.figures, indent=2))
         return
+    figures = made.figures
+    count = figures["windows"]
+    seeds = f"{count:,} seeds of {figures['jobs']:,} jobs in a row" if count > 1 else "one seed"
     click.echo(
-        f"{out}: {made.figures['jobs']:,} jobs of {made.figures['playable_jobs']:,}, load "
-        f"{made.figures['load']:.3f} (recorded {made.figures['recorded_load']:.3f})"
+        f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {figures['load']:.3f} "
+        f"(recorded {figures['recorded_load']:.3f})"
     )
     for line in made.filled:
         click.echo(f"  {line}")

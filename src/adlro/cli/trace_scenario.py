@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 _QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
 
 
+_WINDOW = 1000  # jobs of a seed where nothing is said: long histories make many seeds
+
+
 class Wish(NamedTuple):
     """What is asked for."""
 
@@ -101,6 +104,7 @@ def make(wish: Wish, history: History) -> Made:
     """
     from adlro.config import scenario_of
     from adlro.evaluate.report.as_toml import to_toml
+    from adlro.workloads.replay import windows
     from adlro.workloads.synthetic import prepare
 
     _check(wish)
@@ -109,13 +113,19 @@ def make(wish: Wish, history: History) -> Made:
     assert tried.played is not None
     count = len(tried.played.jobs)
     recorded_load = tried.played.rate / tried.capacity_per_s
-    tables["jobs"] = count if wish.jobs is None else wish.jobs
+    usual = _WINDOW if count >= 2 * _WINDOW else count
+    tables["jobs"] = usual if wish.jobs is None else wish.jobs
+    if tables["jobs"] > count:
+        raise click.BadParameter(
+            f"{wish.jobs:,} is more than the {count:,} that can be played", param_hint="--jobs"
+        )
     if recorded_load > 0:
         tables["load"] = recorded_load * wish.load_scale
     scenario_of(tables, wish.out)  # refuses a load or a number of jobs that cannot be
     figures = {
         "jobs": tables["jobs"],
         "playable_jobs": count,
+        "windows": windows(tried.played, tables["jobs"]),
         "load": tables["load"],
         "recorded_load": recorded_load,
         "capacity_jobs_per_h": tried.capacity_per_s * 3600,

@@ -27,6 +27,7 @@ from adlro.evaluate.stats import (
 )
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
+from adlro.workloads import replay
 from adlro.workloads.synthetic import Setting
 
 PER_SEED = (
@@ -231,6 +232,22 @@ def _gaps(field: _Field, hindsight: Floats | None) -> tuple[list[Estimate | None
     return [gap_closed(row, start, hindsight) for row in jct], []
 
 
+def _windows(setting: Setting, seeds: range) -> list[str]:
+    """What seeds are where the jobs are those of a history."""
+    if setting.played is None:
+        return []
+    scenario = setting.scenario
+    there = replay.windows(setting.played, scenario.jobs)
+    last = f"seeds 0 to {there - 1:,}" if there > 1 else "seed 0"
+    notes = [f"each seed is {scenario.jobs:,} jobs of the history in a row: it has {last}"]
+    if seeds[-1] >= there:
+        notes.append(
+            f"seeds from {there:,} on play jobs of the history that others have played already: "
+            "intervals are narrower than they should be"
+        )
+    return notes
+
+
 def summarise(
     setting: Setting,
     policies: Sequence[Policy],
@@ -274,5 +291,11 @@ def summarise(
         policies=rows,
         hindsight=None if hindsight is None else estimate(hindsight),
         regression=regressions(explained, field.names, seeds),
-        notes=[*notes, *setting.filled, *_undeclared(policies, field), *no_gap],
+        notes=[
+            *notes,
+            *_windows(setting, seeds),
+            *setting.filled,
+            *_undeclared(policies, field),
+            *no_gap,
+        ],
     )

@@ -10,7 +10,7 @@ import numpy as np
 from adlro.config import Scenario
 from adlro.model.cluster import Layout
 from adlro.model.state import WHOLE, Floats, Mask, Records
-from adlro.workloads import capacity
+from adlro.workloads import capacity, replay
 from adlro.workloads.synthetic import Setting, prepare
 from adlro.workloads.workload import Workload
 
@@ -43,10 +43,13 @@ def _spread(shares: Floats, allowed: Mask) -> Floats:
 
 
 @functools.lru_cache(maxsize=32)
-def _expected(text: str) -> float:
+def _expected(text: str, _: tuple[int, ...]) -> float:
     """GPU-seconds of an average job of a scenario (as JSON), each where the capacity LP puts it."""
     setting = prepare(Scenario.model_validate_json(text))
-    grouped = capacity.classes(setting.scenario, setting.layout)
+    if setting.played is None:
+        grouped = capacity.classes(setting.scenario, setting.layout)
+    else:
+        grouped = replay.classes(setting.played, setting.layout, setting.speeds)
     spread = _spread(setting.type_shares[grouped.type], grouped.allowed)
     return float(grouped.weight @ (spread * grouped.gpu_seconds).sum(axis=1))
 
@@ -64,4 +67,6 @@ def offered_load(setting: Setting, workload: Workload) -> float:
     spread = _spread(setting.type_shares[jobs["type"]], workload.allowed)
     seconds = (spread * pool_seconds(workload, setting.layout)).sum(axis=1)
     brought = float((seconds * width(jobs)).sum()) / last
-    return brought / (setting.capacity_per_s * _expected(setting.scenario.model_dump_json()))
+    scenario = setting.scenario
+    average = _expected(scenario.model_dump_json(), replay.edition(scenario.history))
+    return brought / (setting.capacity_per_s * average)

@@ -87,7 +87,11 @@ def _arrivals(rng: np.random.Generator) -> dict[str, Any]:
 def _draw(base: Scenario, rng: np.random.Generator) -> Scenario:
     data = base.model_dump()
     data["load"] = _between(rng, LOADS if rng.random() < 0.9 else OVERLOADS)
-    data["arrivals"] = _arrivals(rng)
+    arrivals = _arrivals(rng)
+    if data["history"] is None:
+        data["arrivals"] = arrivals
+    else:  # its jobs come when they came, and those that fit no drawn cluster are left out
+        data["history"]["unfit"] = "drop"
     if rng.random() < 0.3:
         data["estimates"] = {"source": "noisy", "sigma": _between(rng, SIGMAS)}
     if rng.random() < 0.6:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.errors import ConfigError, TraceError
+from adlro.errors import ConfigError, TraceError, suggestion
 from adlro.model import gpu
 from adlro.workloads.formats.format import head_of
 from adlro.workloads.formats.source import Source
@@ -248,13 +248,16 @@ def as_cluster(listed: Listed, names: Mapping[str, str], name: str) -> dict[str,
     if not with_gpus:
         raise ConfigError("no node of the list has a GPU")
     models = {node.gpu: _model(node.gpu, names) for node in with_gpus}
+    for one in names:
+        if one not in models:
+            raise ConfigError(f"--gpu {one}: the list has no such GPU; {suggestion(one, models)}")
     unknown = [one for one, model in models.items() if model is None]
     if unknown:
         counts = {one: sum(n.gpus for n in with_gpus if n.gpu == one) for one in unknown}
         said = ", ".join(f"{one!r} ({count:,} GPUs)" for one, count in counts.items())
         raise ConfigError(
-            f"the catalogue does not know {said}; say what each is, e.g. "
-            f"--gpu '{unknown[0]}=A100 40GB' (adlro's catalogue: docs/gpus.md)"
+            f"the catalogue does not know {said}; say what each is with --gpu "
+            f"'{unknown[0]}=MODEL', where MODEL is one of docs/gpus.md such as V100 32GB"
         )
     groups: dict[tuple[object, ...], list[Node]] = {}
     for node in with_gpus:

@@ -63,15 +63,17 @@ def edition(recorded: Recorded | None) -> tuple[int, ...]:
     return () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
+def _reading(recorded: Recorded) -> Reading:
+    return Reading(recorded.lenient, recorded.format, tuple(recorded.columns.items()))
+
+
 def history_of(recorded: Recorded) -> History:
     """The whole file that a scenario names; kept, as several settings share it.
 
     Raises:
         TraceError: it cannot be read.
     """
-    columns = tuple(recorded.columns.items())
-    reading = Reading(recorded.lenient, recorded.format, columns)
-    return _read(recorded.file, reading, edition(recorded))
+    return _read(recorded.file, _reading(recorded), edition(recorded))
 
 
 class _Filled:
@@ -128,6 +130,14 @@ def _drawn(key: str) -> float:
     return int.from_bytes(digest, "big") / 2.0**64
 
 
+@functools.lru_cache(maxsize=4)
+def _lots(file: str, reading: Reading, state: tuple[int, ...]) -> Floats:
+    """A number in [0, 1) for each job of a file [J], by its id, or its place if there are none."""
+    history = _read(file, reading, state)
+    keys = history.id or tuple(map(str, range(history.jobs)))
+    return np.array([_drawn(key) for key in keys])
+
+
 def types_of(scenario: Scenario, recorded: Recorded, history: History, rows: Counts) -> Counts:
     """The type of each job; -1 never stays."""
     names = [job_type.name for job_type in scenario.types]
@@ -143,8 +153,7 @@ def types_of(scenario: Scenario, recorded: Recorded, history: History, rows: Cou
         found = np.where(found < 0, ruled, found)
     rest = np.flatnonzero(found < 0)
     share = np.cumsum([job_type.share for job_type in scenario.types])
-    keys = [history.id[row] if history.id else str(row) for row in rows[rest].tolist()]
-    u = np.array([_drawn(key) for key in keys])
+    u = _lots(recorded.file, _reading(recorded), edition(recorded))[rows[rest]]
     found[rest] = np.minimum(np.searchsorted(share / share[-1], u, side="right"), len(share) - 1)
     return found
 
@@ -287,7 +296,7 @@ def _records(
     jobs["checkpoint"] = -1.0 if recorded.checkpoint_s is None else recorded.checkpoint_s
     jobs["interval"] = np.inf
     jobs["user"] = np.maximum(history.user[rows], 0)
-    filled.say(int((history.user[rows] < 0).sum()), "user 0")
+    filled.say(int((history.user[rows] < 0).sum()), "user unknown, taken as the first one")
     jobs["account"] = _account_numbers(scenario, history, rows)
     jobs["arrival"] = history.submit_s[rows] - history.submit_s[rows[0]]
     return jobs
@@ -358,8 +367,14 @@ def _refuse_unfit(scenario: Scenario, recorded: Recorded, jobs: Records, fits: M
     raise ConfigError(
         f"scenario {scenario.name}: {count:,} of {len(jobs):,} jobs of the history fit no pool of "
         f"the cluster, even empty (the first: {one['gpus']} GPUs with {one['cores']} cores and "
-        f"{one['memory'] / MB_PER_GB:g} GB each); add nodes, or leave them out with unfit = 'drop'"
+        f"{one['memory'] / MB_PER_GB:g} GB each); add nodes, or leave such jobs out with --unfit "
+        "drop (in a file: unfit = 'drop')"
     )
+
+
+def windows(played: Played, count: int) -> int:
+    """How many seeds have jobs of their own: those from 0 on, each with `count` in a row."""
+    return len(played.jobs) // count
 
 
 def part(played: Played, count: int, stretch: float, seed: int) -> Played:

@@ -130,7 +130,6 @@ def _ready(text: str, _: tuple[int, ...]) -> Setting:
         grouped, mix = replay.classes(played, layout, speeds), replay.demand_weights(played, layout)
     gpus = capacity.gpus_up(scenario, layout)
     full = capacity.solve(grouped.weight, grouped.gpu_seconds, grouped.allowed, gpus)
-    happenings.refuse_too_many(scenario, layout, scenario.load * full.jobs_per_s)
     layout.pools["worth"] = rules.worth(scenario, layout, speeds)[layout.pools["model"]]
     rules.refuse_homeless(scenario, layout, lists)
     tables = {
@@ -166,7 +165,14 @@ def prepare(scenario: Scenario) -> Setting:
         ConfigError: a job that can be drawn fits nowhere, or a speed is missing.
         TraceError: the history cannot be read.
     """
-    return _ready(scenario.model_dump_json(), replay.edition(scenario.history))
+    if scenario.history is None:
+        ready = _ready(scenario.model_dump_json(), ())
+    else:  # a file's jobs are made ready once for all loads
+        base = scenario.model_copy(update={"load": 1.0})
+        ready = _ready(base.model_dump_json(), replay.edition(scenario.history))
+        ready = ready._replace(scenario=scenario)
+    happenings.refuse_too_many(scenario, ready.layout, scenario.load * ready.capacity_per_s)
+    return ready
 
 
 def _from_law(size: Size, u: Floats) -> Floats:

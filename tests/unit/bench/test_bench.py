@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from adlro.bench import (
     clock,
     clone,
+    importing,
     learning,
     measure,
     million,
@@ -30,6 +31,7 @@ from adlro.errors import OutputError, PolicyError
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.state import Empty
+from adlro.workloads.formats.registry import read
 from adlro.workloads.synthetic import generate, prepare
 
 TINY = Effort(
@@ -40,6 +42,7 @@ TINY = Effort(
     warm_starts=1,
     help_rounds=1,
     sizes=(100, 200),
+    imported=500,
     patience=Patience(repeats=1, longest_s=0.01),
     learning=learning.Length(ours=512, theirs=40),
 )
@@ -260,6 +263,24 @@ def test_a_round_of_telemetry_is_read_as_a_whole():
     assert sample.age.tolist() == pytest.approx([3.0] * 20, abs=0.002)
     (figure,) = round_trip.parsing(20, 1)
     assert (figure.unit, figure.bar) == ("ms", "< 50")
+
+
+@pytest.mark.parametrize("name", importing.KINDS)
+def test_the_histories_that_are_measured_are_of_their_format_and_whole(tmp_path, name):
+    path = tmp_path / "jobs.txt"
+    importing.write(path, importing.KINDS[name], 200)
+    found = read(path)
+    assert (found.header.format, found.jobs) == (name, 200)
+    assert not np.isnan(found.run_s + found.requested_s + found.start_s).any()
+    assert found.header.defects == {}
+
+
+def test_importing_is_measured_beside_pandas_where_that_is_installed(monkeypatch):
+    pytest.importorskip("pandas")
+    alone, beside = importing.speed("csv", 50, 1)
+    assert (alone.bar, beside.theirs is not None) == (">= 200,000", True)
+    monkeypatch.setattr(importing, "has_pandas", lambda: False)
+    assert [one.name for one in importing.speed("csv", 50, 1)] == ["import of csv"]
 
 
 def test_without_simpy_its_rows_are_left_out(monkeypatch):

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from adlro.cli import compare as command
 from adlro.cli.comparison_table import shown
-from adlro.config import find_scenario
-from adlro.evaluate.compare import Until
+from adlro.config import find_scenario, scenario_of
+from adlro.evaluate.compare import Until, compare
 from adlro.policies import registry
 from adlro.workloads.synthetic import prepare
 from tests.comparisons import STEADY, compared
@@ -214,3 +214,31 @@ def test_tables_of_long_names_fit_into_110_columns(scenario, preemptive):
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 110
     assert ("starts" in text) == (scenario == "rough64" or preemptive != ())
     assert ("jobs/h" in text) == (scenario == "paper16")
+
+
+def recorded(folder, jobs=2):
+    """Five jobs of a history: two windows of two."""
+    rows = "".join(f"{100 * job},60,1\n" for job in range(5))
+    (folder / "jobs.csv").write_text(f"submit_time,run_s,gpus\n{rows}")
+    cluster = SCENARIO.cluster.model_dump()
+    tables = {"history": "jobs.csv", "jobs": jobs, "cluster": cluster}
+    return prepare(scenario_of(tables, folder / "mine.toml"))
+
+
+def test_without_a_word_there_are_20_seeds_but_no_jobs_of_a_history_twice(tmp_path):
+    usual = command._Way(None, 1, False)
+    assert usual.seeds_of(prepare(SCENARIO)) == range(20)
+    assert usual.seeds_of(recorded(tmp_path)) == range(2)
+    assert usual.seeds_of(recorded(tmp_path, jobs=5)) == range(1)
+    assert command._Way(range(7), 1, False).seeds_of(recorded(tmp_path)) == range(7)
+
+
+@pytest.mark.parametrize(("seeds", "is_told"), [(2, False), (3, True)])
+def test_seeds_of_a_history_are_explained_and_those_that_repeat_jobs_are_told(
+    tmp_path, seeds, is_told
+):
+    setting = recorded(tmp_path)
+    notes = compare(setting, [registry.load("fcfs", setting.public())], range(seeds)).notes
+    assert "each seed is 2 jobs of the history in a row: it has seeds 0 to 1" in notes
+    again = [note for note in notes if note.startswith("seeds from 2 on play jobs of the history")]
+    assert len(again) == is_told

@@ -38,9 +38,19 @@ def test_info_says_load_missing_fields_and_defects(tmp_path):
     # Starts at 5 s and 120 s; 1 GPU for 115 s of that and 8 for none: a mean of 1.
     assert "mean 1.0, peak 9" in text
     assert "load 0.100 of 10 GPUs (given)" in text
-    assert "1 users, 1 accounts" in text
+    assert "1 user, 1 account" in text
     assert "ran longer than requested: 1" in text
     assert "missing end_s, cores, memory_mb" in text
+
+
+def test_info_of_jobs_that_came_at_once_says_that_their_load_is_unknown(tmp_path):
+    text = "submit_time,run_s,gpus\n5,172800,2\n5,60,1\n"
+    lines = printed("info", write(tmp_path, text)).splitlines()
+    shown = [" ".join(line.split()) for line in lines]
+    assert "GPUs in use mean unknown, peak 3, as if each job had started at once" in shown
+    assert "load unknown" in shown
+    # half-way from 60 to 172,800, and 95 % of the way
+    assert "run time, s median 86,430, mean 86,430, 95 % 164,163, most 172,800" in shown
 
 
 @pytest.mark.parametrize("suffix", ["npz", "csv", "swf"])
@@ -79,7 +89,7 @@ def test_a_scenario_is_written_that_plays_the_history(tmp_path):
     out.parent.mkdir()
     args = ("scenario", path, "--cluster", "paper16", "--out", out, "--unfit", "drop")
     text = printed(*args, "--warm-up", "0.5", "--load-scale", "2")
-    assert "2 jobs of 2" in text
+    assert "2 jobs, one seed; load 0.615 (recorded 0.307)" in text
     assert "left out: 1 jobs fit no pool of the cluster, even empty" in text  # 16 GPUs in one pool
     found = load_scenario(out)
     assert found.history.file == str(out.parent / "../jobs.txt")
@@ -88,6 +98,15 @@ def test_a_scenario_is_written_that_plays_the_history(tmp_path):
     assert workload.jobs["gpus"].tolist() == [2, 1]
     assert workload.jobs["arrival"].tolist() == pytest.approx([0.0, 15.25])  # 30.5 s at twice
     assert workload.seconds[:, 0].tolist() == [120.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1999, "1,999 jobs, one seed"), (2500, "2 seeds of 1,000 jobs in a row")]
+)
+def test_a_long_history_makes_several_seeds(tmp_path, count, said):
+    rows = "".join(f"{second},60,1\n" for second in range(count))
+    path, out = write(tmp_path, f"submit_time,run_s,gpus\n{rows}"), tmp_path / "mine.toml"
+    assert said in printed("scenario", path, "--cluster", "paper16", "--out", out)
 
 
 def test_a_scenario_of_a_window_by_share_of_the_time(tmp_path):
@@ -105,12 +124,15 @@ def test_a_scenario_of_a_window_by_share_of_the_time(tmp_path):
         ("--load-scale", "0", "above 0"),
         ("--warm-up", "1", "from 0 to below 1"),
         ("--gpu", "G2", "is not NAME=VALUE"),
+        ("--gpu", "G2=A10", "the history has no 'G2'; it names no GPU at all"),
+        ("--jobs", "0", "0 is not in the range x>=1"),
+        ("--jobs", "3", "3 is more than the 1 that can be played"),
     ],
 )
 def test_options_that_cannot_be_are_refused(tmp_path, option, value, said):
     path, out = write(tmp_path, SAMPLES["itp"]), tmp_path / "mine.toml"
-    args = ("scenario", path, "--cluster", "hetero64", "--out", out, option, value)
-    result = run(trace.command, *args)
+    args = ("scenario", path, "--cluster", "hetero64", "--out", out, "--unfit", "drop")
+    result = run(trace.command, *args, option, value)
     assert result.exit_code == 2
     assert said in result.output
     assert not out.exists()
@@ -122,6 +144,9 @@ def test_a_cluster_is_imported_from_scontrol(tmp_path):
     path, out = write(tmp_path, text), tmp_path / "cluster.toml"
     result = run(cluster.command, "import", path, "--out", out)
     assert "does not know 'volta' (4 GPUs)" in str(result.exception)
+    assert not out.exists()
+    result = run(cluster.command, "import", path, "--out", out, "--gpu", "vota=V100")
+    assert "--gpu vota: the list has no such GPU; did you mean 'volta'?" in str(result.exception)
     assert not out.exists()
     args = ("import", path, "--out", out, "--gpu", "volta=V100")
     said = printed(*args, command=cluster.command)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config import Scenario, adjusted, find_scenario, scenario_of
 from adlro.evaluate.load import offered_load
 from adlro.workloads.synthetic import generate, prepare
 
@@ -65,3 +65,14 @@ def test_on_average_it_is_the_load_of_the_scenario(name, load):
     found = [offered_load(setting, generate(setting, seed)) for seed in range(60)]
     assert np.mean(found) == pytest.approx(load, rel=0.06)
     assert np.std(found) > 0.01
+
+
+def test_the_load_of_a_history_is_that_of_its_own_jobs(tmp_path):
+    # 100 + 2 * 50 + 20 GPU-seconds in 200 s; two GPUs do 400
+    rows = "submit_time,run_s,gpus\n0,100,1\n100,50,2\n200,20,1\n"
+    (tmp_path / "jobs.csv").write_text(rows)
+    tables = {"cluster": {"nodes": [NODE]}, "history": "jobs.csv", "jobs": 3}
+    wanted = scenario_of(tables, tmp_path / "mine.toml")
+    tried = prepare(wanted)
+    setting = prepare(adjusted(wanted, load=tried.played.rate / tried.capacity_per_s))
+    assert offered_load(setting, generate(setting, 0)) == pytest.approx(220 / 400)

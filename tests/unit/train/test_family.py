@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config import adjusted, find_scenario, scenario_of
 from adlro.errors import ConfigError
 from adlro.evaluate.metrics import fastest_possible
 from adlro.train.family import draw
@@ -106,3 +106,17 @@ def test_a_relative_has_some_of_the_scenario_s_changes_and_none_of_its_own(relat
     counts = [len(scenario.changes) for scenario in drawn]
     assert min(counts) < 2 < 4 < max(counts)
     assert all(set(scenario.changes) <= set(rough.changes) for scenario in drawn)
+
+
+def test_relatives_of_a_history_keep_its_arrivals_and_leave_out_what_fits_no_cluster(tmp_path):
+    rows = "".join(f"{100 * job},60,{1 if job else 8}\n" for job in range(50))
+    (tmp_path / "jobs.csv").write_text(f"submit_time,run_s,gpus\n{rows}")
+    nodes = {"name": "a", "count": 2, "gpu": "V100", "gpus": 4, "cores": 64, "memory_gb": 64}
+    cluster = {"nodes": [nodes]}
+    tables = {"history": {"file": "jobs.csv", "speeds": "measured-mix"}, "cluster": cluster}
+    base = scenario_of({**tables, "jobs": 20}, tmp_path / "mine.toml")
+    found = [draw(base, np.random.default_rng(seed)) for seed in range(40)]
+    assert {one.arrivals.process for one in found} == {"poisson"}
+    assert {one.history.unfit for one in found} == {"drop"}
+    assert len({one.cluster.model_dump_json() for one in found}) > 5
+    assert any(len(prepare(one).played.jobs) == 49 for one in found)  # one node: 4 GPUs

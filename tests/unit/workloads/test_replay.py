@@ -5,6 +5,7 @@ import pytest
 
 from adlro.config import adjusted, load_scenario
 from adlro.errors import ConfigError
+from adlro.workloads.replay import windows
 from adlro.workloads.synthetic import generate, prepare
 
 # Six jobs, one every 100 s; 4 V100 and 4 T4.
@@ -226,3 +227,25 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path, history, more, said):
 def test_more_jobs_than_there_are_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="jobs = 7, but the history has 6 that can be played"):
         prepare(scenario(tmp_path, jobs=7))
+
+
+def test_a_history_is_made_ready_once_for_all_loads(tmp_path):
+    wanted = scenario(tmp_path, types=TYPES)
+    half, full = (prepare(adjusted(wanted, load=load)) for load in (0.5, 1.0))
+    assert half.played is full.played
+    assert (half.scenario.load, full.scenario.load) == (0.5, 1.0)
+    assert half.rate == full.rate / 2
+
+
+def test_failures_are_counted_at_the_load_that_is_played(tmp_path):
+    # The less load, the longer a run: a node that fails each second does so too often at 1e-6.
+    more = "[failures]\nmtbf_h = 0.001\nrepair_h = 0.001"
+    wanted = scenario(tmp_path, more=f"load = 1.0\n{more}")
+    prepare(wanted)
+    with pytest.raises(ConfigError, match="makes about"):
+        prepare(adjusted(wanted, load=1e-6))
+
+
+def test_seven_jobs_have_three_windows_of_two(tmp_path):
+    setting = prepare(scenario(tmp_path, rows=f"{JOBS}g,1600,9,1,ann,short,etl,,2,10,60\n", jobs=2))
+    assert windows(setting.played, 2) == 3

@@ -107,7 +107,8 @@ class Gathered:
         """
         count = sum(len(part["keep"]) for part in self._parts)
         if count == 0:
-            raise TraceError(f"{self.path}: there are no jobs in it")
+            skipped = f"; {self.skipped[0]}, and so on" if self.skipped else ""
+            raise TraceError(f"{self.path}: there are no jobs in it{skipped}")
         columns: dict[str, NDArray[Any]] = {}
         for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS):
             blank = np.nan if name in NUMBERS else -1

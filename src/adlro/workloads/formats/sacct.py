@@ -70,20 +70,22 @@ def _durations(rows: Rows) -> Columns:
 
 def _resources(rows: Rows) -> list[Resources]:
     """What each job had, else what it asked for."""
-    found = [Resources()] * len(rows)
-    for name in ("ReqTRES", "AllocTRES"):
-        if name not in rows:
-            continue
-        words = rows.words(name)
-        known = {word: slurm.resources(word) for word in set(words)}
+    columns = {name: rows.words(name) for name in ("AllocTRES", "ReqTRES") if name in rows}
+    known = {word: slurm.resources(word) for words in columns.values() for word in set(words)}
+    wrong = {word for word, named in known.items() if named is None}
+    for name, words in columns.items() if wrong else ():
         for row, word in enumerate(words):
-            named = known[word]
-            if named is None:
+            if word in wrong:
                 said = f"{name} must be a list such as cpu=2,gres/gpu=1, not {shown(word)}"
                 rows.note(row, "text in numbers", said)
-            else:
-                found[row] = named.over(found[row])
-    return found
+    together: dict[tuple[str, ...], Resources] = {}
+    lists = list(zip(*columns.values(), strict=True)) or [()] * len(rows)
+    for both in set(lists):
+        named = Resources()
+        for word in both:
+            named = named.over(known[word] or Resources())
+        together[both] = named
+    return [together[both] for both in lists]
 
 
 _WORDS = (
@@ -114,7 +116,9 @@ def _columns(rows: Rows) -> Columns:
         if there is not None:
             found[field] = rows.words(there)
     if "State" in rows:
-        found["status"] = [slurm.status(word) for word in rows.words("State")]
+        states = rows.words("State")
+        named = {word: slurm.status(word) for word in set(states)}
+        found["status"] = [named[word] for word in states]
     if "Priority" in rows:
         found["priority"] = rows.numbers("Priority")
     return _with_ends(found | _durations(rows))

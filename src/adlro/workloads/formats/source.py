@@ -58,7 +58,8 @@ class Source:
             why = "is cut short or not gzip at all; take it anew"
             if self._stream is self._file and isinstance(exc, OSError):
                 why = f"cannot be read: {exc.strerror}"
-            raise TraceError(f"{self.path}: after line {self.lines:,}: {why}") from exc
+            where = f"after line {self.lines:,}: " if self.lines else ""
+            raise TraceError(f"{self.path}: {where}{why}") from exc
         return b"".join(parts)
 
     def everything(self, most: int) -> bytes:

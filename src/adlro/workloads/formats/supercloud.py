@@ -12,6 +12,7 @@ from adlro.workloads.formats.slurm import Resources
 from adlro.workloads.formats.table import Rows, shown
 
 _MINUTE, _NO_LIMIT = 60.0, 4_294_967_295.0
+_STATES = dict(enumerate(slurm.NUMBERED))
 
 
 def _resources(rows: Rows) -> list[Resources]:
@@ -31,10 +32,7 @@ def _columns(rows: Rows) -> Columns:
         "user": rows.words("id_user"),
         "queue": rows.words("partition"),
         "name": rows.words("job_type"),
-        "status": [
-            "" if np.isnan(s) or s >= len(slurm.NUMBERED) else slurm.NUMBERED[int(s)]
-            for s in states.tolist()
-        ],
+        "status": [_STATES.get(state, "") for state in states.tolist()],
         "priority": rows.numbers("priority"),
         "requested_s": np.where(limit == _NO_LIMIT, np.nan, limit) * _MINUTE,
         "submit_s": rows.numbers("time_submit"),

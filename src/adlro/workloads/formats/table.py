@@ -21,8 +21,6 @@ _MOST_FIELDS = 512
 _QUOTE = ord('"')
 _SHOWN = 60  # characters of a wrong value
 _UTF8 = codecs.BOM_UTF8
-_STAMP = np.array([4, 7, 10, 13, 16])  # where 2026-01-31T23:59:58 has no digits
-_MARKS = np.array([list(map(ord, text)) for text in ("--T::", "-- ::")], np.uint32)
 
 
 class Wrong(NamedTuple):
@@ -98,8 +96,12 @@ class Rows:
     def words(self, name: str) -> list[str]:
         """A column as it is written, without blanks around."""
         raw, cells = self._raw, self._column(name)
-        found = [raw[a:b] for a, b in cells.tolist()]
-        words = [word.decode().strip() for word in found]
+        spans = zip(cells[:, 0].tolist(), cells[:, 1].tolist(), strict=True)
+        if raw.isascii():
+            text = raw.decode("ascii")
+            words = [text[a:b].strip() for a, b in spans]
+        else:
+            words = [raw[a:b].decode().strip() for a, b in spans]
         if _QUOTE in raw:
             words = [word.replace('""', '"') for word in words]
         return words
@@ -151,12 +153,10 @@ class Rows:
         An empty field is not a number (nan), nor is a word of `absent`.
         """
         values, others = self._plain(name)
-        if len(others) == 0:
-            return values
-        words = [self.word(name, row) for row in others.tolist()]
-        values[others] = stamps(words)
-        for row, word in zip(others.tolist(), words, strict=True):
-            if math.isnan(values[row]) and word not in absent:
+        kernel.dates(self._bytes, np.ascontiguousarray(self._column(name)), others, values)
+        for row in others[np.isnan(values[others])].tolist():
+            word = self.word(name, row)
+            if word not in absent:
                 values[row] = _float(word)
                 if math.isnan(values[row]):
                     said = f"{name} must be a time (seconds, or 2026-01-31 23:59:58), not "
@@ -175,25 +175,13 @@ def _float(text: str) -> float:
 
 def stamps(words: Sequence[str]) -> Floats:
     """Unix seconds [R] of dates such as 2026-01-31T23:59:58, no zone; nan where it is none."""
-    text = np.array([word[:20] for word in words], "U20")
-    letters = text.view(np.uint32).reshape(len(words), 20)
-    good = (letters[:, 19] == 0) & ((letters[:, None, _STAMP] == _MARKS).all(axis=2).any(axis=1))
-    digits = letters[:, :19].astype(np.int64) - ord("0")
-    digits[:, _STAMP] = 0
-    good &= ((digits >= 0) & (digits <= 9)).all(axis=1)
-    digits[~good] = 0
-    year = digits[:, 0] * 1000 + digits[:, 1] * 100 + digits[:, 2] * 10 + digits[:, 3]
-    month, day, hour, minute, second = (
-        digits[:, i] * 10 + digits[:, i + 1] for i in (5, 8, 11, 14, 17)
-    )
-    months = (year - 1970) * 12 + month - 1
-    first = months.astype("M8[M]").astype("M8[D]")
-    length = ((months + 1).astype("M8[M]").astype("M8[D]") - first).astype(np.int64)
-    good &= (month >= 1) & (month <= 12) & (day >= 1) & (day <= length) & (year >= 1)
-    good &= (hour <= 23) & (minute <= 59) & (second <= 60)
-    days = first.astype(np.int64) + day - 1
-    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
-    return np.where(good, seconds, np.nan)
+    coded = [word.encode() for word in words]
+    ends = np.cumsum([len(word) for word in coded], dtype=np.int32)
+    starts = np.concatenate((np.zeros(1, np.int32), ends))[: len(ends)]
+    values = np.full(len(words), np.nan)
+    text = np.frombuffer(b"".join(coded), np.uint8)
+    kernel.dates(text, np.stack((starts, ends), axis=1), np.arange(len(words)), values)
+    return values
 
 
 class Table:

@@ -16,6 +16,7 @@ READ, EMPTY, UNREAD = 0, 1, 2  # what became of a field that should be a number
 _NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 _DIGITS = 15  # that a float64 holds exactly, whatever they are
+_COLON, _T, _DATE = 58, 84, 19  # _DATE = letters of 2026-01-31T23:59:58
 
 
 @njit
@@ -134,3 +135,57 @@ def numbers(text: Bytes, cells: Cells, values: Floats, states: Bytes) -> None:
         if at == end and 0 < digits <= _DIGITS:
             values[i] = sign * (whole / scale)
             states[i] = READ
+
+
+@njit
+def _pair(text: Bytes, at: int) -> int:
+    """The number of two digits there; -1 = there is something else."""
+    tens, ones = wide(text[at]) - _ZERO, wide(text[at + 1]) - _ZERO
+    return 10 * tens + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else -1
+
+
+@njit
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01; years begin in March here, so that leap days come last."""
+    year -= wide(month <= 2)
+    month += 9 if month <= 2 else -3
+    era = year // 400
+    of_era = year - 400 * era
+    of_year = (153 * month + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+@njit
+def dates(text: Bytes, cells: Cells, rows: NDArray[np.int64], values: Floats) -> None:
+    """Read fields such as 2026-01-31T23:59:58 (or a blank for the T) as Unix seconds, no zone.
+
+    Args:
+        text: [B] bytes.
+        cells: [R, 2] where each field begins and ends.
+        rows: those to read.
+        values: [R] receives the seconds; is left alone where a field is no such date.
+    """
+    for row in rows:
+        at, end = wide(cells[row, 0]), wide(cells[row, 1])
+        while at < end and text[at] == _SPACE:
+            at += 1
+        while end > at and text[end - 1] == _SPACE:
+            end -= 1
+        if end - at != _DATE or text[at + 4] != _MINUS or text[at + 7] != _MINUS:
+            continue
+        if text[at + 13] != _COLON or text[at + 16] != _COLON:
+            continue
+        if text[at + 10] != _T and text[at + 10] != _SPACE:
+            continue
+        century, year = _pair(text, at), _pair(text, at + 2)
+        month, day = _pair(text, at + 5), _pair(text, at + 8)
+        hour, minute, second = _pair(text, at + 11), _pair(text, at + 14), _pair(text, at + 17)
+        if min(century, year, hour, minute, second) < 0 or century + year == 0:
+            continue
+        if not (1 <= month <= 12 and hour <= 23 and minute <= 59 and second <= 60):
+            continue
+        year += 100 * century
+        after = _days(year, month + 1, 1) if month < 12 else _days(year + 1, 1, 1)
+        if not 1 <= day <= after - _days(year, month, 1):
+            continue
+        values[row] = ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60.0 + second

@@ -117,7 +117,7 @@ def test_a_truncated_gzip_is_refused_with_the_line_it_got_to(tmp_path):
     [
         (b"", "FILE: is empty"),
         (b"\n \n", "FILE: is empty"),
-        (b"\x1f\x8b\x08\x00nonsense", "FILE: after line 0: is cut short or not gzip at all"),
+        (b"\x1f\x8b\x08\x00nonsense", "FILE: is cut short or not gzip at all"),
         (b"<html><body>404</body></html>\n", "FILE:1: no known format begins with '<html>"),
         (HEAD.encode() + b"2#\xe9,5,60,1\n", "FILE:3: there is byte 0xe9, which is not UTF-8"),
         (HEAD.encode() + b"2#\0,5,60,1\n", "FILE:3: there is a zero byte"),
@@ -137,6 +137,12 @@ def test_a_truncated_gzip_is_refused_with_the_line_it_got_to(tmp_path):
 )
 def test_a_file_that_is_no_history_is_refused_in_a_line(tmp_path, content, said):
     assert refused(write(tmp_path, content)).startswith(said)
+
+
+def test_if_every_line_is_skipped_one_of_them_is_told(tmp_path):
+    path = write(tmp_path, "job_id,arrival_s,service_sec,gpu_count\n1#0,0,-60,1\n")
+    with pytest.raises(TraceError, match=r"no jobs in it; .*:2: run_s = -60 cannot be, and so on"):
+        read(path, LENIENT)
 
 
 def test_an_absent_file_and_a_folder_are_refused(tmp_path):

@@ -1,0 +1,109 @@
+"""A trace in two halves: the cluster's load is fitted on the first, policies meet the second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adlro.config import Scenario, adjusted, scenario_of
+from adlro.errors import ConfigError
+from adlro.workloads import replay
+from adlro.workloads.synthetic import Setting, prepare
+
+LOAD = 0.9  # of the first half
+SPEEDS = ("none", "measured-mix", "gavel-types")
+_STEP_S = 300.0  # requested times are whole multiples of that
+
+
+class Trace(NamedTuple):
+    """What is played of a file, and on which cluster."""
+
+    name: str
+    file: str  # in the folder of shared data
+    begin_s: float  # hardly anything was submitted before: left out
+    split_s: float  # the second half begins here
+    window: int  # jobs that make a seed
+    nodes: Mapping[str, tuple[int, int, int, int]]  # model -> nodes, GPUs, cores and GB of each
+    about: str  # whose cluster that is
+
+    @property
+    def gpus(self) -> int:
+        """Of the whole cluster."""
+        return sum(count * gpus for count, gpus, _, _ in self.nodes.values())
+
+
+class Fitted(NamedTuple):
+    """All that is taken from the first half."""
+
+    setting: Setting  # policies are made for it
+    stretch: float  # of the times between arrivals: LOAD on the first half
+    requested_s: float  # what jobs that do not say are said to ask for
+
+
+def _tables(trace: Trace, file: Path, recorded: dict[str, Any]) -> dict[str, Any]:
+    groups = [
+        {"name": model, "count": count, "gpu": model, "gpus": gpus, "cores": c, "memory_gb": gb}
+        for model, (count, gpus, c, gb) in trace.nodes.items()
+    ]
+    return {
+        "about": f"jobs of {trace.file}",
+        "jobs": trace.window,
+        "load": 1.0,
+        "cluster": {"name": trace.name, "nodes": groups},
+        "history": {"file": str(file.resolve()), "unfit": "drop", **recorded},
+    }
+
+
+def _scenario(trace: Trace, file: Path, recorded: dict[str, Any]) -> Scenario:
+    tables = _tables(trace, file, recorded)
+    wanted = scenario_of(tables, Path(f"{trace.name}.toml"))
+    assert wanted.history is not None
+    history = replay.history_of(wanted.history)
+    names = {"users": replay.users_of(history), "accounts": replay.accounts_of(history)}
+    return adjusted(wanted, **names)
+
+
+def _recorded_load(setting: Setting) -> float:
+    assert setting.played is not None
+    return setting.played.rate / setting.capacity_per_s
+
+
+def _longest_s(trace: Trace, scenario: Scenario) -> float:
+    """The longest run of the first half, rounded up."""
+    assert scenario.history is not None
+    history = replay.history_of(scenario.history)
+    inside = (history.submit_s >= trace.begin_s) & (history.submit_s < trace.split_s)
+    longest = float(np.nanmax(history.run_s[inside]))
+    return float(np.ceil(longest / _STEP_S) * _STEP_S)
+
+
+def fitted(trace: Trace, file: Path, speeds: str) -> Fitted:
+    """What the first half says: how far arrivals are stretched, and the setting of its jobs."""
+    recorded = {"speeds": speeds, "from_s": trace.begin_s, "to_s": trace.split_s}
+    plain = _scenario(trace, file, recorded)
+    recorded["requested_s"] = requested_s = _longest_s(trace, plain)
+    first = prepare(_scenario(trace, file, recorded))
+    load = _recorded_load(first)
+    return Fitted(prepare(adjusted(first.scenario, load=LOAD)), load / LOAD, requested_s)
+
+
+def measured(trace: Trace, file: Path, speeds: str, fit: Fitted) -> Setting:
+    """The second half with its arrivals stretched as the first half says.
+
+    Raises:
+        ConfigError: it has not two windows.
+    """
+    recorded = {"speeds": speeds, "from_s": trace.split_s, "requested_s": fit.requested_s}
+    second = prepare(_scenario(trace, file, recorded))
+    if windows(second) < 2:
+        raise ConfigError(f"{file}: fewer than two windows of {trace.window:,} jobs after the half")
+    return prepare(adjusted(second.scenario, load=_recorded_load(second) / fit.stretch))
+
+
+def windows(setting: Setting) -> int:
+    """How many windows do not overlap: seeds from 0 on."""
+    assert setting.played is not None
+    return len(setting.played.jobs) // setting.scenario.jobs

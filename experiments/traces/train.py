@@ -1,0 +1,59 @@
+"""Train `adlro` on the first half of Helios Venus: trained-SPEEDS.npz beside this file.
+
+python experiments/traces/train.py: about five CPU minutes for each of the three assumptions.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import shared
+from traces.halves import SPEEDS, Trace, fitted
+from traces.known import TRACES
+
+from adlro.config import Scenario, adjusted
+from adlro.errors import AdlroError
+from adlro.train.recipe import Recipe
+from adlro.train.session import compile_all, files, train
+from adlro.train.store import Wish
+
+FOLDER = Path(__file__).parent
+TRACE = next(trace for trace in TRACES if trace.name == "Helios Venus")
+WINDOW = 400  # jobs of an episode
+EPISODES = 8_000
+
+
+def scenario(trace: Trace, file: Path, speeds: str) -> Scenario:
+    """What is trained on: the first half, and nothing of the second."""
+    return adjusted(fitted(trace, file, speeds).setting.scenario, jobs=WINDOW)
+
+
+def main() -> int:
+    """Train for each assumption; status 2 if the user has something to put right."""
+    try:
+        for speeds in sys.argv[1:] or SPEEDS:
+            wish = Wish(
+                scenario=scenario(TRACE, shared() / TRACE.file, speeds),
+                objective="jct", seed=0, budget_s=None, episodes=EPISODES, recipe=Recipe(),
+            )  # fmt: skip
+            compile_all(wish)
+            with tempfile.TemporaryDirectory() as folder:
+                where = files(Path(folder) / f"trained-{speeds}")
+                found = train(wish, where, threads=1, is_fresh=False, tell=lambda _: None)
+                for path in where.both:
+                    shutil.copy(path, FOLDER)
+            gain = found.kept.look.gain
+            sys.stderr.write(f"{speeds}: {gain.mean:+.2f} % vs min-min, {found.kept.source}\n")
+    except AdlroError as exc:
+        sys.stderr.write(f"error: {exc}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
