@@ -129,7 +129,7 @@ def test_an_exporter_too_slow_for_prometheus_is_as_good_as_dead(rough):
 def test_one_malformed_line_spoils_a_page_for_prometheus_and_not_for_us(rough):
     def is_fresh():
         sample = read(rough.source)
-        return sample.is_fresh(3.0)[np.array(sample.host) == "r1"].any()
+        return sample.is_fresh(2.0)[np.array(sample.host) == "r1"].any()
 
     page = rough.rocm.page
     try:

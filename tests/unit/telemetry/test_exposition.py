@@ -97,6 +97,7 @@ LONG = 60_000
         "a{" + "} 1 " * (LONG // 4) + "x", 'a{a="' + '\\"' * (LONG // 2), "a{" + 'a="",' * LONG,
         "a{a" + " " * LONG + "x} 1", 'a{a="1"' + " " * LONG + "x} 1", "a 1" + " " * LONG + "x",
         'a{a="1",' + " " * LONG + "2} 1", "a 1e" + "1" * LONG, "a ." + "1" * LONG + "!",
+        "a{" + "a" * LONG, 'a{a="' + "a" * LONG, 'a{a="' + "a" * LONG + r'\q"} 1',
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("is_open", [False, True])
