@@ -1,6 +1,7 @@
 """Why a multiplex: its similarity is the weighted sum of the parts', that of a majority is not."""
 
 import numpy as np
+
 from adlro.encode.hypervectors.encode_kernel import encode
 from adlro.encode.hypervectors.schema import Role, Schema, space_of
 
