@@ -19,8 +19,8 @@ from adlro.errors import ConfigError
 from adlro.model.state import Counts, Floats, Records
 
 SLOTS = 10_000
-LATEST = 4  # outcomes that a pattern keeps one by one
-NEAREST = 256  # patterns of each GPU model that a recall is drawn from
+LATEST = 32  # outcomes that a pattern keeps one by one
+NEAREST = 64  # patterns of each GPU model that a recall is drawn from
 _MOST_SLOTS, _MOST_LATEST, _MOST_MODELS, _MOST_CLASSES = 1 << 22, 64, 256, 1 << 16
 
 Places = NDArray[np.int32]
@@ -92,7 +92,7 @@ class Weighing(NamedTuple):
     """
 
     fresh: float = 5.0  # jobs
-    fading: float = 0.9
+    fading: float = 0.6
     nats: float = 1.0  # multiplies the roles' weights
     slope: float = 0.0  # how log seconds follow the difference of the extra numbers
     mean: float = 0.0  # 1 = the mean instead of the median
@@ -174,7 +174,7 @@ class Size(NamedTuple):
     latest: int = LATEST
     classes: int = 0  # of jobs whose speeds are learned apart
     half_s: float = float("inf")
-    half_jobs: float = 50_000.0
+    half_jobs: float = 10_000.0
 
 
 USUAL = Size()
