@@ -19,6 +19,7 @@ from adlro.bench import (
     plain,
     rival,
     round_trip,
+    run_times,
     size,
     speed,
     startup,
@@ -100,6 +101,7 @@ def in_process(effort: Effort) -> Iterator[Step]:
         rounds = max(repeats // 3, 1)
         yield Step("paper-dqn: training", partial(learning.beside_sb3, rounds, effort.learning))
     yield Step("hypervectors", partial(hypervectors.retrieval, repeats))
+    yield Step("memory: a prediction", partial(run_times.predicting, repeats))
     yield Step("telemetry", partial(round_trip.parsing, round_trip.GPUS, repeats))
     for name in importing.KINDS:
         reads = partial(importing.speed, name, effort.imported, max(repeats // 4, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,7 +49,9 @@ def _place(history: History, wanted: str) -> int:
     if history.id:
         if wanted in history.id:
             return history.id.index(wanted)
-        raise TraceError(f"{history.header.source}: has no job {wanted!r}; its ids are as in 'id'")
+        raise TraceError(
+            f"{history.header.source}: has no job {wanted!r}; the first is {history.id[0]!r}"
+        )
     if wanted.isdecimal() and 1 <= int(wanted) <= history.jobs:
         return int(wanted) - 1
     raise TraceError(
@@ -133,12 +136,14 @@ def error_table(figures: dict[str, Any]) -> Table:
 def job_lines(job: dict[str, Any]) -> Iterator[str]:
     """What people read of one job's estimate."""
     asked = job["requested_s"]
-    request = "said nothing" if asked != asked else f"{asked:,.0f} s"
+    request = "no request" if math.isnan(asked) else f"requested {asked:,.0f} s"
+    run_s = job["run_s"]
+    ran = "its run time is not known" if math.isnan(run_s) else f"it ran {run_s:,.0f} s"
     yield (
         f"job {job['job']}: estimate {job['estimate_s']:,.0f} s, confidence "
-        f"{job['confidence']:.2f} (requested {request}; it ran {job['run_s']:,.0f} s)"
+        f"{job['confidence']:.2f} ({request}; {ran})"
     )
-    yield f"  likest job: {job['matched'] or 'nothing had ended yet'}"
+    yield f"  likest jobs: {job['matched'] or 'nothing had ended yet'}"
     for one in job["sources"]:
         yield f"  {one['share'] * 100:5.1f} %  {one['says_s']:>9,.0f} s  {one['job']}"
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from adlro.config import adjusted, find_scenario
+from adlro.errors import ConfigError
 from adlro.model.state import JOB
 from adlro.workloads import remembered
 from adlro.workloads.remembered import Ran
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.synthetic import generate, prepare, with_estimates
 from tests.unit.workloads.test_replay import TYPES, recorded, scenario
 
 DAY = 86_400.0
@@ -134,6 +135,21 @@ def test_a_seed_of_a_history_has_the_estimates_of_its_own_jobs(tmp_path):
     setting = recorded(scenario(tmp_path, more='estimates = "memory"', rows=ROWS, jobs=4))
     np.testing.assert_array_equal(generate(setting, 2).est, setting.played.est[8:12])
     assert setting.public().played is None
+
+
+def test_estimates_of_another_origin_can_be_handed_in(tmp_path):
+    setting = recorded(
+        scenario(tmp_path, more='estimates = "memory"', rows=ROWS, jobs=12, types=TYPES)
+    )
+    handed = with_estimates(setting, np.arange(1.0, 13.0))
+    workload = generate(handed, 0)
+    np.testing.assert_allclose(workload.est[:, 0], np.arange(1, 13))  # a V100 has speed 1
+    by_type = np.array([2.0, 4.0])[workload.jobs["type"]]
+    np.testing.assert_allclose(workload.est[:, 1], np.arange(1, 13) * by_type)
+    np.testing.assert_array_equal(workload.seconds, generate(setting, 0).seconds)
+    for other in (small(), recorded(scenario(tmp_path, rows=ROWS, jobs=12))):
+        with pytest.raises(ConfigError, match="handed in only for a history"):
+            with_estimates(other, np.ones(12))
 
 
 def test_the_first_job_of_a_history_is_foreseen_as_its_request(tmp_path):
