@@ -24,7 +24,7 @@ from adlro.workloads.synthetic import Setting
 FOLDER = Path(__file__).parent
 OURS = "adlro"
 POLICIES = (
-    BASELINE, "drain-argmin", OURS, "allox", "lp-sjf", "pair-sjf", "sjf", "easy-backfill", "fcfs",
+    BASELINE, "drain-argmin", OURS, "lp-sjf", "pair-sjf", "sjf", "easy-backfill", "fcfs",
 )  # fmt: skip
 TRAINED = "Helios Venus"  # the trace with policies of its own: FOLDER/SPEEDS.npz
 FEW = 2  # windows of a quick run
