@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+import numpy as np
 from common import ROOT, Result, Table, parser, run, shared
 from kept import Shelf, fingerprint
 from traces.halves import LOAD, SPEEDS, Fitted, Trace, fitted, measured, windows
@@ -17,6 +18,7 @@ from versus import against, by_name
 
 from adlro.evaluate.compare import compare
 from adlro.evaluate.comparison import BASELINE, Comparison
+from adlro.model.state import Floats
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.workloads.synthetic import Setting
@@ -24,10 +26,11 @@ from adlro.workloads.synthetic import Setting
 FOLDER = Path(__file__).parent
 OURS = "adlro"
 POLICIES = (
-    BASELINE, "drain-argmin", OURS, "allox", "lp-sjf", "pair-sjf", "sjf", "easy-backfill", "fcfs",
+    BASELINE, "drain-argmin", OURS, "lp-sjf", "pair-sjf", "sjf", "easy-backfill", "fcfs",
 )  # fmt: skip
 TRAINED = "Helios Venus"  # the trace with policies of its own: FOLDER/SPEEDS.npz
 FEW = 2  # windows of a quick run
+MUCH = 1.25  # times the baseline's mean JCT
 SPOKEN = ("no speeds", "measured mix", "Gavel types")  # SPEEDS in words
 NOTE = (
     "These traces do not state how fast a job is on another GPU model. So each is played under "
@@ -93,26 +96,26 @@ def claimed(intervals: Sequence[tuple[float, float] | None]) -> str:
     return "nothing"
 
 
-def _cells(found: Sequence[Found], name: str, rival: str) -> list[str]:
-    """A policy against a rival under each assumption, and what is claimed."""
-    rows = [by_name(one.comparison)[name] for one in found]
-    said = claimed([row.jct_versus(rival).ci95 for row in rows])
-    return [*(against(row, rival) for row in rows), said]
+def _cells(found: Sequence[Found], place: int) -> list[str]:
+    """The policy at a place against the baseline under each assumption, and what is claimed."""
+    rows = [one.comparison.policies[place] for one in found]
+    said = claimed([row.jct_versus(BASELINE).ci95 for row in rows])
+    return [*(against(row, BASELINE) for row in rows), said]
 
 
 def _facts(trace: Trace, found: Sequence[Found]) -> list[str]:
     """What was played, in a line."""
-    mix = [one for one in trace.nodes.items() if one[1][0]]
-    rows = [by_name(one.comparison)[BASELINE] for one in found]
+    metrics = [by_name(one.comparison)[BASELINE].metrics for one in found]
     return [
         trace.name,
-        ", ".join(f"{count * gpus} {model}" for model, (count, gpus, _, _) in mix),
+        ", ".join(f"{count * gpus} {model}" for model, (count, gpus, _, _) in trace.nodes.items()),
+        trace.about,
         f"{trace.begin_s / 86_400:.0f} to {trace.split_s / 86_400:.0f}",
         f"{found[0].comparison.seeds} of {trace.window:,}",
-        *(" / ".join(f"{one.fit.stretch:.2f}" for one in found),),
+        " / ".join(f"{one.fit.stretch:.2f}" for one in found),
         " / ".join(f"{one.setting.scenario.load:.2f}" for one in found),
-        " / ".join(f"{row.metrics['gpu_utilisation'].mean * 100:.0f}" for row in rows),
-        " / ".join(f"{row.metrics['mean_wait_s'].mean:,.0f}" for row in rows),
+        " / ".join(f"{figures['gpu_utilisation'].mean * 100:.0f}" for figures in metrics),
+        " / ".join(f"{figures['mean_wait_s'].mean / 3600:.1f}" for figures in metrics),
     ]
 
 
@@ -124,23 +127,31 @@ def _tables(all_found: dict[str, list[Found]]) -> tuple[list[list[str]], list[li
     """Lines of our policies against the baseline, then of all others."""
     ours, others = [], []
     for trace, found in all_found.items():
-        for row in found[0].comparison.policies:
-            if row.name == BASELINE:
-                continue
-            line = [trace, _named(row.name), *_line_of(found, row.name)]
-            (ours if OURS in line[1] else others).append(line)
+        for place, row in enumerate(found[0].comparison.policies):
+            if row.name != BASELINE:
+                line = [trace, _named(row.name), *_cells(found, place)]
+                (ours if OURS in line[1] else others).append(line)
     return ours, others
 
 
-def _line_of(found: Sequence[Found], name: str) -> list[str]:
-    if not name.startswith("trained-"):
-        return _cells(found, name, BASELINE)
-    rows = [
-        next(row for row in one.comparison.policies if row.name.startswith("trained-"))
-        for one in found
-    ]
-    said = claimed([row.jct_versus(BASELINE).ci95 for row in rows])
-    return [*(against(row, BASELINE) for row in rows), said]
+def _spread(all_found: dict[str, list[Found]]) -> list[list[str]]:
+    """In how many windows our policies are better and much worse than the baseline."""
+    lines = []
+    for trace, found in all_found.items():
+        for place, row in enumerate(found[0].comparison.policies):
+            if OURS in _named(row.name):
+                ratios = [_ratios(one.comparison, place) for one in found]
+                shorter = " / ".join(str((ratio < 1).sum()) for ratio in ratios)
+                longer = " / ".join(str((ratio > MUCH).sum()) for ratio in ratios)
+                worst = " / ".join(f"{ratio.max():.2f}" for ratio in ratios)
+                lines.append([trace, _named(row.name), str(len(ratios[0])), shorter, longer, worst])
+    return lines
+
+
+def _ratios(comparison: Comparison, place: int) -> Floats:
+    """Mean JCT of the policy at a place over the baseline's, window by window."""
+    theirs = by_name(comparison)[BASELINE].per_seed["mean_jct_s"]
+    return np.array(comparison.policies[place].per_seed["mean_jct_s"]) / np.array(theirs)
 
 
 def _figures(all_found: dict[str, list[Found]]) -> dict[str, dict[str, float]]:
@@ -166,10 +177,16 @@ def make(way: Way) -> Result:
     head = ("trace", "policy", *SPOKEN, "claimed")
     facts = [_facts(trace, all_found[trace.name]) for trace in TRACES]
     facts_head = (
-        "trace", "GPUs", "first half, days", "windows of jobs", "arrivals stretched", "load",
-        "GPU use %", "mean wait s",
+        "trace", "GPUs", "which are", "first half, days", "windows of jobs", "arrivals stretched",
+        "load", "GPU use %", "mean wait h",
     )  # fmt: skip
     more = [
+        Table(
+            f"Window by window: in how many the mean JCT is shorter than that of `min-min`, in how "
+            f"many it is more than {MUCH:g} times as long, and the worst ratio.",
+            ("trace", "policy", "windows", "shorter", "much longer", "worst ratio"),
+            _spread(all_found), False,
+        ),
         Table("All others, against `min-min` too:", head, others, False),
         Table(
             f"What was played. Arrivals are stretched by what makes the load of the first half "

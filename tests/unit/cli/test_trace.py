@@ -1,6 +1,12 @@
 """`adlro trace` and `adlro cluster import`: what is printed, and what is written."""
 
 import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -8,6 +14,7 @@ from click.testing import CliRunner
 from adlro.cli import cluster, trace
 from adlro.config import load_cluster, load_scenario
 from adlro.errors import AdlroError
+from adlro.workloads import replay
 from adlro.workloads.formats.registry import read
 from adlro.workloads.synthetic import generate, prepare
 from tests.histories import SAMPLES, write
@@ -153,3 +160,26 @@ def test_a_cluster_is_imported_from_scontrol(tmp_path):
     assert "1 nodes without GPUs are left out" in said
     assert "4 GPUs on 1 nodes in 1 groups" in said
     assert load_cluster(out).nodes[0].gpu == "V100 32GB"
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "history"
+
+
+def test_the_example_is_what_its_script_writes(tmp_path):
+    shutil.copy(EXAMPLE / "make.py", tmp_path)
+    subprocess.run([sys.executable, tmp_path / "make.py"], check=True)
+    for name in ("jobs.txt", "nodes.txt"):
+        assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes()
+
+
+def test_the_commands_of_the_example_work(tmp_path, monkeypatch):
+    shutil.copytree(EXAMPLE, tmp_path / "examples" / "history")
+    monkeypatch.chdir(tmp_path)
+    text = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    imported, made, _ = [shlex.split(line)[2:] for line in re.findall(r"^adlro .*", text, re.M)]
+    said = printed(*imported, command=cluster.command)
+    assert said == "cluster.toml: 20 GPUs on 5 nodes in 3 groups\n"
+    assert "mine.toml: 600 jobs, 6 seeds of 100 jobs in a row; load 0.934" in printed(*made)
+    setting = prepare(load_scenario(tmp_path / "mine.toml"))
+    assert replay.windows(setting.played, setting.scenario.jobs) == 6
+    assert not [line for line in setting.filled if "run time" in line]  # each GPU is known
