@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from boosting import boosted
 from common import Result, Table, main, plus_minus, shared
+from estimators.boosting import boosted
 from versus import by_name
 
 from adlro.config import adjusted, scenario_of
@@ -117,7 +117,7 @@ def _verdict(name: str, errors: dict[str, Errors]) -> str:
     if not all(memory < errors[rival].mae_log for rival in rivals):
         return "**missed**"
     over = memory / errors["gradient boosting"].mae_log - 1
-    return "met" if over <= WITHIN else f"met; boosting is better by {-over / (1 + over):.0%}"
+    return "met" if over <= WITHIN else f"met; boosting is better by {over / (1 + over):.0%}"
 
 
 def _share_table(caption: str, rows: dict[str, Foreseen], field: str) -> Table:
