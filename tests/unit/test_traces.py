@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from adlro.errors import ConfigError
 from adlro.policies import registry
 from adlro.workloads.synthetic import generate
+from experiments import common
 from experiments.traces import halves, known, run, train
 
 SPLIT_S, END_S, EVERY_S = 2000, 4000, 10
@@ -113,3 +115,15 @@ def test_every_trace_is_split_within_it_and_has_two_gpu_models_but_for_thetagpu(
     alone = [trace.name for trace in known.TRACES if len(trace.nodes) == 1]
     assert alone == ["ThetaGPU"]
     assert train.TRACE.name == run.TRAINED
+
+
+@pytest.mark.slow
+def test_the_figures_are_as_expected(tmp_path):
+    try:
+        folder = common.shared()
+    except ConfigError as exc:
+        pytest.skip(str(exc))
+    absent = [trace.file for trace in known.TRACES if not (folder / trace.file).is_file()]
+    if absent:
+        pytest.skip(f"{folder}: has no {', '.join(absent)}")
+    assert run.main(["--check", "--keep", str(tmp_path)]) == 0

@@ -112,6 +112,15 @@ def test_a_type_depends_on_nothing_but_the_job_itself(tmp_path):
     np.testing.assert_array_equal(short.jobs["type"], first[:3])
 
 
+def test_a_type_stays_with_the_job_when_earlier_ones_are_gone_from_the_file(tmp_path):
+    head, rows = "id,submit_time,run_s,gpus\n", [f"j{i},{i},60,1\n" for i in range(40)]
+    whole, later = (
+        prepare(scenario(tmp_path, rows=head + "".join(some), types=TYPES)).played.jobs["type"]
+        for some in (rows, rows[7:])
+    )
+    assert later.tolist() == whole.tolist()[7:]
+
+
 @pytest.mark.parametrize(("speeds", "count"), [("measured-mix", 3), ("gavel-types", 26)])
 def test_assumed_types_are_drawn_from_those_of_a_shipped_scenario(tmp_path, speeds, count):
     rows = "\n".join(f"j{i},{i},60,1" for i in range(2000))

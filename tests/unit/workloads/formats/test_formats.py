@@ -206,3 +206,14 @@ def test_a_plain_csv_goes_by_well_known_names(tmp_path):
     same(found.gpus, [500, 2000, -1])
     assert words(found, "queue") == ["gpu", "gpu", "long; name"]
     assert words(found, "status") == ["completed", "failed", "completed"]
+
+
+def test_what_a_job_of_slurm_had_counts_before_what_it_asked_for(tmp_path):
+    head = "JobIDRaw|Submit|ReqTRES|AllocTRES\n"
+    had = "1|2026-01-05T10:00:00|cpu=2,gres/gpu=1,mem=8G|cpu=4,gres/gpu:volta=3,gres/gpu=3\n"
+    asked = "2|2026-01-05T10:00:00|cpu=2,gres/gpu=1,mem=8G|\n"
+    found = history(tmp_path, head + had + asked)
+    assert found.gpus.tolist() == [3000, 1000]
+    assert found.cores.tolist() == [4.0, 2.0]
+    assert found.memory_mb.tolist() == [8192.0, 8192.0]
+    assert words(found, "gpu_model") == ["volta", ""]
