@@ -12,6 +12,7 @@ from adlro import __version__
 from adlro.bench import (
     clone,
     deciding,
+    hypervectors,
     learning,
     million,
     plain,
@@ -96,6 +97,7 @@ def in_process(effort: Effort) -> Iterator[Step]:
     if learning.has_sb3():
         rounds = max(repeats // 3, 1)
         yield Step("paper-dqn: training", partial(learning.beside_sb3, rounds, effort.learning))
+    yield Step("hypervectors", partial(hypervectors.retrieval, repeats))
     yield Step("telemetry", partial(round_trip.parsing, round_trip.GPUS, repeats))
     yield Step("threads", partial(speed.thread_scaling, on, effort.runs, repeats))
     for name in size.POLICIES:
@@ -117,6 +119,7 @@ def report(figures: list[Figure], effort: Effort) -> Report:
     """The figures with what they were measured on."""
     names = ["numba", "numpy", *(["simpy"] if rival.has_simpy() else [])]
     names += ["stable-baselines3", "torch"] if learning.has_sb3() else []
+    names += ["torch-hd"] if hypervectors.has_torchhd() else []
     return Report(
         python=platform.python_version(),
         packages={name: metadata.version(name) for name in names},

@@ -18,9 +18,9 @@ from adlro.encode.hypervectors.schema import MODEL, Space, Words, key
 from adlro.errors import ConfigError
 from adlro.model.state import Counts, Floats, Records
 
-SLOTS = 10_000
-LATEST = 4  # outcomes that a pattern keeps one by one
-NEAREST = 256  # patterns of each GPU model that a recall is drawn from
+NEAREST = 64  # patterns of each GPU model that a recall is drawn from
+BLOCK = 512  # slots of a scan at a time: their distances stay in the fastest cache
+BINS = 1024  # of costs, to find the nearest; the last holds all that are far
 _MOST_SLOTS, _MOST_LATEST, _MOST_MODELS, _MOST_CLASSES = 1 << 22, 64, 256, 1 << 16
 
 Places = NDArray[np.int32]
@@ -85,6 +85,19 @@ SOURCE = np.dtype(
 )
 
 
+class Size(NamedTuple):
+    """How much a memory holds, and how long."""
+
+    slots: int = 10_000  # patterns
+    latest: int = 32  # outcomes of a pattern that are kept one by one
+    classes: int = 0  # of jobs whose speeds are learned apart
+    half_s: float = float("inf")  # see HEAD
+    half_jobs: float = 10_000.0
+
+
+USUAL = Size()
+
+
 class Weighing(NamedTuple):
     """How a recall weighs outcomes: exp(nats of the match) * (1 + age / fresh)^-fading.
 
@@ -92,7 +105,7 @@ class Weighing(NamedTuple):
     """
 
     fresh: float = 5.0  # jobs
-    fading: float = 0.9
+    fading: float = 0.6
     nats: float = 1.0  # multiplies the roles' weights
     slope: float = 0.0  # how log seconds follow the difference of the extra numbers
     mean: float = 0.0  # 1 = the mean instead of the median
@@ -150,34 +163,21 @@ class Work(NamedTuple):
     nearest: int  # K
 
 
-BLOCK = 512  # slots of a scan at a time: their distances stay in the fastest cache
-BINS = 1024
-
-
-def _check(slots: int, latest: int, models: Sequence[str], classes: int) -> None:
+def _check(space: Space, size: Size, models: Sequence[str]) -> None:
     for name, value, least, most in (
-        ("slots", slots, 1, _MOST_SLOTS),
-        ("outcomes a pattern", latest, 1, _MOST_LATEST),
+        ("slots", size.slots, 1, _MOST_SLOTS),
+        ("outcomes a pattern", size.latest, 1, _MOST_LATEST),
         ("GPU models", len(models), 0, _MOST_MODELS),
-        ("classes of jobs", classes, 0, _MOST_CLASSES),
+        ("classes of jobs", size.classes, 0, _MOST_CLASSES),
     ):
         if not least <= value <= most:
             raise ConfigError(f"a memory has {least} to {most} {name}, not {value}")
+    if not (size.half_s > 0 and size.half_jobs > 0):
+        raise ConfigError("a memory must forget after more than 0 seconds and more than 0 jobs")
     if len(set(models)) < len(models):
         raise ConfigError("a memory is given the same GPU model twice")
-
-
-class Size(NamedTuple):
-    """How much a memory holds, and how long."""
-
-    slots: int = SLOTS
-    latest: int = LATEST
-    classes: int = 0  # of jobs whose speeds are learned apart
-    half_s: float = float("inf")
-    half_jobs: float = 50_000.0
-
-
-USUAL = Size()
+    if models and space.model < 0:
+        raise ConfigError(f"GPU models are given, but the pattern has no role {MODEL!r}")
 
 
 def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memory:
@@ -186,11 +186,7 @@ def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memor
     Raises:
         ConfigError: a size that makes no sense, or models in a space without that role.
     """
-    _check(size.slots, size.latest, models, size.classes)
-    if not (size.half_s > 0 and size.half_jobs > 0):
-        raise ConfigError("a memory must forget after more than 0 seconds and more than 0 jobs")
-    if models and space.model < 0:
-        raise ConfigError(f"GPU models are given, but the pattern has no role {MODEL!r}")
+    _check(space, size, models)
     slots, words, count = size.slots, len(space.binding), len(models)
     head = np.zeros(1, HEAD)
     head["now"] = -np.inf

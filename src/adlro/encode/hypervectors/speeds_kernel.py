@@ -90,4 +90,3 @@ def learn_speeds(
         if 0 <= query.kind < last:
             _settle(memory, query.kind)
     return pairs
-
