@@ -18,6 +18,7 @@ from adlro.bench import (
     plain,
     rival,
     round_trip,
+    run_times,
     size,
     speed,
     startup,
@@ -98,6 +99,7 @@ def in_process(effort: Effort) -> Iterator[Step]:
         rounds = max(repeats // 3, 1)
         yield Step("paper-dqn: training", partial(learning.beside_sb3, rounds, effort.learning))
     yield Step("hypervectors", partial(hypervectors.retrieval, repeats))
+    yield Step("memory: a prediction", partial(run_times.predicting, repeats))
     yield Step("telemetry", partial(round_trip.parsing, round_trip.GPUS, repeats))
     yield Step("threads", partial(speed.thread_scaling, on, effort.runs, repeats))
     for name in size.POLICIES:

@@ -251,33 +251,44 @@ def anonymise(
     )
 
 
-def _moment(text: str | None, history: History, option: str) -> float | None:
-    """Seconds of the history: a number, a date, or a share of its time such as 70%."""
-    import numpy as np
+@command.command("predict")
+@_reading_options
+@click.option(
+    "--warm-up",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.5,
+    show_default=True,
+    help="Share of the jobs that are learned but not counted.",
+)
+@click.option("--job", metavar="ID", help="Explain the estimate of this job too.")
+@click.option("--save", type=FILE, help="Write what was learned (.npz).")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead.")
+def predict(
+    file: Path,
+    lenient: bool,
+    format_: str,
+    columns: tuple[str, ...],
+    warm_up: float,
+    job: str | None,
+    save: Path | None,
+    as_json: bool,
+) -> None:
+    """How well run times can be foreseen from jobs that had ended, and why."""
+    import json
 
-    from adlro.workloads.formats.table import stamps
+    from adlro.cli import trace_predict
+    from adlro.evaluate.output import check_writable, write_bytes
+    from adlro.workloads.run_times import RunTimes
 
-    if text is None:
-        return None
-    submit = history.submit_s[~np.isnan(history.submit_s)]
-    stamp = float(stamps([text])[0])
-    origin = history.header.origin_unix_s
-    try:
-        if text.endswith("%") and len(submit):
-            share = float(text[:-1]) / 100
-            return float(submit.min() + share * (submit.max() - submit.min()))
-        if not np.isnan(stamp) and origin is not None:
-            return stamp - origin
-        value = float(text)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise click.BadParameter(
-            f"{text!r} is no time: say seconds of the history, a share of it (70%)"
-            + (" or a date (2026-01-31T23:59:58)" if origin is not None else ""),
-            param_hint=option,
-        )
-    return value
+    check_writable(save)
+    shown = trace_predict.look(_read(file, lenient, format_, columns), warm_up, job)
+    if as_json:
+        click.echo(json.dumps(_finite(shown.figures), indent=2, allow_nan=False))
+    else:
+        trace_predict.show(shown.figures)
+    if save is not None:
+        write_bytes(save, RunTimes.of(shown.learned).pack())
+        click.echo(f"what was learned: {save}", err=as_json)
 
 
 @command.command("scenario")
@@ -338,7 +349,7 @@ def scenario(
     """  # noqa: D301  click wants the character itself
     import json
 
-    from adlro.cli.trace_scenario import Wish, make
+    from adlro.cli.trace_scenario import Wish, make, moment
     from adlro.evaluate.output import check_writable, write_text
 
     check_writable(out)
@@ -347,8 +358,8 @@ def scenario(
         "format": format_,
         "columns": named_pairs(columns, "--column", "run_s=minutes*60"),
         "lenient": lenient,
-        "from_s": _moment(from_, history, "--from"),
-        "to_s": _moment(to, history, "--to"),
+        "from_s": moment(from_, history, "--from"),
+        "to_s": moment(to, history, "--to"),
         "speeds": speeds,
         "gpus_from": gpus_from,
         "unfit": unfit,

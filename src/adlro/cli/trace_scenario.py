@@ -34,6 +34,35 @@ class Made(NamedTuple):
     filled: tuple[str, ...]
 
 
+def moment(text: str | None, history: History, option: str) -> float | None:
+    """Seconds of the history: a number, a date, or a share of its time such as 70%."""
+    import numpy as np
+
+    from adlro.workloads.formats.table import stamps
+
+    if text is None:
+        return None
+    submit = history.submit_s[~np.isnan(history.submit_s)]
+    stamp = float(stamps([text])[0])
+    origin = history.header.origin_unix_s
+    try:
+        if text.endswith("%") and len(submit):
+            share = float(text[:-1]) / 100
+            return float(submit.min() + share * (submit.max() - submit.min()))
+        if not np.isnan(stamp) and origin is not None:
+            return stamp - origin
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise click.BadParameter(
+            f"{text!r} is no time: say seconds of the history, a share of it (70%)"
+            + (" or a date (2026-01-31T23:59:58)" if origin is not None else ""),
+            param_hint=option,
+        )
+    return value
+
+
 def _check(wish: Wish) -> None:
     if not 0 < wish.load_scale <= 1000:
         raise click.BadParameter("a number above 0 is needed", param_hint="--load-scale")

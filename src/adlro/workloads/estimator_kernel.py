@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit, njit_apart
-from adlro.encode.hypervectors.encode_kernel import encode
+from adlro.compiled import njit, njit_apart, wide
+from adlro.encode.hypervectors.encode_kernel import encode, ones
 from adlro.encode.hypervectors.learn_kernel import Result, learn
 from adlro.encode.hypervectors.memory import Memory, Query, Weighing, Work
 from adlro.encode.hypervectors.recall_kernel import recall
@@ -29,6 +29,8 @@ FACTS = np.dtype(
     align=True,
 )
 _ENOUGH, _RARE = 20.0, 0.01  # jobs, and the share beyond the request: then it is a bound
+_WORD_BITS = 64
+_NOTHING = 1e-4  # confidence: below it the likest job is like this one by chance
 _SLACK = 0.02  # log seconds: Slurm ends a job up to a minute late
 
 
@@ -69,11 +71,26 @@ def is_bounded(estimator: Estimator) -> bool:
 @njit
 def _settled(estimator: Estimator, found: float, confidence: float, asked: float) -> float:
     """An answer of the memory, bounded by the request; if there is none, request or median."""
-    if math.isnan(found) or not confidence > 0.0:
+    if math.isnan(found) or confidence < _NOTHING:
         return asked if not math.isnan(asked) else median_of(estimator.histogram)
     if not math.isnan(asked) and is_bounded(estimator):
         return min(found, asked)
     return found
+
+
+@njit
+def _confidence(estimator: Estimator, evidence: float) -> float:
+    """0 to 1; 1/2 is what one job counts that is like this one in all that is known of it.
+
+    The memory's own measure takes off for roles that are missing; here they do not count.
+    """
+    known = np.uint64(0)
+    for w in range(len(estimator.known)):
+        known += ones(estimator.known[w])
+    missing = _WORD_BITS * len(estimator.known) - int(wide(known))
+    per_bit = estimator.space.nats_per_bit * estimator.weighing.nats
+    seen = evidence * math.exp(0.5 * per_bit * missing)
+    return seen / (seen + estimator.weighing.half_evidence)
 
 
 @njit_apart
@@ -110,8 +127,9 @@ def predict(estimator: Estimator, jobs: Jobs, j: int, out: Floats) -> float:
     recall(estimator.space, estimator.memory, query, estimator.weighing, estimator.work)
     for m in range(len(out)):
         answer = estimator.work.answers[m]
-        out[m] = _settled(estimator, answer.log_seconds, answer.confidence, jobs.asked[j])
-        best = max(best, answer.confidence)
+        confidence = _confidence(estimator, answer.evidence)
+        out[m] = _settled(estimator, answer.log_seconds, confidence, jobs.asked[j])
+        best = max(best, confidence)
     return best
 
 

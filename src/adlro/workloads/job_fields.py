@@ -100,7 +100,7 @@ _ROLE = {role.name: r for r, role in enumerate(SCHEMA.roles)}
 _REQUEST_ROLE, _SHAPE_ROLE = _ROLE["request"], _ROLE["shape"]
 _LEVELS = np.array([(_ROLE[name], place_) for name, place_ in _LEVEL_OF])
 _THOUSANDTHS = 1000.0
-_NOT_SAID = np.int64(1) << 62  # a word too: jobs that do not say what they request are alike
+_NOT_SAID = 1 << 62  # a word too: jobs that do not say what they request are alike
 
 
 @njit
@@ -202,11 +202,12 @@ def of_one(job: JobFields) -> Words:
     for name, value in zip(NUMBERS, numbers[0].tolist(), strict=True):
         if not (value >= 0 or math.isnan(value)) or math.isinf(value):
             raise ConfigError(f"a job to be learned or predicted: {name} is {value:g}")
-    fillings = np.zeros((1, SPACE.fillers), np.uint64)
-    for role, word in zip(_WORDS, job, strict=False):
+    filling = np.zeros(SPACE.fillers, np.uint64)
+    for role in _WORDS:
+        word = getattr(job, role)
         if word:
-            fillings[0, _PLACES[role]] = key(role, word)
+            filling[_PLACES[role]] = key(role, word)
     parts, first = _parts(job.name), _PLACES["name parts"]
-    fillings[0, first : first + len(parts)] = parts
-    fill(SPACE.roles, _LEVELS, numbers, fillings)
-    return fillings[0]
+    filling[first : first + len(parts)] = parts
+    fill(SPACE.roles, _LEVELS, numbers, filling[None])
+    return filling

@@ -84,7 +84,7 @@ def median_of(histogram: Floats) -> float:
     below = 0.0
     for b in range(BINS):
         if histogram[b] > 0 and below + histogram[b] >= total / 2:
-            return (b + (total / 2 - below) / histogram[b]) / BINS_PER_LOG
+            return float((b + (total / 2 - below) / histogram[b]) / BINS_PER_LOG)
         below += histogram[b]
     return np.nan
 

@@ -119,7 +119,8 @@ def _foreseen(text: str, source: str, names: tuple[str, ...], _: tuple[int, ...]
     prior = np.array([[_log_speed(one, name) for name in models] for one in scenario.types])
     if not named.names:
         found = estimator.followed(estimator.fresh(), jobs)
-        return np.exp(found.log_s - prior[types])
+        alike: Floats = np.exp(found.log_s - prior[types])
+        return alike
     jobs = jobs._replace(model=named.of_job, kind=types, prior=prior)
     found = estimator.followed(estimator.fresh(models, len(scenario.types)), jobs)
     seconds: Floats = np.exp(found.log_s[:, [models.index(name) for name in names]])

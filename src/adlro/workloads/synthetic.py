@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from adlro.config import Scenario
+from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
 from adlro.model.job import Choice, Constant, Exponential, Lognormal, LogUniform, Size
@@ -110,7 +111,8 @@ def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) 
     for p in range(len(layout.pools)):
         work[:, p] = np.bincount(grouped.type, grouped.weight * grouped.gpu_seconds[:, p], count)
     gpus = capacity.gpus_up(scenario, layout)
-    return capacity.solve(weight, work / weight[:, None], lists, gpus).shares
+    each = work / np.where(weight > 0, weight, 1.0)[:, None]  # a history may lack a type
+    return capacity.solve(weight, each, lists, gpus).shares
 
 
 @functools.lru_cache(maxsize=32)
@@ -317,6 +319,26 @@ def _drawn(setting: Setting, seed: int | None) -> replay.Played:
     jobs["arrival"] = times
     nothing = replay.nothing_foreseen(setting.layout)
     return replay.Played(jobs, sizes, setting.lists[types], (), np.empty(0, np.int64), nothing)
+
+
+def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
+    """A setting with estimates of another origin in the place of those of `memory`.
+
+    Args:
+        setting: of a scenario with a history and estimates = "memory".
+        reference_s: [J] seconds on the reference GPU, one for every job of the file.
+
+    Raises:
+        ConfigError: the scenario is another one.
+    """
+    if setting.played is None or setting.scenario.estimates.source != "memory":
+        raise ConfigError(
+            f"scenario {setting.scenario.name}: estimates can be handed in only for a history "
+            "with estimates = 'memory'"
+        )
+    jobs, rows = setting.played.jobs, setting.played.rows
+    est = reference_s[rows][:, None] / setting.speeds[jobs["type"]]
+    return setting._replace(played=setting.played._replace(est=est))
 
 
 def generate(setting: Setting, seed: int) -> Workload:

@@ -1,0 +1,275 @@
+"""How long will it run? Estimators on real histories, and the JCT that each of them gives.
+
+Every history is split by submission: the first half warms or trains, the second is measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import numpy as np
+from boosting import boosted
+from common import Result, Table, main, plus_minus, shared
+from versus import by_name
+
+from adlro.config import adjusted, scenario_of
+from adlro.errors import ConfigError
+from adlro.evaluate.compare import compare
+from adlro.evaluate.foresight import foresee
+from adlro.model.state import Floats, Mask
+from adlro.policies import registry
+from adlro.sim import simulator
+from adlro.workloads import estimator, job_fields, outcomes, replay
+from adlro.workloads.formats.registry import read
+from adlro.workloads.history import History
+from adlro.workloads.outcomes import Errors
+from adlro.workloads.synthetic import prepare, with_estimates
+
+R = TypeVar("R")
+
+# Those with a user or a request first: the bars are about the first five.
+FILES = {
+    "ThetaGPU": "thetagpu/thetagpu_jobs.dev.csv.gz",
+    "MIT Supercloud": "mit_supercloud/slurm_9628_jobs.csv.gz",
+    "RICC": "swf/RICC-2010-2.swf.gz",
+    "Mira": "swf/ALCF-Mira-2018.swf.gz",
+    "HPC2N": "swf/HPC2N-2002-2-first3170.swf.gz",
+    "Eagle": "nrel_eagle/sample_eagle_data.csv.gz",
+    "NASA": "swf/NASA-iPSC-1993-3.1-cln.swf.gz",
+    "LCG": "swf/LCG-2005-1.swf.gz",
+    "SDSC SP2": "swf/SDSC-SP2-1998-4_cqsim_output.rst.gz",
+    "Philly": "philly/philly_jobs.dev.csv.gz",
+    "openb": "alibaba_openb_2023/openb_pod_list_default.dev.csv.gz",
+    "Helios Venus": "helios/venus_gpu_jobs_until_2020-08.csv.gz",
+    "PAI": "alibaba_pai_2020/pai_gpu_tasks_8pct.dev.csv.gz",
+    "ITP": "microsoft_itp_2021/cluster08.csv.gz",
+}
+QUICK = ("HPC2N", "Eagle")
+BARRED = ("ThetaGPU", "MIT Supercloud", "RICC", "Mira", "HPC2N")
+ESTIMATORS = ("request", "last two", "user mean", "gradient boosting", "memory")
+FADINGS, NATS, MOST_JOBS = (0.4, 0.8, 1.2), (0.7, 1.0, 1.4), 70_000
+WITHIN = 0.10  # of gradient boosting's error
+
+PLAYED = ("ThetaGPU", "MIT Supercloud", "Philly", "openb", "Helios Venus", "PAI", "ITP")
+QUICK_PLAYED = ("ThetaGPU",)
+POLICIES = ("min-min", "adlro")
+JOBS, WINDOWS, LOAD = 2_000, 4, 0.9
+CLUSTER = {  # 192 GPUs of three models
+    "nodes": [
+        {"name": name, "gpu": gpu, "count": 8, "gpus": 8, "cores": 96, "memory_gb": 768}
+        for name, gpu in (("ampere", "A100 40GB"), ("volta", "V100 32GB"), ("turing", "T4"))
+    ]
+}
+
+
+class Foreseen(NamedTuple):
+    """A history, its later half, and log seconds [J] of each job by estimator."""
+
+    path: Path
+    history: History
+    later: Mask
+    log_s: dict[str, Floats]
+    errors: dict[str, Errors]
+    us: dict[str, float]  # CPU microseconds for each job
+
+
+def _timed(work: Callable[[], R]) -> tuple[R, float]:
+    before = time.process_time()
+    found = work()
+    return found, time.process_time() - before
+
+
+def _foreseen(name: str) -> Foreseen:
+    """Every estimator on one history."""
+    sys.stderr.write(f"{name}\n")
+    path = shared() / "data" / FILES[name]
+    history = read(path)
+    later = outcomes.later_part(history, 0.5)
+    found, memory_s = _timed(lambda: foresee(history))
+    line = found.line
+    simple, simple_s = _timed(lambda: outcomes.simple_of(history, line))
+    boost, boost_s = _timed(lambda: boosted(history, line, simple, later))
+    log_s = {**found.log_s, "gradient boosting": boost}
+    errors = {key: outcomes.errors(log_s[key], line, later) for key in ESTIMATORS}
+    spent = {"memory": memory_s - simple_s, "gradient boosting": boost_s}
+    us = {key: 1e6 * spent.get(key, simple_s) / history.jobs for key in ESTIMATORS}
+    return Foreseen(path, history, later, log_s, errors, us)
+
+
+def _fields(history: History) -> str:
+    """What there is to learn from."""
+    names = ("user", "account", "queue", "qos", "name", "requested_s", "gpus", "cores", "memory_mb")
+    short = {"requested_s": "request", "memory_mb": "memory"}
+    return ", ".join(short.get(n, n) for n in names if history.missing(n) < history.jobs)
+
+
+def _verdict(name: str, errors: dict[str, Errors]) -> str:
+    """Whether the memory came to what was asked of it."""
+    memory = errors["memory"].mae_log
+    rivals = ("request", "last two") if name in BARRED else ("request", "last two", "user mean")
+    if not all(memory < errors[rival].mae_log for rival in rivals):
+        return "**missed**"
+    over = memory / errors["gradient boosting"].mae_log - 1
+    return "met" if over <= WITHIN else f"met; boosting is better by {-over / (1 + over):.0%}"
+
+
+def _share_table(caption: str, rows: dict[str, Foreseen], field: str) -> Table:
+    lines = [
+        [name, *(f"{getattr(one.errors[key], field) * 100:.0f}" for key in ESTIMATORS)]
+        for name, one in rows.items()
+    ]
+    return Table(caption, ("history", *ESTIMATORS), lines, is_brief=False)
+
+
+def _cost_table(rows: dict[str, Foreseen]) -> Table:
+    lines = [
+        [name, *(f"{one.us[key]:.1f}" for key in ESTIMATORS[1:])] for name, one in rows.items()
+    ]
+    caption = (
+        "CPU microseconds for each job: its estimate and, where something is learned, its end; of "
+        "gradient boosting the training and all predictions at once."
+    )
+    return Table(caption, ("history", *ESTIMATORS[1:]), lines, is_brief=False)
+
+
+class Ground(NamedTuple):
+    """A history's later half on a cluster."""
+
+    scenario: Any
+    windows: range
+
+
+def _ground(one: Foreseen) -> Ground:
+    """Windows of jobs in a row as seeds, at one load."""
+    history = one.history
+    tables = {
+        "jobs": 1, "load": LOAD, "measure": "after 10 %", "estimates": "memory",
+        "users": replay.users_of(history), "accounts": list(replay.accounts_of(history)),
+        "cluster": CLUSTER,
+        "history": {
+            "file": str(one.path), "from_s": float(history.submit_s[one.later].min()),
+            "speeds": "measured-mix", "unfit": "drop",
+        },
+    }  # fmt: skip
+    tried = prepare(scenario_of(tables, one.path))
+    if tried.played is None:
+        raise ConfigError(f"{one.path}: is not played")
+    jobs = min(JOBS, len(tried.played.jobs))
+    windows = range(min(WINDOWS, len(tried.played.jobs) // jobs))
+    return Ground(adjusted(tried.scenario, jobs=jobs), windows)
+
+
+def _played(one: Foreseen, quick: bool) -> dict[str, dict[str, Any]]:
+    """Mean JCT by estimator and policy."""
+    ground = _ground(one)
+    windows = ground.windows[:1] if quick else ground.windows
+    found = {}
+    for key in (*ESTIMATORS, "oracle"):
+        if key == "oracle":
+            setting = prepare(adjusted(ground.scenario, estimates="oracle"))
+        else:
+            filled = np.where(one.later, one.log_s[key], 0.0)  # those before are not played
+            setting = with_estimates(prepare(ground.scenario), np.exp(filled))
+        chosen = [registry.load(name, setting.public()) for name in POLICIES]
+        simulator.warm_up(chosen)
+        rows = by_name(compare(setting, chosen, windows, threads=1))
+        found[key] = {name: rows[name].metrics["mean_jct_s"] for name in POLICIES}
+    return found
+
+
+def _jct_tables(
+    rows: dict[str, Foreseen], quick: bool, figures: dict[str, dict[str, float]]
+) -> list[Table]:
+    lines: dict[str, list[list[str]]] = {name: [] for name in POLICIES}
+    for name in QUICK_PLAYED if quick else PLAYED:
+        sys.stderr.write(f"{name}: played\n")
+        one = rows.get(name) or _foreseen(name)
+        found = _played(one, quick)
+        for policy in POLICIES:
+            best = found["oracle"][policy].mean
+            means = [found[key][policy].mean for key in ESTIMATORS]
+            cells = [f"{mean:,.0f} ({100 * (mean / best - 1):+.0f} %)" for mean in means]
+            jct = found["oracle"][policy]
+            lines[policy].append([name, *cells, plus_minus(jct.mean, jct.ci95, 0)])
+            figures[f"{name}, {policy}"] = {key: found[key][policy].mean for key in found}
+    head = ("history", *ESTIMATORS, "oracle")
+    caption = (
+        "Mean JCT in seconds under `{}` by estimator, and how much longer than with the true run "
+        "times (oracle)."
+    )
+    return [
+        Table(caption.format(policy), head, lines[policy], is_brief=policy == "adlro")
+        for policy in POLICIES
+    ]
+
+
+def _own_table(rows: dict[str, Foreseen], figures: dict[str, dict[str, float]]) -> Table:
+    """What weighing chosen for each history alone would give: on its second quarter."""
+    lines = []
+    for name, one in rows.items():
+        if one.history.jobs > MOST_JOBS:
+            continue
+        sys.stderr.write(f"{name}: weighing of its own\n")
+        line = outcomes.timeline_of(one.history)
+        jobs = estimator.jobs_of(job_fields.of_history(one.history), one.history.requested_s, line)
+        quarter = outcomes.later_part(one.history, 0.25) & ~one.later
+        found = {}
+        for fading, nats in itertools.product(FADINGS, NATS):
+            weighing = estimator.WEIGHING._replace(fading=fading, nats=nats)
+            tried = estimator.fresh()._replace(weighing=weighing)
+            log_s = estimator.followed(tried, jobs).log_s[:, 0]
+            error = outcomes.errors(log_s, line, quarter).mae_log
+            found[fading, nats] = (error, outcomes.errors(log_s, line, one.later).mae_log)
+        own = min(found, key=lambda key: found[key][0])
+        shipped, mine = one.errors["memory"].mae_log, found[own][1]
+        gain = f"{100 * (mine / shipped - 1):+.1f} %"
+        lines.append([name, f"{shipped:.3f}", f"{mine:.3f}", gain, *(f"{x:g}" for x in own)])
+        figures[f"{name}, weighing of its own"] = {"mae_log": mine}
+    head = ("history", "memory as shipped", "weighing of its own", "difference", "fading", "nats")
+    caption = (
+        "The same memory if fading and sharpness (nats) were chosen for each history alone, by its "
+        f"second quarter, out of {len(FADINGS) * len(NATS)} (histories up to {MOST_JOBS:,} jobs)."
+    )
+    return Table(caption, head, lines, is_brief=False)
+
+
+def make(quick: bool) -> Result:
+    """All tables."""
+    foresee(read(shared() / "data" / FILES["HPC2N"]))  # compiled before anything is timed
+    rows = {name: _foreseen(name) for name in (QUICK if quick else FILES)}
+    table, figures = [], {}
+    for name, one in rows.items():
+        best = min(one.errors[key].mae_log for key in ESTIMATORS)
+        cells = [
+            f"**{mae:.3f}**" if mae == best else f"{mae:.3f}"
+            for mae in (one.errors[key].mae_log for key in ESTIMATORS)
+        ]
+        jobs = f"{one.errors['memory'].jobs:,}"
+        table.append([name, _fields(one.history), jobs, *cells, _verdict(name, one.errors)])
+        for key in ESTIMATORS:
+            figures[f"{name}, {key}"] = {
+                "mae_log": one.errors[key].mae_log,
+                "within_2": one.errors[key].within_2,
+                "under": one.errors[key].under,
+            }
+    more = [
+        _share_table("Share of the jobs within a factor of 2, %.", rows, "within_2"),
+        _share_table("Share of the jobs whose estimate is too short, %.", rows, "under"),
+        _cost_table(rows),
+        _own_table(rows, figures),
+        *_jct_tables(rows, quick, figures),
+    ]
+    head = ("history", "fields", "jobs measured", *ESTIMATORS, "bar")
+    details = {name: one.us for name, one in rows.items()}
+    return Result(head, table, figures, details, BARRED, more)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__ or "", Path(__file__).parent, make))

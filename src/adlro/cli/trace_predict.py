@@ -1,0 +1,162 @@
+"""Run times foreseen on a history: what `adlro trace predict` shows."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from adlro.evaluate.foresight import Tell
+    from adlro.workloads.estimator import Explanation
+    from adlro.workloads.estimator_kernel import Estimator
+    from adlro.workloads.history import History
+
+
+class Shown(NamedTuple):
+    """All that is printed, and the memory that is left."""
+
+    figures: dict[str, Any]
+    learned: Estimator
+
+
+@contextlib.contextmanager
+def _progress(history: History) -> Iterator[Tell]:
+    """A bar on stderr, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from adlro.evaluate.foresight import events
+
+    console = Console(stderr=True)
+    columns = (TextColumn("predicting"), BarColumn(), TimeRemainingColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=events(history))
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _place(history: History, wanted: str) -> int:
+    """Where a job is: by its id, or by its place from 1 on if the source gives no ids."""
+    from adlro.errors import TraceError
+
+    if history.id:
+        if wanted in history.id:
+            return history.id.index(wanted)
+        raise TraceError(
+            f"{history.header.source}: has no job {wanted!r}; the first is {history.id[0]!r}"
+        )
+    if wanted.isdecimal() and 1 <= int(wanted) <= history.jobs:
+        return int(wanted) - 1
+    raise TraceError(
+        f"{history.header.source}: gives no ids; say which job of 1 to {history.jobs:,}, "
+        f"not {wanted!r}"
+    )
+
+
+def _name(history: History, place: int) -> str:
+    if place < 0:
+        return "older jobs like these"
+    return history.id[place] if history.id else str(place + 1)
+
+
+def _explained(history: History, place: int, found: Explanation) -> dict[str, Any]:
+    ran = float(history.run_s[place])
+    return {
+        "job": _name(history, place),
+        "estimate_s": found.seconds,
+        "confidence": found.confidence,
+        "run_s": ran,
+        "requested_s": float(history.requested_s[place]),
+        "matched": found.matched,
+        "sources": [
+            {"job": _name(history, one.source), "share": one.share, "says_s": one.seconds}
+            for one in found.sources
+        ],
+    }
+
+
+def look(history: History, warm_up: float, job: str | None) -> Shown:
+    """Measure all estimators on the later part, and explain one job if asked to.
+
+    Raises:
+        TraceError: there is no such job, or nothing can be measured.
+    """
+    from adlro.cli.options import say_if_slow
+    from adlro.errors import TraceError
+    from adlro.evaluate import foresight
+    from adlro.workloads.outcomes import later_part
+
+    place = None if job is None else _place(history, job)
+    with say_if_slow(), _progress(history) as tell:
+        found = foresight.foresee(history, tell)
+    errors = found.errors(later_part(history, warm_up))
+    if errors["memory"].jobs == 0:
+        raise TraceError(
+            f"{history.header.source}: no job of the later part has both a submission and a run "
+            "time; lower --warm-up"
+        )
+    figures: dict[str, Any] = {
+        "file": history.header.source,
+        "jobs": history.jobs,
+        "measured_jobs": errors["memory"].jobs,
+        "warm_up": warm_up,
+        "estimators": {
+            name: {key: value for key, value in one._asdict().items() if key != "jobs"}
+            for name, one in errors.items()
+        },
+    }
+    if place is not None:
+        with _progress(history) as tell:
+            figures["job"] = _explained(history, place, foresight.explain(history, place, tell))
+    return Shown(figures, found.learned)
+
+
+def error_table(figures: dict[str, Any]) -> Table:
+    """The errors, estimator by estimator."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("estimator")
+    for heading in ("mean |log error|", "within 2×", "too short"):
+        table.add_column(heading, justify="right")
+    for name, one in figures["estimators"].items():
+        shares = (f"{one[key] * 100:.1f} %" for key in ("within_2", "under"))
+        table.add_row(name, f"{one['mae_log']:.3f}", *shares)
+    return table
+
+
+def job_lines(job: dict[str, Any]) -> Iterator[str]:
+    """What people read of one job's estimate."""
+    asked = job["requested_s"]
+    request = "no request" if math.isnan(asked) else f"requested {asked:,.0f} s"
+    run_s = job["run_s"]
+    ran = "its run time is not known" if math.isnan(run_s) else f"it ran {run_s:,.0f} s"
+    yield (
+        f"job {job['job']}: estimate {job['estimate_s']:,.0f} s, confidence "
+        f"{job['confidence']:.2f} ({request}; {ran})"
+    )
+    yield f"  likest jobs: {job['matched'] or 'nothing had ended yet'}"
+    for one in job["sources"]:
+        yield f"  {one['share'] * 100:5.1f} %  {one['says_s']:>9,.0f} s  {one['job']}"
+
+
+def show(figures: dict[str, Any]) -> None:
+    """Print it for people."""
+    from adlro.cli.options import stdout
+
+    click.echo(
+        f"{figures['file']}: the later {figures['measured_jobs']:,} of {figures['jobs']:,} jobs, "
+        "each foreseen at its submission from jobs that had ended"
+    )
+    stdout().print(error_table(figures), markup=False, highlight=False)
+    if "job" in figures:
+        for line in job_lines(figures["job"]):
+            click.echo(line)
