@@ -80,7 +80,7 @@ def around(memory: Memory) -> Estimator:
 
 def copied(estimator: Estimator) -> Estimator:
     """One that goes on from there on its own."""
-    other = around(memories.copy(estimator.memory))
+    other = around(memories.copy(estimator.memory))._replace(weighing=estimator.weighing)
     other.facts[:], other.histogram[:] = estimator.facts, estimator.histogram
     return other
 
