@@ -5,6 +5,7 @@ import io
 import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from adlro.cli import compare as command
@@ -214,3 +215,11 @@ def test_tables_of_long_names_fit_into_110_columns(scenario, preemptive):
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 110
     assert ("starts" in text) == (scenario == "rough64" or preemptive != ())
     assert ("jobs/h" in text) == (scenario == "paper16")
+
+
+@pytest.mark.parametrize("scenario", ["paper16", "rough64"])
+def test_policies_are_compared_on_estimates_of_the_memory(scenario):
+    arguments = ["--estimates", "memory", "--jobs", "30", "--seeds", "2", "--policies", "sjf,fcfs"]
+    result = CliRunner().invoke(command.command, [scenario, *arguments])
+    assert result.exit_code == 0, result.output
+    assert "estimates memory" in result.output
