@@ -61,8 +61,9 @@ def test_a_saved_memory_recalls_the_same_bytes_and_learns_on_alike(jobs):
         for query in (one.query("a", "b"), one.query("f"), one.query("nobody", "x", extra=2.0)):
             for ours, theirs in zip(one.recall(query), other.recall(query), strict=True):
                 assert ours.tobytes() == theirs.tobytes()
+        user, name = ("a", f"new {turn}") if turn % 2 else ("abcdef"[turn // 2 % 6], "c")
         for each in (one, other):
-            each.learn(3.0, "a", f"new {turn}", 99.0, model="T4")
+            each.learn(3.0, user, name, 99.0, model="T4")
     assert pack(kept(one)) == pack(kept(other))
 
 
