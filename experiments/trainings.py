@@ -26,7 +26,7 @@ from adlro.train import weights
 from adlro.train.crew import Crew
 from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
 from adlro.train.standing import Standing
-from adlro.train.store import Folder, Plan, Wish
+from adlro.train.store import Folder, Plan, Wish, difference
 from adlro.train.trainer import Trainer
 from adlro.workloads.synthetic import Setting, prepare
 
@@ -159,15 +159,15 @@ class Workshop(NamedTuple):
 
     def _begin(self, folder: Folder, wish: Wish) -> Plan:
         """The plan of the folder, if it may be gone on with; else a new one."""
-        found = None
+        ours, found = Plan(wish=wish, recipe=wish.recipe), None
         if self.is_resumed:
             try:
-                found = folder.plan(wish)
+                found = folder.begun(ours, difference)
             except ConfigError:
                 sys.stderr.write(f"{folder.path}: of another training: run anew\n")
         if found is None:
             folder.clear()
-            found = Plan(wish=wish, recipe=wish.recipe)
+            found = ours
             folder.write_plan(found)
         return found
 
