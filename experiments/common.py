@@ -189,14 +189,23 @@ def expect(figures: dict[str, dict[str, float]], folder: Path) -> None:
     write_text(folder / "expected.json", holds.model_dump_json(indent=1) + "\n")
 
 
-def parser(about: str) -> argparse.ArgumentParser:
-    """The options that every experiment has; `about` is one sentence for --help."""
+def parser(about: str, folder: Path | None = None) -> argparse.ArgumentParser:
+    """The options that every experiment has; `about` is one sentence for --help.
+
+    An experiment that keeps its results as they come, to go on with them, names its folder.
+    """
     options = argparse.ArgumentParser(description=about)
     options.add_argument("--quick", action="store_true", help="fewer seeds: to see that it runs")
     options.add_argument("--check", action="store_true", help="compare with expected.json")
     options.add_argument("--expect", action="store_true", help="write expected.json anew")
     options.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options.add_argument("--readme", action="store_true", help="put the table into the READMEs")
+    if folder is not None:
+        options.add_argument(
+            "--keep", type=Path, default=ROOT / "out" / folder.name, metavar="FOLDER",
+            help="where results, and trainings, are written as they come",
+        )  # fmt: skip
+        options.add_argument("--resume", action="store_true", help="use what is there already")
     return options
 
 

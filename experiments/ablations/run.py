@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from ablations.training import Workshop
 from ablations.variants import TINY, TINY_TD, Variant, variants
-from common import ROOT, Result, Table, parser, run
+from common import Result, Table, parser, run
 from kept import Shelf
 from trainings import REFERENCE, Found, Row, Trained, figures_of, played, rows_of
 
@@ -157,12 +157,7 @@ def make(options: argparse.Namespace) -> Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns its exit status."""
-    own = parser(__doc__ or "")
-    own.add_argument(
-        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
-        help="where trainings and results are written as they come",
-    )  # fmt: skip
-    own.add_argument("--resume", action="store_true", help="go on with what is there already")
+    own = parser(__doc__ or "", FOLDER)
     own.add_argument("--threads", type=int, default=2, help="results do not depend on it")
     options = own.parse_args(arguments)
     return run(options, FOLDER, lambda: make(options))

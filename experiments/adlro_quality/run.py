@@ -11,7 +11,7 @@ from typing import NamedTuple
 sys.path.append(str(Path(__file__).parents[1]))
 
 from bars import Bar
-from common import ROOT, Result, Table, parser, plus_minus, run
+from common import Result, Table, parser, plus_minus, run
 from kept import Shelf, fingerprint
 from versus import against, by_name, compared, hindsight_against, in_hindsight, percent
 
@@ -326,17 +326,12 @@ def make(options: argparse.Namespace) -> Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns its exit status."""
-    own = parser(__doc__ or "")
+    own = parser(__doc__ or "", FOLDER)
     own.add_argument(
         "--policy", default="adlro", metavar="FILE",
         help="another learned policy (.npz), or a policy by name",
     )  # fmt: skip
     own.add_argument("--seeds", type=int, nargs=2, metavar=("FIRST", "COUNT"))
-    own.add_argument(
-        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
-        help="where the result of each scenario is written as soon as it is there",
-    )  # fmt: skip
-    own.add_argument("--resume", action="store_true", help="use what is there already")
     options = own.parse_args(arguments)
     return run(options, FOLDER, lambda: make(options))
 

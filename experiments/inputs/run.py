@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import ROOT, Result, Table, parser, run
+from common import Result, Table, parser, run
 from inputs.variants import Variant, variants
 from kept import Shelf
 from trainings import TINY, Found, Row, Trained, Workshop, figures_of, played, rows_of
@@ -127,12 +127,7 @@ def make(options: argparse.Namespace) -> Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns its exit status."""
-    own = parser(__doc__ or "")
-    own.add_argument(
-        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
-        help="where trainings and results are written as they come",
-    )  # fmt: skip
-    own.add_argument("--resume", action="store_true", help="go on with what is there already")
+    own = parser(__doc__ or "", FOLDER)
     own.add_argument("--threads", type=int, default=2, help="results do not depend on it")
     options = own.parse_args(arguments)
     return run(options, FOLDER, lambda: make(options))

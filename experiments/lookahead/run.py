@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import ROOT, Result, parser, run
+from common import Result, parser, run
 from kept import Shelf, fingerprint
 from versus import against, by_name, compared
 
@@ -119,12 +119,7 @@ def make(options: argparse.Namespace) -> Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns its exit status."""
-    own = parser(__doc__ or "")
-    own.add_argument(
-        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
-        help="where the result of each group and scenario is written as soon as it is there",
-    )  # fmt: skip
-    own.add_argument("--resume", action="store_true", help="use what is there already")
+    own = parser(__doc__ or "", FOLDER)
     options = own.parse_args(arguments)
     return run(options, FOLDER, lambda: make(options))
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from common import ROOT, Result, Table, parser, run, shared
+from common import Result, Table, parser, run, shared
 from kept import Shelf, fingerprint
 from traces.halves import LOAD, SPEEDS, Fitted, Trace, fitted, measured, windows
 from traces.known import TRACES
@@ -211,12 +211,7 @@ def make(way: Way) -> Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status, as that of `common.run`."""
-    own = parser(__doc__ or "")
-    own.add_argument(
-        "--keep", type=Path, default=ROOT / "out" / FOLDER.name, metavar="FOLDER",
-        help="where comparisons are kept as they come",
-    )  # fmt: skip
-    own.add_argument("--resume", action="store_true", help="use what is there already")
+    own = parser(__doc__ or "", FOLDER)
     options = own.parse_args(arguments)
     way = Way(Shelf(options.keep, options.resume), FEW if options.quick else None)
     return run(options, FOLDER, lambda: make(way))
