@@ -20,7 +20,7 @@ from adlro.workloads.history import Header, History
 
 _MOST = 1 << 30  # bytes; JSON is read as a whole
 _MINUTE = 60.0
-_TRES = ("cpu", "mem", "node", "gres")  # the counts of others may be -2: not known
+_TRES = ("cpu", "mem", "node", "gres")  # the counts of others may be anything
 
 
 class _OddError(Exception):

@@ -233,7 +233,7 @@ def test_resources_that_nobody_asks_for_may_have_any_value(tmp_path):
     line = "1|COMPLETED|2026-01-01T00:00:00|50|cpu=2,energy=18446744073709551614,gres/gpu=1\n"
     found = history(tmp_path, SACCT_HEAD + line)
     assert (found.cores[0], found.gpus[0]) == (2, 1000)
-    energy = '"allocated": [\n     {"type": "energy", "name": "", "count": -2},'
+    energy = '"allocated": [\n     {"type": "energy", "name": "", "count": 18446744073709551614},'
     text = SAMPLES["sacct-json"].replace('"allocated": [', energy)
     before, after = history(tmp_path, SAMPLES["sacct-json"]), history(tmp_path, text)
     assert text != SAMPLES["sacct-json"]
