@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, named_pairs, stdout
+from adlro.cli.options import FILE, named_pairs, refuse_same, stdout
 
 if TYPE_CHECKING:
     from adlro.model.cluster import NodeGroup
@@ -132,6 +132,8 @@ def import_(
     if slurm == (file is not None):
         raise click.UsageError("name a file or give --slurm, one of the two")
     names = named_pairs(gpus, "--gpu", "volta=V100 32GB")
+    if file is not None:
+        refuse_same(file, out)
     check_writable(out)
     of_node: dict[str, str] = {}
     if partitions is not None:
@@ -139,6 +141,8 @@ def import_(
             of_node = inventory.partitions(partitions.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as exc:
             raise TraceError(f"{partitions}: cannot be read: {exc}") from exc
+        except TraceError as exc:
+            raise TraceError(f"{partitions}: {exc}") from exc
     if file is None:
         listed = inventory.from_slurm(_from_scontrol("node"), "scontrol show node", of_node)
     else:

@@ -21,6 +21,14 @@ _SLOW_S = 2.0  # what is compiled already is there sooner, on a busy machine too
 FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a better message
 
 
+def refuse_same(file: Path, out: Path) -> None:
+    """Refuse to write a result over what it is made from."""
+    if out.exists() and file.exists() and out.samefile(file):
+        raise click.BadParameter(
+            f"{str(out)!r} is the file that is read; name another", param_hint="OUT"
+        )
+
+
 def scenario_options(command: C) -> C:
     """The scenario and what can be changed in it."""
     for option in (

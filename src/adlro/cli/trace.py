@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from adlro.cli.options import FILE, named_pairs, stdout
+from adlro.cli.options import FILE, named_pairs, refuse_same, stdout
 
 if TYPE_CHECKING:
     from adlro.workloads.history import History
@@ -212,13 +212,14 @@ def _write(out: Path, history: History) -> None:
         write_parts(out, (written.as_csv if out.suffix == ".csv" else written.as_swf)(history))
 
 
-def _check_out(out: Path) -> None:
+def _check_out(file: Path, out: Path) -> None:
     from adlro.evaluate.output import check_writable
 
     if out.suffix not in _SUFFIXES:
         raise click.BadParameter(
             f"{str(out)!r} must end in {', '.join(_SUFFIXES)}", param_hint="OUT"
         )
+    refuse_same(file, out)
     check_writable(out)
 
 
@@ -227,7 +228,7 @@ def _check_out(out: Path) -> None:
 @click.argument("out", type=FILE)
 def convert(file: Path, lenient: bool, format_: str, columns: tuple[str, ...], out: Path) -> None:
     """Write a history as OUT.npz (adlro's own, all of it), OUT.csv or OUT.swf."""
-    _check_out(out)
+    _check_out(file, out)
     history = _read(file, lenient, format_, columns)
     _write(out, history)
     _say_skipped(history)
@@ -254,7 +255,7 @@ def anonymise(
 
     from adlro.workloads.written import anonymous
 
-    _check_out(out)
+    _check_out(file, out)
     key = secrets.token_bytes(32) if salt is None else salt.encode()
     if not 1 <= len(key) <= 64:
         raise click.BadParameter("1 to 64 bytes are needed", param_hint="--salt")
@@ -386,6 +387,7 @@ def scenario(
     from adlro.cli.trace_scenario import Wish, make, moment
     from adlro.evaluate.output import check_writable, write_text
 
+    refuse_same(file, out)
     check_writable(out)
     history = _read(file, lenient, format_, columns)
     names = named_pairs(gpus, "--gpu", "volta=V100 32GB")

@@ -67,6 +67,11 @@ def moment(text: str | None, history: History, option: str) -> float | None:
 
 
 def _check(wish: Wish) -> None:
+    if not wish.file.is_file():
+        raise click.BadParameter(
+            f"{str(wish.file)!r} cannot be read a second time, as `compare` must; save it first",
+            param_hint="FILE",
+        )
     if not 0 < wish.load_scale <= 1000:
         raise click.BadParameter("a number above 0 is needed", param_hint="--load-scale")
     if not 0 <= wish.warm_up < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,7 @@ UNTYPED = "gpu"  # the name of a GPU that Slurm knows no type of
 _WORD = re.compile(r"(?<!\S)(\w+)=(\S*)")
 _GRES = re.compile(r"gpu(?::([^:,()]+))?:(\d{1,6})(?:\([^)]*\))?")
 _DOWN = ("DOWN", "DRAIN", "FAIL", "MAINT")
+_NOTHING = ("", "(null)")
 _MOST_NAMES = 100_000  # that one list of hosts may stand for
 
 
@@ -85,7 +87,7 @@ def _of_rows(rows: Rows, at: _Columns, path: Path) -> list[Node]:
 def _from_table(source: Source, at: _Columns) -> list[Node]:
     found: list[Node] = []
     for rows in Table(source, Style()).parts():
-        if len(rows.names) < 2:
+        if not rows.names:
             _refuse(rows.wrong.values(), source.path)
         found += _of_rows(rows, at, source.path)
     return found
@@ -110,16 +112,17 @@ def _expanded(part: str, text: str) -> list[str]:
     if not bracket:
         return [part]
     inside, _, after = rest.partition("]")
-    names = []
+    names: list[str] = []
+    tails = _expanded(after, text)
     for piece in inside.split(","):
         span = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", piece)
         if not span:
             raise TraceError(f"{shown(text)} is not a list of hosts")
         first, last = int(span[1]), int(span[2] or span[1])
-        if last - first > _MOST_NAMES:
+        if len(names) + (last - first + 1) * len(tails) > _MOST_NAMES:
             raise TraceError(f"{shown(text)} stands for more than {_MOST_NAMES:,} hosts")
         numbers = (str(n).zfill(len(span[1])) for n in range(first, last + 1))
-        names += [before + number + tail for number in numbers for tail in _expanded(after, text)]
+        names += [before + number + tail for number in numbers for tail in tails]
     return names
 
 
@@ -133,7 +136,7 @@ def partitions(text: str) -> dict[str, str]:
     for block in re.split(r"(?m)^(?=PartitionName=)", text)[1:]:
         words = dict(_WORD.findall(block))
         nodes = words.get("Nodes", "")
-        for name in hosts("" if nodes == "(null)" else nodes):
+        for name in hosts("" if nodes in _NOTHING else nodes):
             found.setdefault(name, words["PartitionName"])
     if not found:
         raise TraceError("there is no partition with nodes; is this `scontrol show partition`?")
@@ -174,7 +177,7 @@ def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> Listed:
         words = dict(reversed(_WORD.findall(block)))  # the first of a key counts
         at = f"{where}: node {words['NodeName']!r}"
         name, count = _gpu_of(words, at)
-        of = [part for part in words.get("Partitions", "").split(",") if part]
+        of = [part for part in words.get("Partitions", "").split(",") if part not in _NOTHING]
         several += len(of) > 1
         down += any(state in words.get("State", "") for state in _DOWN)
         memory = _number(words, "RealMemory", at) / _MB_PER_GB
@@ -183,7 +186,7 @@ def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> Listed:
         nodes.append(Node(words["NodeName"], name, count, cores, memory, partition))
     if not nodes:
         raise TraceError(f"{where}: there is no node in it; is this `scontrol show node`?")
-    notes = []
+    notes = _gaps(nodes)
     if several:
         notes.append(f"{several:,} nodes are in several partitions: the first is taken")
     if down:
@@ -191,6 +194,19 @@ def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> Listed:
             f"{down:,} nodes are down, drained or failing now: they are listed all the same"
         )
     return Listed(nodes, notes)
+
+
+def _gaps(nodes: Sequence[Node]) -> list[str]:
+    """What a cluster file must say and the list does not: _tables puts 1 there."""
+    with_gpus = [node for node in nodes if node.gpus > 0]
+    no_memory = sum(node.memory_gb == 0 for node in with_gpus)
+    no_cores = sum(node.cores == 0 for node in with_gpus)
+    gaps = ((no_memory, "memory", "memory_gb"), (no_cores, "cores", "cores"))
+    return [
+        f"{count:,} nodes have no {what} in the list: {key} = 1 is written, correct it there"
+        for count, what, key in gaps
+        if count
+    ]
 
 
 def read(path: Path, of_node: Mapping[str, str]) -> Listed:
@@ -204,7 +220,8 @@ def read(path: Path, of_node: Mapping[str, str]) -> Listed:
         head = head_of(source.head)
         for at in _TABLES:
             if {at.name, at.gpu, at.gpus, at.cores} <= set(head.names):
-                return Listed(_from_table(source, at), [])
+                nodes = _from_table(source, at)
+                return Listed(nodes, _gaps(nodes))
         if not any(line.startswith("NodeName=") for line in head.lines):
             raise TraceError(
                 f"{path}: is no list of nodes that is known: `scontrol show node` (also with "
@@ -247,6 +264,9 @@ def as_cluster(listed: Listed, names: Mapping[str, str], name: str) -> dict[str,
     with_gpus = [node for node in listed.nodes if node.gpus > 0]
     if not with_gpus:
         raise ConfigError("no node of the list has a GPU")
+    twice = [name for name, count in Counter(n.name for n in with_gpus).items() if count > 1]
+    if twice:
+        raise ConfigError(f"node {twice[0]!r} is in the list more than once; correct the list")
     models = {node.gpu: _model(node.gpu, names) for node in with_gpus}
     for one in names:
         if one not in models:

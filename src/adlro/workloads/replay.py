@@ -238,7 +238,7 @@ def users_of(history: History) -> int:
     return max(1, len(history.tables["user"]))
 
 
-def _account_numbers(scenario: Scenario, history: History, rows: Counts) -> Counts:
+def _account_numbers(scenario: Scenario, history: History, rows: Counts, filled: _Filled) -> Counts:
     if scenario.accounts == ONE_ACCOUNT:
         return np.zeros(len(rows), np.int64)
     column = "account" if history.tables["account"] else "queue"
@@ -249,6 +249,8 @@ def _account_numbers(scenario: Scenario, history: History, rows: Counts) -> Coun
                 f"scenario {scenario.name}: accounts: {word!r} of the history is not there; add it"
             )
     found = _by_code(getattr(history, column)[rows], [known[w] for w in history.tables[column]])
+    text = f"{column} unknown, charged to {scenario.accounts[0]!r}"
+    filled.say(int((found < 0).sum()), text)
     return np.maximum(found, 0)
 
 
@@ -306,7 +308,7 @@ def _records(
     jobs["interval"] = np.inf
     jobs["user"] = np.maximum(history.user[rows], 0)
     filled.say(int((history.user[rows] < 0).sum()), "user unknown, taken as the first one")
-    jobs["account"] = _account_numbers(scenario, history, rows)
+    jobs["account"] = _account_numbers(scenario, history, rows, filled)
     jobs["arrival"] = history.submit_s[rows] - history.submit_s[rows[0]]
     return jobs
 

@@ -1,11 +1,13 @@
 """`adlro trace` and `adlro cluster import`: what is printed, and what is written."""
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -196,3 +198,54 @@ def test_the_commands_of_the_example_work(tmp_path, monkeypatch):
     setting = prepare(load_scenario(tmp_path / "mine.toml"))
     assert replay.windows(setting.played, setting.scenario.jobs) == 6
     assert not [line for line in setting.filled if "run time" in line]  # each GPU is known
+
+
+CSV = "submit_time,run_s,gpus,account\n0,60,1,a\n10,60,1,\n20,60,1,b\n"
+
+
+@pytest.mark.parametrize("name", ["jobs.csv", "beside/../jobs.csv"])
+def test_a_history_is_never_written_over_by_what_is_made_from_it(tmp_path, name):
+    path = write(tmp_path, CSV, "jobs.csv")
+    (tmp_path / "beside").mkdir()
+    out = tmp_path / name
+    for args in (
+        ("convert", path, out),
+        ("anonymise", path, out),
+        ("scenario", path, "--cluster", "paper16", "--out", out),
+    ):
+        result = run(trace.command, *args)
+        assert result.exit_code == 2
+        assert "is the file that is read" in result.output
+    assert path.read_text() == CSV
+    nodes = write(tmp_path, "NodeName=a CPUTot=4 Gres=gpu:T4:1 RealMemory=1024\n", "nodes.txt")
+    result = run(cluster.command, "import", nodes, "--out", nodes)
+    assert "is the file that is read" in result.output
+
+
+def test_a_history_from_a_pipe_makes_no_scenario(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(CSV,))
+    writer.start()
+    result = run(
+        trace.command, "scenario", pipe, "--cluster", "paper16", "--out", tmp_path / "x.toml"
+    )
+    writer.join()
+    assert result.exit_code == 2
+    assert "cannot be read a second time" in result.output
+
+
+def test_jobs_without_an_account_are_charged_to_the_first_and_that_is_said(tmp_path):
+    path = write(tmp_path, CSV, "jobs.csv")
+    text = printed("scenario", path, "--cluster", "paper16", "--out", tmp_path / "x.toml")
+    assert "1 of 3 jobs: account unknown, charged to 'a'" in text
+
+
+def test_a_bad_list_of_partitions_is_named(tmp_path):
+    nodes = write(tmp_path, "NodeName=a CPUTot=4 Gres=gpu:T4:1 RealMemory=1024\n", "nodes.txt")
+    wrong = write(tmp_path, "nothing", "partitions.txt")
+    result = run(
+        cluster.command, "import", nodes, "--partitions", wrong, "--out", tmp_path / "c.toml"
+    )
+    assert isinstance(result.exception, AdlroError)
+    assert str(result.exception).startswith(f"{wrong}: there is no partition")

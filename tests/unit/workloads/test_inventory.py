@@ -69,7 +69,7 @@ def test_lists_of_hosts_are_expanded(text, names):
     assert inventory.hosts(text) == names
 
 
-@pytest.mark.parametrize("text", ["a[x]", "a[1-999999999]", "a[1-]"])
+@pytest.mark.parametrize("text", ["a[x]", "a[1-999999999]", "a[1-]", "a[1-9999]b[1-9999]"])
 def test_a_list_that_is_none_is_refused(text):
     with pytest.raises(TraceError):
         inventory.hosts(text)
@@ -119,3 +119,21 @@ def test_gpus_without_a_type_are_named_by_the_user(tmp_path):
     text = "NodeName=n1 CPUTot=4 RealMemory=5000 Gres=gpu:2 State=IDLE\n"
     listed = inventory.read(write(tmp_path, text), {})
     assert groups(listed, {"gpu": "T4"})[0]["gpu"] == "T4"
+
+
+def test_what_a_list_does_not_say_is_said_when_it_is_filled(tmp_path):
+    text = "node_name,gpu_model,gpu_capacity_num,cpu_num\nn1,T4,2,32\nc1,,0,32\n"
+    listed = inventory.read(write(tmp_path, text), {})
+    assert groups(listed)[0]["memory_gb"] == 1.0
+    said = "1 nodes have no memory in the list: memory_gb = 1 is written, correct it there"
+    assert listed.notes == [said]
+    slurm = "NodeName=a1 CPUTot=0 Gres=gpu:T4:2 RealMemory=1024 State=IDLE Partitions=(null)\n"
+    listed = inventory.read(write(tmp_path, slurm), {})
+    assert listed.notes == [said.replace("memory_gb", "cores").replace("memory", "cores")]
+    assert groups(listed)[0]["partition"] == "main"
+
+
+def test_a_node_that_is_listed_twice_is_refused(tmp_path):
+    listed = inventory.read(write(tmp_path, NODES + "a,4000,1024,2,T4\na,4000,1024,2,T4\n"), {})
+    with pytest.raises(ConfigError, match="node 'a' is in the list more than once"):
+        groups(listed)

@@ -1,5 +1,8 @@
 """Histories written out and read again."""
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -106,3 +109,50 @@ def test_an_own_file_whose_codes_have_no_words_is_refused(tmp_path):
     wrong = before._replace(user=before.user + 5)
     with pytest.raises(TraceError, match="'user' holds a code without a word"):
         history(tmp_path, own.packed(wrong), "x.npz")
+
+
+@pytest.mark.parametrize("status", ["node failed", "out of memory", "timeout", "cancelled"])
+def test_a_status_is_read_again_as_it_was_written(tmp_path, status):
+    before = history(tmp_path, f"submit,run_s,status\n5,6,{status}\n")
+    assert words(before, "status") == [status]
+    after = history(tmp_path, "".join(as_csv(before)), "x.csv")
+    assert words(after, "status") == [status]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("run_s", -5.0), ("cores", -1.0), ("submit_s", 1e300), ("memory_mb", np.inf)],
+)
+def test_an_own_file_with_numbers_that_cannot_be_is_refused(tmp_path, column, value):
+    before = history(tmp_path, SAMPLES["sacct"])
+    wrong = before._replace(**{column: np.full(before.jobs, value)})
+    with pytest.raises(TraceError, match=f"{column!r} holds a number that cannot be"):
+        history(tmp_path, own.packed(wrong), "x.npz")
+
+
+@pytest.mark.parametrize("gpus", [-2, 2**62])
+def test_an_own_file_with_gpus_that_cannot_be_is_refused(tmp_path, gpus):
+    before = history(tmp_path, SAMPLES["sacct"])
+    wrong = before._replace(gpus=np.full(before.jobs, gpus))
+    with pytest.raises(TraceError, match="'gpus' holds a number that cannot be"):
+        history(tmp_path, own.packed(wrong), "x.npz")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2,",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2000000000000,)}",
+        "-" * 9000 + "1",
+    ],
+)
+def test_an_own_file_whose_array_lies_about_itself_is_refused(tmp_path, header):
+    good, bad = io.BytesIO(own.packed(history(tmp_path, SAMPLES["helios"]))), io.BytesIO()
+    with zipfile.ZipFile(good) as old, zipfile.ZipFile(bad, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "run_s.npy":
+                data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+            new.writestr(name, data)
+    with pytest.raises(TraceError, match="is not a history of adlro: it is cut short or changed"):
+        history(tmp_path, bad.getvalue(), "x.npz")

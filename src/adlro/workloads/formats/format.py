@@ -69,7 +69,7 @@ def read_table(plan: Plan, source: Source, reading: Reading) -> History:
     table = Table(source, plan.style)
     gathered = Gathered(source.path, reading)
     for rows in table.parts():
-        if len(rows.names) > 1:
+        if rows.names:
             gathered.add(rows, plan.columns(rows))
         else:
             gathered.add(rows, {})

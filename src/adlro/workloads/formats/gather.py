@@ -15,7 +15,7 @@ from adlro.workloads.formats.table import Rows, Wrong
 from adlro.workloads.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
 
 _LISTED = 5  # lines that are named when they are skipped
-_MOST_GPUS = 1_000_000
+MOST_GPUS = 1_000_000
 _LARGEST_S = 1e11  # beyond any Unix time in seconds
 _ABSOLUTE_S = 1e8  # times above that are Unix times
 
@@ -169,17 +169,22 @@ def _check(rows: Rows, columns: Columns) -> None:
     if "gpus" in columns:
         gpus = np.asarray(columns["gpus"], np.float64)
         rows.note_where(
-            (gpus < 0) | (gpus > _MOST_GPUS * WHOLE),
+            (gpus < 0) | (gpus > MOST_GPUS * WHOLE),
             "impossible number",
             lambda row: f"{gpus[row] / WHOLE:g} GPUs cannot be",
         )
-        columns["gpus"] = np.where(np.abs(gpus) <= _MOST_GPUS * WHOLE, gpus, np.nan)
+        columns["gpus"] = np.where(np.abs(gpus) <= MOST_GPUS * WHOLE, gpus, np.nan)
+
+
+def limits(name: str) -> tuple[float, float]:
+    """The least and the most that a column of numbers may hold, before times are moved."""
+    most = _LARGEST_S if name.endswith("_s") else 2.0**53
+    may_be_negative = name in ("submit_s", "start_s", "end_s", "priority")
+    return -most if may_be_negative else 0.0, most
 
 
 def _note_absurd(rows: Rows, name: str, values: Floats) -> None:
-    most = _LARGEST_S if name.endswith("_s") else 2.0**53
-    may_be_negative = name in ("submit_s", "start_s", "end_s", "priority")
-    least = -most if may_be_negative else 0.0
+    least, most = limits(name)
     kind = "negative duration" if name in ("run_s", "requested_s") else "impossible number"
     rows.note_where(
         (values < least) | (values > most),

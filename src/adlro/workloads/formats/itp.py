@@ -6,7 +6,7 @@ Gu et al., ASPLOS 2023.
 from __future__ import annotations
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Plan, of_table
+from adlro.workloads.formats.format import Head, Plan, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -20,11 +20,20 @@ def _columns(rows: Rows) -> Columns:
     }
 
 
+_NEEDS = ("job_id", "submission_time", "duration", "num_gpu")
+
+
+def _has_no_more(head: Head) -> bool:
+    """With other columns beside these common names it is a plain CSV file."""
+    return len(head.names) == len(_NEEDS)
+
+
 FORMAT = of_table(
     Plan(
         "itp",
         "Microsoft ITP 2021 (ElasticFlow): job_id,submission_time,duration,num_gpu",
-        ("job_id", "submission_time", "duration", "num_gpu"),
+        _NEEDS,
         _columns,
-    )
+    ),
+    _has_no_more,
 )

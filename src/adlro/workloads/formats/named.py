@@ -151,7 +151,7 @@ def _read(source: Source, reading: Reading) -> History:
     gathered = Gathered(source.path, reading)
     taken: dict[str, _Taken] = {}
     for rows in table.parts():
-        if len(rows.names) > 1:
+        if rows.names:
             taken = taken or mapping(reading, rows.names, f"{source.path}:1")
             gathered.add(rows, _columns(rows, taken))
         else:

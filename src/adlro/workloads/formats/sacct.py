@@ -126,11 +126,12 @@ def _columns(rows: Rows) -> Columns:
 
 def _with_ends(found: Columns) -> Columns:
     """A job that has not ended, or never started, has no run time; the latter has no end either."""
-    if "end_s" not in found:
-        return found
-    is_over = ~np.isnan(np.asarray(found["end_s"], np.float64))
-    if "start_s" in found:
-        is_over &= ~np.isnan(np.asarray(found["start_s"], np.float64))
+    is_over = np.ones(len(found["id"]), np.bool_)
+    for name in ("start_s", "end_s"):
+        if name in found:
+            is_over &= ~np.isnan(np.asarray(found[name], np.float64))
+    if "end_s" not in found and "status" in found:
+        is_over &= np.array([word not in slurm.UNDER_WAY for word in found["status"]])
     for name in ("end_s", "run_s"):
         if name in found:
             found[name] = np.where(is_over, np.asarray(found[name], np.float64), np.nan)
@@ -157,7 +158,7 @@ def _read(source: Source, reading: Reading) -> History:
         clock=LOCAL,
         notes=tuple(f"skipped {text}" for text in gathered.skipped),
     )
-    return gathered.finish(header)
+    return slurm.unless_untracked(gathered.finish(header))
 
 
 def _recognises(head: Head) -> bool:

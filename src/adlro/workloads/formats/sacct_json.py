@@ -20,6 +20,7 @@ from adlro.workloads.history import Header, History
 
 _MOST = 1 << 30  # bytes; JSON is read as a whole
 _MINUTE = 60.0
+_TRES = ("cpu", "mem", "node", "gres")  # the counts of others may be anything
 
 
 class _OddError(Exception):
@@ -40,7 +41,10 @@ def _number(value: object, name: str) -> float:
 
 
 def _word(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    text = value.strip() if isinstance(value, str) else ""
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise _OddError(f"{shown(text)} is not text")
+    return text
 
 
 def _table(value: object, name: str) -> dict[str, Any]:
@@ -52,16 +56,23 @@ def _table(value: object, name: str) -> dict[str, Any]:
 
 
 def _resources(entries: object) -> Resources:
-    if not isinstance(entries, list) or not entries:
+    if entries is None:
         return Resources()
+    if not isinstance(entries, list):
+        raise _OddError(f"tres must be a list, not {shown(str(entries))}")
     parts = []
     for entry in entries:
         one = _table(entry, "tres")
-        count = _number(one.get("count"), "tres.count")
         kind, name = _word(one.get("type")), _word(one.get("name"))
-        if kind and not math.isnan(count):
+        if kind not in _TRES:
+            continue
+        count = _number(one.get("count"), "tres.count")
+        if not math.isnan(count):
             parts.append(f"{kind}/{name}={count:.0f}" if name else f"{kind}={count:.0f}")
-    return slurm.resources(",".join(parts)) or Resources()
+    found = slurm.resources(",".join(parts))
+    if found is None:
+        raise _OddError(f"tres must have counts from 0 on, not {shown(','.join(parts))}")
+    return found
 
 
 def _time(times: dict[str, Any], key: str) -> float:
@@ -143,7 +154,7 @@ def _read(source: Source, reading: Reading) -> History:
     gathered.add(rows, columns)
     notes = tuple(f"skipped {text}" for text in gathered.skipped)
     header = Header(format="sacct-json", source=source.path.name, clock="UTC", notes=notes)
-    return gathered.finish(header)
+    return slurm.unless_untracked(gathered.finish(header))
 
 
 def _recognises(head: Head) -> bool:

@@ -6,6 +6,10 @@ import math
 import re
 from typing import NamedTuple
 
+import numpy as np
+
+from adlro.workloads.history import History
+
 _UNITS_MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)")
 _DURATION = re.compile(r"(?:(\d{1,6})-)?(\d{1,6}(?::\d{2}){0,2})(?:\.\d{1,6})?")
@@ -29,7 +33,14 @@ NUMBERED = (  # as the accounting database numbers them
     "timeout",
     "out of memory",
 )
+UNDER_WAY = ("pending", "running", "suspended", "requeued", "resizing")  # no run time yet
 UNLIMITED = ("", "UNLIMITED", "Partition_Limit", "INFINITE")
+_COUNTED = ("cpu", "mem", "node", "gres/gpu")  # of a list of resources
+_TYPED = "gres/gpu:"
+_UNTRACKED = (
+    "no job names gres/gpu, which Slurm records only where AccountingStorageTRES has it: how many "
+    "GPUs jobs had is taken as unknown"
+)
 
 
 class Resources(NamedTuple):
@@ -76,35 +87,48 @@ def duration_s(text: str) -> float | None:
 
 def status(text: str) -> str:
     """A state as histories name it: "CANCELLED by 1000" is cancelled."""
-    word = text.strip().split(" ")[0].rstrip("+").lower()
+    whole = text.strip().lower()
+    if whole in NUMBERED:  # it is so named already: "out of memory"
+        return whole
+    word = whole.split(" ")[0].rstrip("+")
     return _STATUS.get(word, word)
 
 
 def resources(text: str) -> Resources | None:
-    """What a list such as "cpu=2,gres/gpu:volta=1,gres/gpu=1,mem=500M,node=1" names."""
-    found = Resources()
-    typed, models = 0.0, []
+    """What a list such as "cpu=2,gres/gpu:volta=1,gres/gpu=1,mem=500M,node=1" names.
+
+    Other resources may have any value: Slurm writes energy=18446744073709551614 for "not known".
+    """
+    amounts: dict[str, float] = {}
     for part in filter(None, text.strip().split(",")):
-        key, _, value = part.partition("=")
+        key, equals, value = part.partition("=")
+        if equals and key not in _COUNTED and not key.startswith(_TYPED):
+            continue
         amount = amount_mb(value)
         if amount is None:
             return None
-        if key == "cpu":
-            found = found._replace(cores=amount)
-        elif key == "mem":
-            found = found._replace(memory_mb=amount)
-        elif key == "node":
-            found = found._replace(nodes=amount)
-        elif key == "gres/gpu":
-            found = found._replace(gpus=amount)
-        elif key.startswith("gres/gpu:"):
-            typed += amount
-            models.append(key.removeprefix("gres/gpu:"))
-    if models and math.isnan(found.gpus):
-        found = found._replace(gpus=typed)
-    if math.isnan(found.gpus) and not math.isnan(found.cores):
-        found = found._replace(gpus=0.0)  # a list that names the cores would name GPUs
-    return found._replace(gpu_model=models[0] if len(models) == 1 else "")
+        amounts[key] = amounts.get(key, 0.0) + amount if key.startswith(_TYPED) else amount
+    models = {key.removeprefix(_TYPED): n for key, n in amounts.items() if key.startswith(_TYPED)}
+    gpus = 0.0 if "cpu" in amounts else math.nan  # a list that names the cores would name GPUs
+    return Resources(
+        gpus=amounts.get("gres/gpu", sum(models.values()) if models else gpus),
+        gpu_model=next(iter(models)) if len(models) == 1 else "",
+        cores=amounts.get("cpu", math.nan),
+        memory_mb=amounts.get("mem", math.nan),
+        nodes=amounts.get("node", math.nan),
+    )
+
+
+def unless_untracked(history: History) -> History:
+    """The history, with GPUs marked missing if no job of it has any: Slurm may not record them."""
+    if (history.gpus > 0).any() or not (history.gpus == 0).any():
+        return history
+    header = history.header
+    defects = {kind: n for kind, n in header.defects.items() if kind != "asks for no GPU"}
+    update = {"defects": defects, "notes": (*header.notes, _UNTRACKED)}
+    return history._replace(
+        header=header.model_copy(update=update), gpus=np.full_like(history.gpus, -1)
+    )
 
 
 def numbered(text: str) -> Resources | None:

@@ -29,10 +29,11 @@ class Source:
             if path.is_dir():
                 raise TraceError(f"{path}: is a folder; name a file")
             self._file = path.open("rb")
+            is_gzip = self._file.peek(2)[:2] == _GZIP
         except OSError as exc:
             raise TraceError(f"{path}: cannot be read: {exc.strerror}") from exc
         self._stream = cast("IO[bytes]", self._file)
-        if self._file.peek(2)[:2] == _GZIP:
+        if is_gzip:
             self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=self._file))
         try:
             self.head = self._rest = self._more(_BLOCK)

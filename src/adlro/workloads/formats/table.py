@@ -214,10 +214,10 @@ class Table:
                 left = left.partition(b"\n")[2]
 
     def _open_quote(self) -> Rows:
-        """The row that begins here as wrong, and its first line as passed."""
+        """The row that begins here as wrong, without columns; its first line counts as passed."""
         self.source.lines += 1
         here = np.array([self.source.lines])
-        rows = Rows(b"", np.zeros((1, 1, 2), np.int32), here, ("",), self.source.path)
+        rows = Rows(b"", np.zeros((1, 1, 2), np.int32), here, (), self.source.path)
         rows.note(0, "open quote", "a quote is opened here and never closed")
         return rows
 

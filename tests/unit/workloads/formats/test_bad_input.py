@@ -167,3 +167,37 @@ def test_columns_and_factors_are_as_the_user_says(tmp_path):
     columns = (("user", "who"), ("submit_s", "when"), ("run_s", "minutes*60"), ("gpus", "cards"))
     found = read(path, Reading(columns=columns))
     assert (found.run_s[0], found.gpus[0], found.word("user", 0)) == (120.0, 3000, "ann")
+
+
+@pytest.mark.parametrize(
+    "reading", [Reading(columns=(("submit_s", "when"),)), Reading(format="helios")]
+)
+def test_a_table_with_other_delimiters_is_no_list_of_jobs_without_columns(tmp_path, reading):
+    path = write(tmp_path, "id|submit|run\n1|2|3\n4|5|6\n")
+    with pytest.raises(TraceError, match=":1: there is no column"):
+        read(path, reading)
+
+
+def test_a_file_that_breaks_when_it_is_read_first_is_named(tmp_path, monkeypatch):
+    path = write(tmp_path, HEAD)
+
+    class Broken:
+        def peek(self, _):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(type(path), "open", lambda *_: Broken())
+    assert refused(path) == "FILE: cannot be read: Input/output error"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"name": "train"', '"name": "a\\u0000b"', r"FILE:1: 'a\x00b' is not text"),
+        ('"name": "train"', '"name": "\\ud800"', r"FILE:1: '\ud800' is not text"),
+        ('"count": 8', '"count": -8', "FILE:1: tres must have counts from 0 on, not 'cpu=-8,"),
+        ('"tres": {\n    "allocated"', '"tres": {"allocated": "cpu=8",\n    "x"', "FILE:1: tres "),
+    ],
+)
+def test_a_job_in_json_that_cannot_be_kept_is_named(tmp_path, old, new, said):
+    assert old in SAMPLES["sacct-json"]
+    assert refused(write(tmp_path, SAMPLES["sacct-json"].replace(old, new, 1))).startswith(said)

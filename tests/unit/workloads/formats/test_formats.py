@@ -217,3 +217,40 @@ def test_what_a_job_of_slurm_had_counts_before_what_it_asked_for(tmp_path):
     assert found.cores.tolist() == [4.0, 2.0]
     assert found.memory_mb.tolist() == [8192.0, 8192.0]
     assert words(found, "gpu_model") == ["volta", ""]
+
+
+SACCT_HEAD = "JobID|State|Submit|ElapsedRaw|AllocTRES\n"
+
+
+def test_elapsed_time_of_a_job_under_way_is_no_run_time_even_if_ends_are_not_printed(tmp_path):
+    lines = "1|RUNNING|2026-01-01T00:00:00|50|cpu=1,gres/gpu=1\n"
+    lines += "2|COMPLETED|2026-01-01T00:00:00|70|cpu=1,gres/gpu=1\n"
+    found = history(tmp_path, SACCT_HEAD + lines)
+    np.testing.assert_array_equal(found.run_s, [np.nan, 70])
+
+
+def test_resources_that_nobody_asks_for_may_have_any_value(tmp_path):
+    line = "1|COMPLETED|2026-01-01T00:00:00|50|cpu=2,energy=18446744073709551614,gres/gpu=1\n"
+    found = history(tmp_path, SACCT_HEAD + line)
+    assert (found.cores[0], found.gpus[0]) == (2, 1000)
+    energy = '"allocated": [\n     {"type": "energy", "name": "", "count": 18446744073709551614},'
+    text = SAMPLES["sacct-json"].replace('"allocated": [', energy)
+    before, after = history(tmp_path, SAMPLES["sacct-json"]), history(tmp_path, text)
+    assert text != SAMPLES["sacct-json"]
+    np.testing.assert_array_equal(after.gpus, before.gpus)
+
+
+def test_gpus_are_unknown_if_slurm_names_none_in_all_of_a_history(tmp_path):
+    one = "1|COMPLETED|2026-01-01T00:00:00|50|cpu=2,mem=1G\n"
+    found = history(tmp_path, SACCT_HEAD + one)
+    assert (found.gpus[0], found.header.defects) == (-1, {})
+    assert "AccountingStorageTRES" in found.header.notes[-1]
+    both = history(tmp_path, SACCT_HEAD + one + "2|FAILED|2026-01-01T00:00:00|5|gres/gpu=1\n")
+    assert (both.gpus.tolist(), both.header.defects) == ([0, 1000], {"asks for no GPU": 1})
+
+
+def test_a_csv_file_with_more_columns_than_itp_has_keeps_them(tmp_path):
+    text = "job_id,submission_time,duration,num_gpu,user\na,1,2,1,ann\n"
+    found = history(tmp_path, text)
+    assert (found.header.format, words(found, "user")) == ("csv", ["ann"])
+    assert (found.run_s[0], found.gpus[0]) == (2, 1000)
