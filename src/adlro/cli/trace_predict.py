@@ -142,10 +142,7 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
     ran = "its run time is not known" if math.isnan(run_s) else f"it ran {run_s:,.0f} s"
     found = job["estimate_s"]
     estimate = "no estimate" if math.isnan(found) else f"estimate {found:,.0f} s"
-    yield (
-        f"job {job['job']}: {estimate}, confidence "
-        f"{job['confidence']:.2f} ({request}; {ran})"
-    )
+    yield (f"job {job['job']}: {estimate}, confidence {job['confidence']:.2f} ({request}; {ran})")
     yield f"  likest jobs: {job['matched'] or 'nothing had ended yet'}"
     for one in job["sources"]:
         yield f"  {one['share'] * 100:5.1f} %  {one['says_s']:>9,.0f} s  {one['job']}"
