@@ -44,9 +44,10 @@ train: $(VENV)/.developer
 slow: $(VENV)/.developer
 	$(BIN)/pytest -n 2 -m slow
 
-# Every published table anew, with its check (hours); the openb one needs ../shared.
+# Every published table anew, with its check (hours); openb_placement, traces and estimators need ../shared.
 experiments: $(VENV)/.developer
-	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
+	$(BIN)/python -m pip install --quiet --editable '.[dev,experiments]'
+	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
 clean:
 	rm -rf $(VENV) out

@@ -100,9 +100,11 @@ def _trained(standing: Standing) -> Trained:
 
 
 def is_done(standing: Standing, plan: Plan) -> bool:
-    """Whether nothing is left to tune."""
+    """Whether all rounds are fitted and nothing is left to tune."""
     generations = plan.recipe.tuning.generations
-    return standing.search is not None and standing.search.generation >= generations
+    tuned = 0 if standing.search is None else standing.search.generation
+    is_fitted = len(standing.networks) == len(plan.recipe.rounds)
+    return tuned >= generations and (is_fitted or standing.search is not None)
 
 
 class Workshop(NamedTuple):
@@ -227,11 +229,10 @@ class Found(NamedTuple):
 
     def each_versus(self, row: Row, rival: str | Row) -> str:
         """The same for each run alone, without intervals; a rival row's runs one by one."""
-        rows = by_name(self.result)
         rivals = (rival,) * len(row.policies) if isinstance(rival, str) else rival.policies
         pairs = zip(row.policies, rivals, strict=False)
-        found = (rows[name].jct_versus(other).mean for name, other in pairs)
-        return ", ".join(f"{mean:+.1f}" for mean in found)
+        jcts = ((self._jct(Row("", (name,))), self._jct(Row("", (one,)))) for name, one in pairs)
+        return ", ".join(f"{percent_difference(*each).mean:+.1f}" for each in jcts)
 
 
 def played(

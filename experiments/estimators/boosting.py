@@ -1,4 +1,4 @@
-"""Gradient boosting as a rival: trained on the first half, with all fields and on-line features."""
+"""Gradient boosting as a rival: trained on what had ended, with all fields and on-line features."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _columns(history: History, simple: Simple, trained: Mask) -> tuple[list[Floa
     return words + known, len(words)
 
 
-def boosted(history: History, line: Timeline, simple: Simple, later: Mask) -> Floats:
-    """Log seconds [J] of the later jobs, nan of those before; trained on what had ended by then.
+def _predicted(table: Floats, log_s: Floats, rows: Counts, part: Counts, words: int) -> Floats:
+    """What trees grown from some rows say of a part; the first `words` columns are categories.
 
     Raises:
         ConfigError: scikit-learn is not there.
@@ -56,10 +56,6 @@ def boosted(history: History, line: Timeline, simple: Simple, later: Mask) -> Fl
         from sklearn.ensemble import HistGradientBoostingRegressor
     except ImportError as exc:
         raise ConfigError("this experiment needs scikit-learn: pip install scikit-learn") from exc
-    split = history.submit_s[later].min()
-    trained = ~later & ~np.isnan(line.log_s) & (ends(history) <= split)
-    columns, words = _columns(history, simple, trained)
-    table = np.column_stack(columns)
     model = HistGradientBoostingRegressor(
         loss="absolute_error",
         categorical_features=list(range(words)),
@@ -67,8 +63,29 @@ def boosted(history: History, line: Timeline, simple: Simple, later: Mask) -> Fl
         early_stopping=False,
         random_state=0,
     )
-    rows = np.flatnonzero(trained)[-_MOST_JOBS:]
-    model.fit(table[rows], line.log_s[rows])
+    model.fit(table[rows], log_s[rows])
+    return np.asarray(model.predict(table[part]))
+
+
+def boosted(history: History, line: Timeline, simple: Simple, later: Mask, parts: int) -> Floats:
+    """Log seconds [J] of the later jobs, nan of those before.
+
+    The later jobs are cut into `parts` by submission; before each part the trees are grown anew
+    from all jobs that had ended by then.
+
+    Raises:
+        ConfigError: scikit-learn is not there.
+    """
     result = np.full(history.jobs, np.nan)
-    result[later] = model.predict(table[later])
+    rows = np.flatnonzero(later)
+    rows = rows[np.argsort(history.submit_s[rows], kind="stable")]
+    ended = np.where(np.isnan(line.log_s), np.inf, ends(history))
+    for part in np.array_split(rows, parts):
+        begin = history.submit_s[part[0]]
+        trained = (history.submit_s < begin) & (ended <= begin)
+        columns, words = _columns(history, simple, trained)
+        table = np.column_stack(columns)
+        known = np.flatnonzero(trained)
+        latest = known[np.argsort(ended[known], kind="stable")][-_MOST_JOBS:]
+        result[part] = _predicted(table, line.log_s, latest, part, words)
     return result

@@ -75,9 +75,10 @@ def measured(case: Case, trained: dict[Variant, Trained], shelf: Shelf, threads:
 
 
 def _versus(found: Sequence[Found], rows: Sequence[Row], rival: Row) -> Table:
-    head = ["training", *(each.case.name for each in found)]
+    head = [f"vs {rival.shown}", *(each.case.name for each in found)]
     lines = [[row.shown, *(each.versus(row, rival) for each in found)] for row in rows]
-    return Table(f"Percent vs {rival.shown}:", head, lines, is_brief=False)
+    caption = f"Against {rival.shown}, estimates: {found[0].case.source}"
+    return Table(caption, head, lines, is_brief=False)
 
 
 def _alone(found: Sequence[Found], rows: Sequence[Row], reference: Row) -> Table:

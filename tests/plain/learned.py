@@ -17,6 +17,7 @@ from tests.plain.simulator import PlainWorld, Policy
 from tests.plain.things import Decision
 
 MOST_PAIRS = 15
+PATIENCE = 20.0  # times the shortest job's run time
 FAR = 1000.0  # tau
 LEAST = 1e-9  # seconds
 RECENT, FEW = 32, 8  # arrivals that tell what comes; fewer tell nothing
@@ -98,8 +99,17 @@ class Learned(DrainArgmin):
         costs = self.costs(world, looked)
         least = min(costs.values())
         best = looked.planned if costs.get(looked.planned) == least else min(costs, key=costs.get)
+        if best == 0 and self.is_too_long(world, looked):
+            best = 1
         choice = looked.choices[best]
         return policies.start(*choice) if choice else []
+
+    def is_too_long(self, world: PlainWorld, looked: Looked) -> bool:
+        """Whether the shortest job that could start would be done long before anything ends."""
+        shortest = looked.choices[1]
+        seconds = policies.p(world, *shortest) * self.span(world, shortest)
+        ends = [world.expected_end(run) for run in world.running]
+        return min(ends) - world.now > PATIENCE * seconds
 
     def costs(self, world: PlainWorld, looked: Looked) -> dict[int, float]:
         """What is predicted for each choice that is allowed."""

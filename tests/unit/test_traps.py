@@ -147,8 +147,7 @@ def first_start(world, seed):
 
 
 def test_what_users_compare_on_is_kept_apart_from_training_and_final_claims():
-    seeds = next(p for p in compare_command.command.params if p.name == "seeds")
-    numbers = compare_command._seeds(seeds.default)
+    numbers = compare_command._Way(None, 1, False).seeds_of(mixed(jobs=30))
     assert set(numbers) <= set(USERS_SEEDS)
     assert len(numbers) >= 10
 

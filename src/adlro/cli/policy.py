@@ -130,7 +130,7 @@ def _show_card(file: Path, as_json: bool) -> None:
 
     policy = learned.load(file)
     if as_json:
-        click.echo(policy.card.model_dump_json(indent=2))
+        click.echo(policy.card.model_dump_json(indent=2, exclude_unset=True))
         return
     console, card = stdout(), policy.card
     console.print(_pairs(_card_rows(policy, file.with_suffix(".npz"))), highlight=False)

@@ -191,6 +191,15 @@ def info(
 _SUFFIXES = (".npz", ".csv", ".swf")
 
 
+def _say_skipped(history: History) -> None:
+    """Count what --lenient has skipped, and list the first."""
+    from adlro.workloads.replay import skipped
+
+    for line in [*skipped(history), *history.header.notes]:
+        if line.startswith("skipped"):
+            click.echo(line, err=True)
+
+
 def _write(out: Path, history: History) -> None:
     from adlro.evaluate.output import write_bytes, write_parts
     from adlro.workloads import written
@@ -220,6 +229,7 @@ def convert(file: Path, lenient: bool, format_: str, columns: tuple[str, ...], o
     _check_out(out)
     history = _read(file, lenient, format_, columns)
     _write(out, history)
+    _say_skipped(history)
     click.echo(f"{out}: {history.jobs:,} jobs")
 
 
@@ -249,6 +259,7 @@ def anonymise(
         raise click.BadParameter("1 to 64 bytes are needed", param_hint="--salt")
     history = _read(file, lenient, format_, columns)
     _write(out, anonymous(history, key))
+    _say_skipped(history)
     moved = history.header.origin_unix_s is not None
     click.echo(
         f"{out}: {history.jobs:,} jobs, {len(history.tables['user']):,} users, "
@@ -419,9 +430,13 @@ def scenario(
     figures = made.figures
     count = figures["windows"]
     seeds = f"{count:,} seeds of {figures['jobs']:,} jobs in a row" if count > 1 else "one seed"
+    then = (
+        f"recorded {figures['recorded_load']:.3f}"
+        if figures["recorded_load"]
+        else "all came at once"
+    )
     click.echo(
-        f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {figures['load']:.3f} "
-        f"(recorded {figures['recorded_load']:.3f})"
+        f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {figures['load']:.3f} ({then})"
     )
     for line in made.filled:
         click.echo(f"  {line}")

@@ -73,6 +73,7 @@ def _explained(history: History, place: int, found: Explanation) -> dict[str, An
         "job": _name(history, place),
         "estimate_s": found.seconds,
         "confidence": found.confidence,
+        "spread_log": found.spread,
         "run_s": ran,
         "requested_s": float(history.requested_s[place]),
         "matched": found.matched,
@@ -143,6 +144,8 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
     found = job["estimate_s"]
     estimate = "no estimate" if math.isnan(found) else f"estimate {found:,.0f} s"
     yield (f"job {job['job']}: {estimate}, confidence {job['confidence']:.2f} ({request}; {ran})")
+    if not math.isnan(job["spread_log"]):
+        yield f"  jobs like it differ from that by a factor of {math.exp(job['spread_log']):.1f}"
     yield f"  likest jobs: {job['matched'] or 'nothing had ended yet'}"
     for one in job["sources"]:
         yield f"  {one['share'] * 100:5.1f} %  {one['says_s']:>9,.0f} s  {one['job']}"

@@ -335,6 +335,16 @@ def _checked(where: Files, json_file: Path | None) -> Files:
     return where
 
 
+def _advice(trained_on: Scenario, name: str, weights: Path) -> str:
+    """What to do with a policy: seeds keep drawn jobs apart, but not those of a history."""
+    if trained_on.history is None:
+        return f"try: adlro compare {name} --policies min-min,{weights}"
+    return (
+        "compare it on a later part of the history, not on jobs that it was trained on: train with "
+        "`adlro trace scenario … --to 50%`, compare with --from 50%"
+    )
+
+
 def _train(
     wish: Wish,
     where: Files,
@@ -364,6 +374,5 @@ def _train(
         look = result.kept.look
         click.echo(
             f"{where.weights} and its card: {wish.objective} {_percent(look.gain)} vs min-min, "
-            f"from {result.kept.source}; try: adlro compare {scenario} --policies "
-            f"min-min,{where.weights}"
+            f"from {result.kept.source}; {_advice(wish.scenario, scenario, where.weights)}"
         )

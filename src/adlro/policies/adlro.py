@@ -6,10 +6,13 @@ Choices and features: encode/candidates_kernel.py; network: encode/network.py; t
 from adlro.compiled import njit
 from adlro.encode import network
 from adlro.encode.candidates_kernel import look, look_closer
+from adlro.encode.drain import next_finish
 from adlro.encode.meters_kernel import RANGES
 from adlro.encode.network import ASKED, MOST_UNITS, choose
 from adlro.model.room import start
 from adlro.policies import learned
+
+PATIENCE = 20.0  # times the run time of the shortest job that could start
 
 
 def params(setting, weights=None):
@@ -26,7 +29,8 @@ def memory(setting, weights=None):
 def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
     """The choice with the smallest predicted cost; where nothing runs, Min-Min's.
 
-    Such states are not labelled in training, for there it makes no sense to wait.
+    Such states are not labelled in training, for there it makes no sense to wait. Nor does it
+    where no end is near: then the shortest job starts, whatever the network says of waiting.
     """
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
     choices = look(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
@@ -40,5 +44,7 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
             look_closer(kinds, ranges, choices, jobs, est, queue, running, pools, gpus, scratch)
         i = choose(choices, len(running) > 0, params, units)
     if i == 0:
-        return 0
+        if next_finish(now, running) - now <= PATIENCE * choices.seconds[1]:
+            return 0
+        i = 1  # the shortest: it will be done long before anything ends
     return start(out, queue[int(choices.places[i])].job, int(choices.pools[i]))

@@ -45,6 +45,7 @@ class Explanation(NamedTuple):
 
     seconds: float
     confidence: float  # 0 to 1, for the model that it is greatest for
+    spread: float  # mean |log(source / estimate)| by share; nan = there are no sources
     sources: tuple[Source, ...]  # with the largest shares, the largest first
     matched: str  # which parts of the likest pattern are the same; "" = nothing is known
 
@@ -80,7 +81,7 @@ def around(memory: Memory) -> Estimator:
 
 def copied(estimator: Estimator) -> Estimator:
     """One that goes on from there on its own."""
-    other = around(memories.copy(estimator.memory))
+    other = around(memories.copy(estimator.memory))._replace(weighing=estimator.weighing)
     other.facts[:], other.histogram[:] = estimator.facts, estimator.histogram
     return other
 
@@ -144,4 +145,5 @@ def explain(estimator: Estimator, jobs: Jobs, j: int, model: int = 0) -> Explana
         for row, moved in zip(found, shifts, strict=True)
     )
     matched = _matched(estimator, int(found[0]["slot"])) if sources else ""
-    return Explanation(float(np.exp(out[model])), confidence, sources, matched)
+    spread = float(work.answers[model]["spread"])
+    return Explanation(float(np.exp(out[model])), confidence, spread, sources, matched)

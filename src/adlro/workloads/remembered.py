@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.config import Scenario
+from adlro.encode.hypervectors.memory import Weighing
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import Layout
@@ -22,10 +23,17 @@ from adlro.model.job import JobType
 from adlro.model.recorded import Recorded
 from adlro.model.state import Counts, Floats, Mask, Records
 from adlro.workloads import capacity, estimator, job_fields, outcomes, replay
+from adlro.workloads.estimator import WEIGHING
 from adlro.workloads.estimator_kernel import Estimator, Jobs
 from adlro.workloads.history import History
 
 PAST_JOBS = 5_000
+CHOICES = tuple(  # the first is that of histories
+    WEIGHING._replace(fading=fading, nats=nats)
+    for fading in (WEIGHING.fading, 0.0)
+    for nats in (1.0, 0.5, 0.25)
+)
+_LEARNED = 0.8  # share of the past's events before it is measured how well it foresees the rest
 
 
 class Ran(NamedTuple):
@@ -62,8 +70,33 @@ def _as_jobs(ran: Ran, speeds: Floats, last_end: float) -> Jobs:
     return estimator.jobs_of(job_fields.of_jobs(jobs), jobs["requested"], line)
 
 
+def _part(jobs: Jobs, wanted: Mask) -> Jobs:
+    """The same with some of the events [E]."""
+    return jobs._replace(order=jobs.order[wanted], time=jobs.time[wanted])
+
+
+def _best_weighing(jobs: Jobs) -> Weighing:
+    """The one of CHOICES that foresees the last fifth of some jobs best.
+
+    How sharply a memory should tell jobs apart, and how soon it should forget, depends on how much
+    users and hours say of run times: in a simulation often nothing.
+    """
+    at = np.arange(len(jobs.order))
+    later = at >= _LEARNED * len(at)
+    learned = estimator.fresh()
+    estimator.followed(learned, _part(jobs, ~later & (jobs.order >= 0)))
+    line = outcomes.Timeline(jobs.log_s, jobs.order, jobs.time)
+    all_jobs = np.ones(len(jobs.log_s), np.bool_)
+    errors = []
+    for weighing in CHOICES:
+        tried = estimator.copied(learned)._replace(weighing=weighing)
+        found = estimator.followed(tried, _part(jobs, later))
+        errors.append(outcomes.errors(found.log_s[:, 0], line, all_jobs).mae_log)
+    return CHOICES[0] if np.isnan(errors).any() else CHOICES[int(np.argmin(errors))]
+
+
 def past(ran: Ran, speeds: Floats) -> Estimator:
-    """An estimator that has learned jobs that came before time 0.
+    """An estimator that has learned jobs that came before time 0, and how to weigh them.
 
     Their arrivals are moved back by whole days; what would not have ended by 0 is forgotten.
     """
@@ -71,9 +104,8 @@ def past(ran: Ran, speeds: Floats) -> Estimator:
     moved = ran.jobs.copy()
     moved["arrival"] -= days * job_fields.DAY_S
     jobs = _as_jobs(ran._replace(jobs=moved), speeds, 0.0)
-    ends = jobs.order >= 0
-    learned = estimator.fresh()
-    estimator.followed(learned, jobs._replace(order=jobs.order[ends], time=jobs.time[ends]))
+    learned = estimator.fresh()._replace(weighing=_best_weighing(jobs))
+    estimator.followed(learned, _part(jobs, jobs.order >= 0))
     return learned
 
 

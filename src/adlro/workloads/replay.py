@@ -124,6 +124,15 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
     return kept[np.argsort(submit[kept], kind="stable")], left_out
 
 
+def skipped(history: History) -> list[str]:
+    """How many lines of the file were not taken, by what is wrong with them."""
+    return [
+        f"{kind}: {count:,} lines of the file"
+        for kind, count in history.header.defects.items()
+        if kind.startswith("skipped: ")
+    ]
+
+
 def _drawn(key: str) -> float:
     """A number in [0, 1) that only depends on the key."""
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
@@ -326,6 +335,7 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
     """
     history = history_of(recorded)
     rows, left_out = window(history, recorded)
+    left_out = [*skipped(history), *left_out]
     if users_of(history) > scenario.users:
         raise ConfigError(
             f"scenario {scenario.name}: users = {scenario.users}, but the history has "

@@ -5,6 +5,7 @@ import io
 import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from adlro.cli import compare as command
@@ -242,3 +243,11 @@ def test_seeds_of_a_history_are_explained_and_those_that_repeat_jobs_are_told(
     assert "each seed is 2 jobs of the history in a row: it has seeds 0 to 1" in notes
     again = [note for note in notes if note.startswith("seeds from 2 on play jobs of the history")]
     assert len(again) == is_told
+
+
+@pytest.mark.parametrize("scenario", ["paper16", "rough64"])
+def test_policies_are_compared_on_estimates_of_the_memory(scenario):
+    arguments = ["--estimates", "memory", "--jobs", "30", "--seeds", "2", "--policies", "sjf,fcfs"]
+    result = CliRunner().invoke(command.command, [scenario, *arguments])
+    assert result.exit_code == 0, result.output
+    assert "estimates memory" in result.output

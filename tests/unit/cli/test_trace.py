@@ -74,6 +74,19 @@ def test_nothing_is_written_where_the_source_is_wrong(tmp_path):
     assert sorted(tmp_path.iterdir()) == [path]
 
 
+def test_what_was_skipped_is_counted_and_listed_with_every_output(tmp_path):
+    path = write(tmp_path, "submit_time,run_s,gpus\n5,60,1\n5,x,1\n5,60,2\n")
+    said = f"skipped {path}:3: run_s must be a number, not 'x'"
+    for args in (("convert", path, tmp_path / "o.csv"), ("anonymise", path, tmp_path / "o.npz")):
+        text = printed(*args, "--lenient")
+        assert "skipped: text in numbers: 1 lines of the file" in text
+        assert said in text
+    args = ("scenario", path, "--cluster", "paper16", "--out", tmp_path / "mine.toml", "--lenient")
+    text = printed(*args)
+    assert "2 jobs, one seed; load 1.000 (all came at once)" in text
+    assert "skipped: text in numbers: 1 lines of the file" in text
+
+
 def test_an_output_of_another_kind_is_refused(tmp_path):
     path = write(tmp_path, SAMPLES["itp"])
     result = run(trace.command, "convert", path, tmp_path / "out.parquet")

@@ -51,6 +51,7 @@ def test_one_job_is_explained_in_words(tmp_path):
     text = printed(write(tmp_path, ROWS), "--job", "j18")
     assert "job j18: estimate 100 s, confidence 0." in text
     assert "no request; it ran 100 s" in text
+    assert "  jobs like it differ from that by a factor of 1." in text
     assert "  likest jobs: same user" in text
     assert text.splitlines()[-1].endswith(tuple(f"j{i}" for i in range(18)))
 
@@ -59,6 +60,7 @@ def test_the_first_job_is_like_nothing_known(tmp_path):
     text = printed(write(tmp_path, ROWS), "--job", "j0")
     assert "job j0: no estimate, confidence 0.00 (no request; it ran 100 s)" in text
     assert "nothing had ended yet" in text
+    assert "differ from that" not in text
 
 
 def test_a_job_of_a_source_without_ids_goes_by_its_place(tmp_path):

@@ -57,6 +57,14 @@ def test_a_network_that_likes_to_wait_waits_only_while_something_runs():
     assert start_and_pool([nodes("V100", 2)], jobs, by("wait", -1.0))[0] == [0, 4, 20]
 
 
+@pytest.mark.parametrize(("seconds", "starts"), [(5, 101), (4.9, 1)])
+def test_no_network_keeps_a_job_waiting_for_over_twenty_times_its_run_time(seconds, starts):
+    # At 1 job 0 has 100 s to go, and job 1 could start: 20 * 5 s is long enough, 98 s is not.
+    jobs = [job(0, 101), job(1, seconds)]
+    found = start_and_pool([nodes("V100", 2)], jobs, by("wait", -1.0))[0]
+    assert found == [0, starts]
+
+
 def test_on_an_idle_cluster_any_network_does_what_min_min_would():
     # The V100 takes 4 s, the T4 9 s; this network likes a long run time.
     likes_long = by("seconds", -1.0)

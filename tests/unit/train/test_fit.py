@@ -3,7 +3,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, PLANNED, SECONDS
+from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, PLAIN, PLANNED, SECONDS
 from adlro.encode.network import MOST_UNITS, flat, predict
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
@@ -80,7 +80,7 @@ def test_the_drain_difference_is_added_outside_of_the_network():
     network = fitted(some_labels(50), epochs=1)[0].network()
     rows = np.zeros((2, len(FEATURES)))
     rows[1, DRAIN_LOG] = 0.5
-    blind = network._replace(first=network.first * (np.arange(len(FEATURES)) != DRAIN_LOG)[:, None])
+    blind = network._replace(first=network.first * (np.arange(len(PLAIN)) != DRAIN_LOG)[:, None])
     one, other = predicted(blind, rows)
     assert other - one == pytest.approx(0.5)
 

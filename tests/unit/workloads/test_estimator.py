@@ -193,6 +193,9 @@ def test_an_explanation_says_the_estimate_its_sources_and_what_matched():
     assert why.sources[0].source in (0, 1, 2)
     np.testing.assert_allclose(why.sources[0].seconds, 50)
     assert why.matched == "same user, request; other queue"
+    # 50 s is the estimate; bob's three jobs took 14 times as long and have the rest of the shares.
+    own = sum(one.share for one in why.sources if one.seconds < 60)
+    np.testing.assert_allclose(why.spread, (1 - own) * np.log(14), rtol=1e-6)
 
 
 def test_an_explanation_by_an_empty_memory_has_no_sources():
@@ -201,7 +204,7 @@ def test_an_explanation_by_an_empty_memory_has_no_sources():
         outcomes.timeline(np.zeros(1), np.full(1, np.nan), np.full(1, np.nan)),
     )  # fmt: skip
     why = estimator.explain(estimator.fresh(), jobs, 0)
-    assert why == (pytest.approx(60.0), 0.0, (), "")
+    assert why == (pytest.approx(60.0), 0.0, pytest.approx(np.nan, nan_ok=True), (), "")
 
 
 def learned_speeds(both):

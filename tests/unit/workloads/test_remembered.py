@@ -54,6 +54,29 @@ def test_seconds_on_a_slow_model_are_learned_as_those_on_the_reference():
     np.testing.assert_allclose(remembered.of_jobs(before, ran([0.0], [1.0]), speeds), [[30, 60]])
 
 
+def chosen(log_s, user):
+    """The weighing that a past of such run times chooses; a job every 100 s."""
+    arrival = np.arange(len(log_s)) * 100.0
+    return remembered.past(ran(arrival, np.exp(log_s), user), np.ones((1, 1))).weighing
+
+
+def test_the_past_says_how_sharply_jobs_are_told_apart_and_how_soon_they_fade():
+    rng = np.random.default_rng(0)
+    user = rng.integers(0, 40, 1500)
+    blunt = chosen(rng.normal(4, 1, 1500), user)  # users tell nothing, and nothing changes
+    assert blunt.fading == 0
+    assert blunt.nats < 1
+    # Each user has a length of its own, and all drift together.
+    drift = np.cumsum(rng.normal(0, 0.1, 1500))
+    sharp = chosen(4 + user / 20 + drift - drift.mean(), user)
+    assert sharp == remembered.CHOICES[0]
+
+
+def test_a_past_too_short_to_choose_keeps_the_weighing_of_histories():
+    before = remembered.past(ran([10.0], [60]), np.ones((1, 1)))
+    assert before.weighing == remembered.CHOICES[0]
+
+
 def test_of_jobs_leaves_the_past_as_it_was_and_learns_on_the_way():
     speeds = np.ones((1, 1))
     before = remembered.past(ran([10.0], [60]), speeds)
