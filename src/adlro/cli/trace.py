@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -99,8 +100,6 @@ def _facts(history: History, gpus: int | None) -> dict[str, Any]:
 
 def _finite(value: object) -> object:
     """JSON has no nan."""
-    import math
-
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -270,11 +269,32 @@ def anonymise(
     )
 
 
+def _check_memory(save: Path | None, file: Path) -> None:
+    """Refuse to write a memory over a history, or under a name that does not say what it is."""
+    from adlro.evaluate.output import check_writable
+
+    if save is None:
+        return
+    if save.suffix != ".npz":
+        raise click.BadParameter(f"{str(save)!r} must end in .npz", param_hint="--save")
+    check_writable(save)
+    if save.exists() and file.exists() and save.samefile(file):
+        raise click.BadParameter("is the history itself; name another file", param_hint="--save")
+
+
+def _share(_ctx: click.Context, _option: click.Parameter, value: float) -> float:
+    """A range lets nan through."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a share of the jobs")
+    return value
+
+
 @command.command("predict")
 @_reading_options
 @click.option(
     "--warm-up",
     type=click.FloatRange(0, 1, max_open=True),
+    callback=_share,
     default=0.5,
     show_default=True,
     help="Share of the jobs that are learned but not counted.",
@@ -296,10 +316,10 @@ def predict(
     import json
 
     from adlro.cli import trace_predict
-    from adlro.evaluate.output import check_writable, write_bytes
+    from adlro.evaluate.output import write_bytes
     from adlro.workloads.run_times import RunTimes
 
-    check_writable(save)
+    _check_memory(save, file)
     shown = trace_predict.look(_read(file, lenient, format_, columns), warm_up, job)
     if as_json:
         click.echo(json.dumps(_finite(shown.figures), indent=2, allow_nan=False))

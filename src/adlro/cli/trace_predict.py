@@ -52,11 +52,12 @@ def _place(history: History, wanted: str) -> int:
         raise TraceError(
             f"{history.header.source}: has no job {wanted!r}; the first is {history.id[0]!r}"
         )
-    if wanted.isdecimal() and 1 <= int(wanted) <= history.jobs:
+    is_short = len(wanted) <= len(str(history.jobs))  # Python refuses to read thousands of digits
+    if wanted.isdecimal() and is_short and 1 <= int(wanted) <= history.jobs:
         return int(wanted) - 1
     raise TraceError(
         f"{history.header.source}: gives no ids; say which job of 1 to {history.jobs:,}, "
-        f"not {wanted!r}"
+        f"not {wanted[:20]!r}"
     )
 
 
@@ -140,10 +141,9 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
     request = "no request" if math.isnan(asked) else f"requested {asked:,.0f} s"
     run_s = job["run_s"]
     ran = "its run time is not known" if math.isnan(run_s) else f"it ran {run_s:,.0f} s"
-    yield (
-        f"job {job['job']}: estimate {job['estimate_s']:,.0f} s, confidence "
-        f"{job['confidence']:.2f} ({request}; {ran})"
-    )
+    found = job["estimate_s"]
+    estimate = "no estimate" if math.isnan(found) else f"estimate {found:,.0f} s"
+    yield (f"job {job['job']}: {estimate}, confidence {job['confidence']:.2f} ({request}; {ran})")
     if not math.isnan(job["spread_log"]):
         yield f"  jobs like it differ from that by a factor of {math.exp(job['spread_log']):.1f}"
     yield f"  likest jobs: {job['matched'] or 'nothing had ended yet'}"

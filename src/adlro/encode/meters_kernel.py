@@ -43,7 +43,7 @@ def _within(value: float, low: float, high: float) -> float:
 def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
     """Fill in all features of one pool."""
     pool, at = pools[p], RANGES * pools[p].model
-    known, busy, drives, streams, warm = 0, 0.0, 0, 0, 0.0
+    known, busy, uses, drives, streams, warm = 0, 0.0, 0, 0, 0, 0.0
     x[DRIVE] = x[STREAM] = x[HEAT_FREE] = 0.0
     x[DRIVE_LEAST] = x[STREAM_LEAST] = 1.0
     for g in range(pool.first_gpu, pool.first_gpu + pool.size):
@@ -54,7 +54,10 @@ def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats)
         known, warm = known + 1, warm + heat
         if gpu.free == WHOLE:
             x[HEAT_FREE] = max(x[HEAT_FREE], heat)
-        if not gpu.utilisation >= _LEAST_BUSY:
+        if not gpu.utilisation >= 0.0:
+            continue
+        uses += 1
+        if gpu.utilisation < _LEAST_BUSY:
             continue
         used = min(gpu.utilisation, 1.0)
         busy += used
@@ -67,7 +70,7 @@ def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats)
             stream, streams = min(gpu.bandwidth / ranges[at + _GB_S] / used, 1.0), streams + 1
             x[STREAM] += stream
             x[STREAM_LEAST] = min(x[STREAM_LEAST], stream)
-    x[KNOWN], x[BUSY], x[HEAT] = known / pool.size, busy / max(known, 1), warm / max(known, 1)
+    x[KNOWN], x[BUSY], x[HEAT] = known / pool.size, busy / max(uses, 1), warm / max(known, 1)
     x[DRIVE], x[STREAM] = x[DRIVE] / max(drives, 1), x[STREAM] / max(streams, 1)
     if drives == 0:
         x[DRIVE_LEAST] = 0.0

@@ -42,7 +42,7 @@ class Estimator(NamedTuple):
     work: Work
     weighing: Weighing
     facts: Records  # [1] FACTS
-    histogram: Floats  # [BINS] of all run times, for the median
+    histogram: Floats  # [BINS] of all run times on the reference GPU, for the median
     bits: Words  # [W] scratch, as `known`
     known: Words
 
@@ -69,10 +69,16 @@ def is_bounded(estimator: Estimator) -> bool:
 
 
 @njit
-def _settled(estimator: Estimator, found: float, confidence: float, asked: float) -> float:
-    """An answer of the memory, bounded by the request; if there is none, request or median."""
+def _settled(
+    estimator: Estimator, found: float, confidence: float, asked: float, speed: float
+) -> float:
+    """An answer of the memory, or without one the request or the median; bounded by the request.
+
+    The log speed known beforehand is that of the model: request and median are those on the
+    reference GPU. The bound is not: a job is ended at its request on any GPU.
+    """
     if math.isnan(found) or confidence < _NOTHING:
-        return asked if not math.isnan(asked) else median_of(estimator.histogram)
+        found = (asked if not math.isnan(asked) else median_of(estimator.histogram)) - speed
     if not math.isnan(asked) and is_bounded(estimator):
         return min(found, asked)
     return found
@@ -82,12 +88,15 @@ def _settled(estimator: Estimator, found: float, confidence: float, asked: float
 def _confidence(estimator: Estimator, evidence: float) -> float:
     """0 to 1; 1/2 is what one job counts that is like this one in all that is known of it.
 
-    The memory's own measure takes off for roles that are missing; here they do not count.
+    The memory's own measure takes off for roles that are missing; here they do not count. The GPU
+    model is not missing where the memory knows models: it is what is asked for.
     """
     known = np.uint64(0)
     for w in range(len(estimator.known)):
         known += ones(estimator.known[w])
     missing = _WORD_BITS * len(estimator.known) - int(wide(known))
+    if len(estimator.memory.model_bits) > 0:
+        missing -= estimator.space.roles[estimator.space.model].bits
     per_bit = estimator.space.nats_per_bit * estimator.weighing.nats
     seen = evidence * math.exp(0.5 * per_bit * missing)
     return seen / (seen + estimator.weighing.half_evidence)
@@ -98,15 +107,17 @@ def take_in(estimator: Estimator, jobs: Jobs, j: int, when: float) -> None:
     """Learn what became of a job."""
     encode(jobs.fillings[j], estimator.space, estimator.bits, estimator.known)
     model, log_s, asked = jobs.model[j], jobs.log_s[j], jobs.asked[j]
+    speed = 0.0
     if model >= 0:
         kind = jobs.kind[j]
+        speed = jobs.prior[kind, model]
         query = Query(estimator.bits, estimator.known, asked, kind, jobs.prior[kind])
         learn_speeds(
             estimator.space, estimator.memory, query, estimator.weighing, estimator.work,
             log_s, model,
         )  # fmt: skip
     learn(estimator.memory, estimator.bits, Result(log_s, asked, when, jobs.source[j], model))
-    count_in(estimator.histogram, log_s)
+    count_in(estimator.histogram, log_s + speed)
     if not math.isnan(asked):
         facts = estimator.facts[0]
         facts.asked += 1.0
@@ -128,7 +139,8 @@ def predict(estimator: Estimator, jobs: Jobs, j: int, out: Floats) -> float:
     for m in range(len(out)):
         answer = estimator.work.answers[m]
         confidence = _confidence(estimator, answer.evidence)
-        out[m] = _settled(estimator, answer.log_seconds, confidence, jobs.asked[j])
+        speed = jobs.prior[kind, m] if len(estimator.memory.model_bits) > 0 else 0.0
+        out[m] = _settled(estimator, answer.log_seconds, confidence, jobs.asked[j], speed)
         best = max(best, confidence)
     return best
 

@@ -198,10 +198,11 @@ def of_one(job: JobFields) -> Words:
     Raises:
         ConfigError: a number is negative or infinite.
     """
-    numbers = np.array([job[len(_WORDS) :]])
+    numbers = np.array([job[len(_WORDS) :]], np.float64)
     for name, value in zip(NUMBERS, numbers[0].tolist(), strict=True):
         if not (value >= 0 or math.isnan(value)) or math.isinf(value):
             raise ConfigError(f"a job to be learned or predicted: {name} is {value:g}")
+    numbers[0, _REQUESTED] = numbers[0, _REQUESTED] or math.nan  # as in a history: 0 says nothing
     filling = np.zeros(SPACE.fillers, np.uint64)
     for role in _WORDS:
         word = getattr(job, role)

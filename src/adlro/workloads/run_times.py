@@ -116,6 +116,8 @@ class RunTimes:
         Raises:
             ConfigError: a number of the job is negative or infinite, or a model is not known.
         """
+        if "" in models:
+            raise ConfigError("a memory of run times cannot predict for a GPU model without a name")
         places = [self._model(name) for name in models] or slice(None)
         out = np.full(max(1, len(self.models)), np.nan)
         confidence = predict(self._estimator, self._jobs(job, 0, math.nan, -1), 0, out)

@@ -208,13 +208,13 @@ def _rng(seed: int | None, purpose: int) -> np.random.Generator:
 
 
 def _ran(setting: Setting, coming: replay.Played, seconds: Floats, seed: int | None) -> Ran:
-    """What `memory` learns of each job: it ran at once, on a GPU model drawn for it."""
+    """What `memory` learns: each job ran at once, up to its limit, on a GPU model drawn for it."""
     jobs, layout = coming.jobs, setting.layout
     allowed = capacity.may_run(jobs, coming.allowed, layout)
     u = _rng(seed, _RAN_ON).random(len(jobs))
     shares = setting.type_shares[jobs["type"]]
     model = remembered.ran_on(shares, allowed, layout.pools["model"], u)
-    return Ran(jobs, model, seconds[np.arange(len(jobs)), model])
+    return Ran(jobs, model, np.minimum(seconds[np.arange(len(jobs)), model], jobs["limit"]))
 
 
 @functools.lru_cache(maxsize=8)

@@ -58,6 +58,7 @@ def test_one_job_is_explained_in_words(tmp_path):
 
 def test_the_first_job_is_like_nothing_known(tmp_path):
     text = printed(write(tmp_path, ROWS), "--job", "j0")
+    assert "job j0: no estimate, confidence 0.00 (no request; it ran 100 s)" in text
     assert "nothing had ended yet" in text
     assert "differ from that" not in text
 
@@ -67,7 +68,7 @@ def test_a_job_of_a_source_without_ids_goes_by_its_place(tmp_path):
     figures = json.loads(printed(write(tmp_path, rows), "--json", "--job", "19"))
     assert figures["job"]["job"] == "19"
     assert figures["job"]["sources"][0]["job"] == "17"
-    for wrong in ("0", "21", "j3"):
+    for wrong in ("0", "21", "j3", "1" * 5000):
         result = run(write(tmp_path, rows), "--job", wrong)
         assert isinstance(result.exception, AdlroError)
         assert "say which job of 1 to 20" in str(result.exception)
@@ -86,6 +87,20 @@ def test_what_cannot_be_is_refused_before_any_work(tmp_path):
     assert isinstance(result.exception, AdlroError)
     assert "has no job 'j99'" in str(result.exception)
     assert isinstance(run(path, "--save", tmp_path / "no" / "m.npz").exception, AdlroError)
-    assert run(path, "--warm-up", "1").exit_code == 2
+    for share in ("1", "nan", "-0.1"):
+        assert run(path, "--warm-up", share).exit_code == 2
     lacking = write(tmp_path, "id,submit_time,user\na,0,x\nb,1,x\n", "b.txt")
     assert "no job of the later part" in str(run(lacking).exception)
+
+
+def test_a_memory_is_never_written_over_a_history(tmp_path):
+    path = write(tmp_path, ROWS)
+    assert "must end in .npz" in run(path, "--save", path).output
+    assert path.read_text() == ROWS
+    own = tmp_path / "own.npz"
+    converted = CliRunner().invoke(trace.command, ["convert", str(path), str(own)])
+    assert converted.exit_code == 0
+    before = own.read_bytes()
+    result = run(own, "--save", tmp_path / "." / "own.npz")
+    assert (result.exit_code, own.read_bytes()) == (2, before)
+    assert "is the history itself" in result.output

@@ -105,6 +105,13 @@ def test_power_and_bandwidth_count_for_the_share_of_the_time_that_is_used():
     assert half["meters_stream"] == pytest.approx(0.5)
 
 
+def test_a_gpu_whose_utilisation_is_missing_is_not_taken_as_idle():
+    blind = {**FULL, "utilisation": np.nan}
+    assert read(FULL, blind) == read(FULL)
+    assert (read(blind)["meters_busy"], read(blind)["meters_known"]) == (0, 1)
+    assert read(FULL, {**FULL, "utilisation": 0.0})["meters_busy"] == 0.5
+
+
 def test_a_gpu_that_is_hardly_used_says_nothing_of_its_pace():
     idle = read({**FULL, "utilisation": 0.04})
     assert (idle["meters_drive"], idle["meters_busy"], idle["meters_known"]) == (0, 0, 1)

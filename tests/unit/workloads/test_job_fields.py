@@ -134,3 +134,9 @@ def test_unrelated_jobs_are_hardly_alike():
     other = of_one(JobFields(user="bob", queue="long", name="lammps", requested_s=9e5, gpus=64.0))
     (bits, known), (pattern, _) = encoded(one), encoded(other)
     assert abs(similarity(bits, pattern, known)) < 0.2
+
+
+def test_a_request_of_0_says_nothing_and_whole_numbers_are_numbers():
+    np.testing.assert_array_equal(of_one(JobFields(requested_s=0.0)), of_one(JobFields()))
+    whole, same = JobFields("", "", "", "", "", "", *range(8)), [float(n) for n in range(8)]
+    np.testing.assert_array_equal(of_one(whole), of_one(JobFields("", "", "", "", "", "", *same)))

@@ -138,6 +138,21 @@ def test_an_estimate_is_never_above_the_limit_that_ends_a_job():
     assert (workload.est <= workload.jobs["limit"][:, None]).all()
 
 
+def test_a_job_that_its_limit_ends_is_learned_as_it_ended(monkeypatch):
+    seen, of_jobs = [], remembered.of_jobs
+
+    def spy(before, ran, speeds):
+        seen.append(ran)
+        return of_jobs(before, ran, speeds)
+
+    monkeypatch.setattr(remembered, "of_jobs", spy)
+    workload = generate(small(limit="kill"), 0)
+    (ran,) = seen
+    true = workload.seconds[np.arange(len(ran.jobs)), ran.model]
+    assert (true > ran.jobs["limit"]).any()  # slow GPUs are slower than users reckon with
+    np.testing.assert_array_equal(ran.seconds, np.minimum(true, ran.jobs["limit"]))
+
+
 # ann's jobs take 100 s, bob's 1,000 s; one every 2,000 s; the last two are ann's and bob's.
 ROWS = "id,submit_time,run_s,gpus,user\n" + "".join(
     f"{i},{1000 + 2000 * i},{1000 if i % 2 else 100},1,{'bob' if i % 2 else 'ann'}\n"

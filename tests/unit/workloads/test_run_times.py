@@ -36,6 +36,43 @@ def test_models_go_by_what_is_known_of_their_speeds():
     assert found.explain(ANN, "T4").sources[0].seconds == pytest.approx(400)
 
 
+def test_what_is_not_known_goes_by_the_speeds_too():
+    asks = JobFields(user="cat", requested_s=7200.0)
+    empty = RunTimes(("A100", "T4"), (2.0, 0.5))
+    np.testing.assert_allclose(empty.predict(asks).seconds, [3600, 14400])
+    for i in range(3):  # 100 s on an A100 are 200 on the reference GPU, as are 400 on a T4
+        full = JobFields(user="ann", queue="q", name="x", gpus=1.0, requested_s=300.0)
+        empty.learn(full, 100.0, 2.0 * i, 2 * i, "A100")
+        empty.learn(full, 400.0, 2.0 * i + 1, 2 * i + 1, "T4")
+    stranger = JobFields(user="bob", queue="r", name="y", gpus=64.0)
+    assert empty.predict(stranger).confidence < 1e-4
+    # The median is 200 to a bin of 1/25 of log seconds.
+    np.testing.assert_allclose(empty.predict(stranger).seconds, [100, 400], rtol=0.04)
+
+
+def test_one_job_that_is_like_this_one_is_a_confidence_of_a_half():
+    for models in ((), ("V100", "T4")):
+        found = RunTimes(models)
+        found.learn(ANN, 100.0, 0.0, 0, models[0] if models else "")
+        assert found.predict(ANN).confidence == pytest.approx(0.5, abs=1e-3)
+
+
+def test_jobs_that_never_ran_on_a_model_go_by_those_of_others_that_did():
+    # Assumed: both alike. Bob's jobs take three times as long on a T4; ann has run on V100s alone.
+    usual = JobFields(
+        account="a", queue="q", qos="n", name="x", requested_s=7200.0, gpus=1.0, nodes=1.0,
+        cores=8.0, memory_mb=16_000.0, submit_s=0.0,
+    )  # fmt: skip
+    found = RunTimes(("V100", "T4"))
+    for i in range(200):
+        model, seconds = ("T4", 3000.0) if i % 2 else ("V100", 1000.0)
+        found.learn(usual._replace(user="bob"), seconds, float(i), i, model)
+    ann = usual._replace(user="ann")
+    for i in range(200, 210):
+        found.learn(ann, 50.0, float(i), i, "V100")
+    np.testing.assert_allclose(found.predict(ann).seconds, [50, 150], rtol=0.1)
+
+
 def test_an_explanation_names_the_jobs():
     why = taught().explain(ANN)
     assert [one.source for one in why.sources[:4]] == [6, 4, 2, 0]  # the latest first
@@ -110,6 +147,8 @@ def test_a_model_that_is_not_known_is_refused():
     found = RunTimes(("V100",))
     with pytest.raises(ConfigError, match="no GPU model 'V10'; did you mean 'V100'"):
         found.predict(ANN, ("V10",))
+    with pytest.raises(ConfigError, match="without a name"):
+        found.predict(ANN, ("V100", ""))
     with pytest.raises(ConfigError, match="made without any"):
         RunTimes().learn(ANN, 1.0, 0.0, 0, "V100")
 

@@ -24,7 +24,7 @@ from adlro.model.record import Record
 _MOST = 4 << 30  # bytes of all arrays
 _BROKEN = (
     zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, KeyError,
-    zlib.error, NotImplementedError,
+    zlib.error, NotImplementedError, TypeError,
 )  # fmt: skip
 _SLOT_ARRAYS = ("patterns", "turns", "models", "slots", "outcomes", "heap")
 _WHOLE_ARRAYS = ("head", "pair_weights", "pair_ratios", "speeds")
@@ -132,6 +132,7 @@ def _is_sound(memory: Memory, size: int) -> bool:
     numbers += [slots[name] for name in ("strength", "old_mean", "old_turn")]
     numbers += [memory.pair_weights, memory.pair_ratios, memory.speeds]
     turns, models = memory.turns[:size], memory.models[:size]
+    own_turns = memory.outcomes[:size]["turn"][kept]
     return bool(
         head["half_s"] > 0
         and head["half_jobs"] > 0
@@ -144,6 +145,7 @@ def _is_sound(memory: Memory, size: int) -> bool:
         and slots["jobs"].min(initial=1) >= 1
         and slots["jobs"].sum() <= head["learned"]
         and ((turns >= 0) & (turns < head["learned"])).all()
+        and ((own_turns >= 0) & (own_turns < head["learned"])).all()
         and ((models >= -1) & (models < len(memory.model_bits))).all()
         and memory.pair_weights.min(initial=0) >= 0
         and _is_heap(memory, size)
@@ -193,6 +195,8 @@ def unpack(data: bytes, where: str) -> Kept:
         ) from exc
     except ConfigError as exc:
         raise TraceError(f"{where}: is not a memory of adlro: {exc}; make it anew") from exc
+    except MemoryError as exc:
+        raise TraceError(f"{where}: is too large for this machine; make it anew") from exc
     except _BROKEN as exc:
         why = str(exc) if type(exc) is ValueError else "it is cut short or changed"
         raise TraceError(f"{where}: is not a memory of adlro: {why}; make it anew") from exc

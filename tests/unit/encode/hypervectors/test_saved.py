@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adlro.encode.hypervectors.memory import Size
+from adlro.encode.hypervectors import saved
+from adlro.encode.hypervectors.memory import HEAD, Size
 from adlro.encode.hypervectors.saved import Kept, pack, unpack
 from adlro.encode.hypervectors.speeds_kernel import learn_speeds
 from adlro.errors import TraceError
@@ -122,6 +123,7 @@ CHANGES = [
     ("slots", lambda array: array[["hash", "jobs"]].copy(), "'slots' is not as it must be"),
     ("outcomes", put("log_seconds", math.nan), "contradict"),
     ("outcomes", put("extra", math.inf), "contradict"),
+    ("outcomes", put("turn", 1 << 40), "contradict"),
     ("outcomes", lambda array: array[:, :1], "'outcomes' is not as it must be"),
     ("patterns", first(77), "contradict"),
     ("patterns", lambda array: array.astype(np.int64), "'patterns' is not as it must be"),
@@ -136,6 +138,7 @@ CHANGES = [
     ("header", text, "of this version"),
     ("header", lambda array: array[:-9], "of this version"),
     ("header", no_roles, "at least one role"),
+    ("header", lambda _: np.zeros(1, HEAD), "cut short or changed"),
 ]
 
 
@@ -146,6 +149,16 @@ def test_a_changed_file_is_refused(name, change, words):
         unpack(data, "m.npz")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_memory_that_does_not_fit_into_the_machine_is_refused(monkeypatch):
+    def no_room(*_):
+        raise MemoryError
+
+    data = pack(kept(experienced(1)))
+    monkeypatch.setattr(saved, "empty", no_room)
+    with pytest.raises(TraceError, match=r"^m\.npz: is too large for this machine"):
+        unpack(data, "m.npz")
 
 
 def test_two_slots_with_the_same_pattern_are_refused():
