@@ -28,6 +28,7 @@ from adlro.encode.network import Network
 from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.encode.paper_network import PaperNetwork
 from adlro.errors import OutputError, PolicyError, TelemetryError
+from adlro.model.arrays import packed
 from adlro.model.cluster import Layout
 from adlro.model.state import Floats
 from adlro.policies import meters
@@ -154,7 +155,7 @@ def save(path: Path, network: Network | PaperNetwork, origin: Origin) -> AnyCard
         OutputError: the files cannot be written.
     """
     files = _files(path)
-    weights = _packed(_arrays(network))
+    weights = packed(_arrays(network), zipfile.ZIP_STORED)
     told, digest = _told(network), hashlib.sha256(weights).hexdigest()
     text = write(origin, version=__version__, **told, sha256_weights=digest).encode()
     card = _checked(files, weights, text).card
@@ -279,21 +280,6 @@ def _array(name: str, data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
     if not (np.abs(array) <= _LARGEST).all():
         raise _ContentError(f"{name!r} holds nan, inf or a number beyond ±{_LARGEST:g}")
     return array.astype(np.float64)
-
-
-def _packed(arrays: dict[str, NDArray[Any]]) -> bytes:
-    """The .npz file: entries are stored as they are, in their order, without a date."""
-    result = io.BytesIO()
-    with zipfile.ZipFile(result, "w") as archive:
-        for name, value in arrays.items():
-            array = io.BytesIO()
-            np.lib.format.write_array(
-                array, np.ascontiguousarray(value), version=(1, 0), allow_pickle=False
-            )
-            entry = zipfile.ZipInfo(f"{name}.npy")
-            entry.create_system = 3  # Unix, wherever it is written
-            archive.writestr(entry, array.getvalue())
-    return result.getvalue()
 
 
 def _replace(files: _Files, weights: bytes, text: bytes) -> None:

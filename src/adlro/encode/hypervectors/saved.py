@@ -5,10 +5,6 @@ Numbers and text only: nothing in it is ever evaluated, and all of it is checked
 
 from __future__ import annotations
 
-import io
-import struct
-import zipfile
-import zlib
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,13 +15,9 @@ from adlro.encode.hypervectors.learn_kernel import restore
 from adlro.encode.hypervectors.memory import HEAD, Memory, Size, empty
 from adlro.encode.hypervectors.schema import Kind, Role, Schema, Space, space_of
 from adlro.errors import ConfigError, TraceError
+from adlro.model.arrays import BROKEN, packed, unpacked
 from adlro.model.record import Record
 
-_MOST = 4 << 30  # bytes of all arrays
-_BROKEN = (
-    zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, KeyError,
-    zlib.error, NotImplementedError, TypeError,
-)  # fmt: skip
 _SLOT_ARRAYS = ("patterns", "turns", "models", "slots", "outcomes", "heap")
 _WHOLE_ARRAYS = ("head", "pair_weights", "pair_ratios", "speeds")
 
@@ -88,32 +80,7 @@ def pack(kept: Kept) -> bytes:
     }
     arrays |= {name: getattr(kept.memory, name) for name in _WHOLE_ARRAYS}
     arrays |= {name: _in_use(name, kept.memory) for name in _SLOT_ARRAYS}
-    result = io.BytesIO()
-    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")  # no date: the same bytes each time
-            entry.create_system, entry.compress_type = 3, zipfile.ZIP_DEFLATED
-            data = io.BytesIO()
-            np.lib.format.write_array(
-                data, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False
-            )
-            archive.writestr(entry, data.getvalue())
-    return result.getvalue()
-
-
-def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = [entry.filename for entry in archive.infolist()]
-        wanted = ("header", *_WHOLE_ARRAYS, *_SLOT_ARRAYS)
-        if sorted(names) != sorted(f"{name}.npy" for name in wanted):
-            raise ValueError("its arrays are not those of a memory")
-        if sum(entry.file_size for entry in archive.infolist()) > _MOST:
-            raise ValueError("its arrays are too large")
-        found = {}
-        for name in wanted:
-            with archive.open(f"{name}.npy") as file:
-                found[name] = np.lib.format.read_array(file, allow_pickle=False)
-    return found
+    return packed(arrays)
 
 
 def _is_heap(memory: Memory, size: int) -> bool:
@@ -184,7 +151,7 @@ def unpack(data: bytes, where: str) -> Kept:
         TraceError: it is not the file of a memory, or it has been changed.
     """
     try:
-        arrays = _arrays(data)
+        arrays = unpacked(data, ("header", *_WHOLE_ARRAYS, *_SLOT_ARRAYS), "a memory")
         header = _Header.model_validate_json(arrays["header"].astype(np.uint8).tobytes())
         schema, space = _space(header)
         size = Size(header.slots, header.latest, header.classes)
@@ -197,7 +164,7 @@ def unpack(data: bytes, where: str) -> Kept:
         raise TraceError(f"{where}: is not a memory of adlro: {exc}; make it anew") from exc
     except MemoryError as exc:
         raise TraceError(f"{where}: is too large for this machine; make it anew") from exc
-    except _BROKEN as exc:
+    except BROKEN as exc:
         why = str(exc) if type(exc) is ValueError else "it is cut short or changed"
         raise TraceError(f"{where}: is not a memory of adlro: {why}; make it anew") from exc
     return Kept(schema, header.models, memory, header.note)

@@ -5,11 +5,6 @@ Numbers and text only: nothing in it is ever evaluated, and all of it is checked
 
 from __future__ import annotations
 
-import io
-import struct
-import tokenize
-import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
@@ -17,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from adlro.errors import TraceError
+from adlro.model import arrays
 from adlro.model.state import WHOLE
 from adlro.workloads.formats.format import Format, Head
 from adlro.workloads.formats.gather import MOST_GPUS, Reading, limits
@@ -26,10 +22,6 @@ from adlro.workloads.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, Histo
 _MOST = 4 << 30  # bytes of a file
 _MARK = "adlro-history-1"
 _BETWEEN = b"\0"  # words of a table; no word holds it
-_BROKEN = (
-    zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, KeyError,
-    zlib.error, NotImplementedError, MemoryError, SyntaxError, tokenize.TokenError,
-)  # fmt: skip
 
 
 def _kinds() -> dict[str, str]:
@@ -52,36 +44,19 @@ def packed(history: History) -> bytes:
     }
     for name in WORDS:
         texts[f"{name}_words"] = _BETWEEN.join(word.encode() for word in history.tables[name])
-    arrays: dict[str, NDArray[Any]] = {
+    columns: dict[str, NDArray[Any]] = {
         name: getattr(history, name).astype(kind) for name, kind in _kinds().items()
     }
-    arrays |= {name: np.frombuffer(texts[name], np.uint8) for name in _texts()}
-    result = io.BytesIO()
-    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")  # no date: the same bytes each time
-            entry.create_system, entry.compress_type = 3, zipfile.ZIP_DEFLATED
-            data = io.BytesIO()
-            np.lib.format.write_array(data, array, version=(1, 0), allow_pickle=False)
-            archive.writestr(entry, data.getvalue())
-    return result.getvalue()
+    columns |= {name: np.frombuffer(texts[name], np.uint8) for name in _texts()}
+    return arrays.packed(columns)
 
 
 def _arrays(data: bytes, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
-    """Arrays by name; ValueError and others of _BROKEN for whatever is not as it must be."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = [entry.filename for entry in archive.infolist()]
-        if sorted(names) != sorted(f"{name}.npy" for name in wanted):
-            raise ValueError("its arrays are not those of a history")
-        if sum(entry.file_size for entry in archive.infolist()) > _MOST:
-            raise ValueError("its arrays are too large")
-        found = {}
-        for name, kind in wanted.items():
-            with archive.open(f"{name}.npy") as file:
-                array = np.lib.format.read_array(file, allow_pickle=False)
-            if array.dtype != np.dtype(kind) or array.ndim != 1:
-                raise ValueError(f"{name!r} is not a column of type {kind}")
-            found[name] = array
+    """Arrays by name; one of arrays.BROKEN for whatever is not as it must be."""
+    found = arrays.unpacked(data, wanted, "a history")
+    for name, kind in wanted.items():
+        if found[name].dtype != np.dtype(kind) or found[name].ndim != 1:
+            raise ValueError(f"{name!r} is not a column of type {kind}")
     return found
 
 
@@ -101,13 +76,13 @@ def _refuse_absurd(columns: dict[str, NDArray[Any]]) -> None:
             raise ValueError(f"{name!r} holds a number that cannot be")
 
 
-def _history(arrays: dict[str, NDArray[Any]]) -> History:
-    if arrays["mark"].tobytes() != _MARK.encode():
+def _history(found: dict[str, NDArray[Any]]) -> History:
+    if found["mark"].tobytes() != _MARK.encode():
         raise ValueError("it was written by another version of adlro")
-    header = Header.model_validate_json(arrays["header"].tobytes())
-    columns = {name: arrays[name] for name in _kinds()}
-    tables = {name: _words(arrays[f"{name}_words"]) for name in WORDS}
-    ids, count = _words(arrays["ids"]), len(columns["submit_s"])
+    header = Header.model_validate_json(found["header"].tobytes())
+    columns = {name: found[name] for name in _kinds()}
+    tables = {name: _words(found[f"{name}_words"]) for name in WORDS}
+    ids, count = _words(found["ids"]), len(columns["submit_s"])
     if len({len(column) for column in columns.values()}) > 1 or len(ids) not in (0, count):
         raise ValueError("its columns are not of one length")
     if count == 0:
@@ -127,7 +102,7 @@ def _read(source: Source, reading: Reading) -> History:
         return _history(_arrays(data, _kinds() | dict.fromkeys(_texts(), "|u1")))
     except ValidationError as exc:
         raise TraceError(f"{source.path}: its header is not that of a history") from exc
-    except _BROKEN as exc:
+    except arrays.BROKEN as exc:
         why = str(exc) if isinstance(exc, ValueError) else "it is cut short or changed"
         raise TraceError(
             f"{source.path}: is not a history of adlro: {why}; convert the source anew"
