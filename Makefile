@@ -46,7 +46,6 @@ slow: $(VENV)/.developer
 
 # Every published table anew, with its check (hours); openb_placement, traces and estimators need ../shared.
 experiments: $(VENV)/.developer
-	$(BIN)/python -m pip install --quiet --editable '.[dev,experiments]'
 	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
 clean:

@@ -29,25 +29,33 @@ def jobs(folder, count=200):
     return history(folder, rows)
 
 
-def boosted(found):
+def boosted(found, parts=1):
     line = outcomes.timeline_of(found)
     later = outcomes.later_part(found, 0.5)
-    return boosting.boosted(found, line, outcomes.simple_of(found, line), later), later
+    return boosting.boosted(found, line, outcomes.simple_of(found, line), later, parts), later
 
 
-def test_boosting_learns_only_from_what_had_ended_at_the_split(tmp_path):
-    pytest.importorskip("sklearn")
+@pytest.mark.parametrize("parts", [1, 4])
+def test_boosting_learns_only_from_what_had_ended_before_each_part(tmp_path, parts):
     found = jobs(tmp_path)
-    before, later = boosted(found)
+    before, later = boosted(found, parts)
     assert np.isnan(before[~later]).all()
-    split = found.submit_s[later].min()
-    first = np.flatnonzero(later)[0]
-    running = outcomes.ends(found) > split
-    assert running[~later].sum() > 3
+    part = np.array_split(np.flatnonzero(later), parts)[-1]
+    running = outcomes.ends(found) > found.submit_s[part[0]]
+    assert running[: part[0]].sum() > 3
     found.run_s[running] *= 50
-    after, _ = boosted(found)
-    assert after[first] == before[first]
-    assert (after[later] != before[later]).any()  # on-line features of those that come later
+    after, _ = boosted(found, parts)
+    assert after[part[0]] == before[part[0]]
+    assert (after[part] != before[part]).any()  # on-line features of those that come later
+
+
+def test_boosting_learns_again_before_each_part(tmp_path):
+    found = jobs(tmp_path)
+    once, later = boosted(found)
+    part = np.array_split(np.flatnonzero(later), 2)
+    again, _ = boosted(found, 2)
+    assert (again[part[0]] == once[part[0]]).all()
+    assert (again[part[1]] != once[part[1]]).any()
 
 
 def test_without_scikit_learn_it_says_what_to_install(tmp_path, monkeypatch):
