@@ -123,10 +123,10 @@ def retrieval(repeats: int) -> list[Figure]:
     finds = [ours(), *([theirs()] if has_torchhd() else ())]
     check(finds[0])
     seconds = [each / _QUERIES for each in best([_side(find) for find in finds], repeats)]
-    name = f"hypervectors, encode and recall, {PATTERNS:,} patterns of {BITS:,} bits"
+    name = f"hypervectors: {PATTERNS:,} x {BITS:,} bits"
     figures = [figure(name, 1e6 * seconds[0], "us", _BAR)]
     if len(seconds) > 1:
-        unit = "x, of queries per CPU-s"
+        unit = "x, of queries/CPU-s"
         name, own, other = "hypervectors / torchhd", 1 / seconds[0], 1 / seconds[1]
         figures.append(ratio(name, own, other, unit, _RIVAL_BAR))
     return figures

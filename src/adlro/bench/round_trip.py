@@ -72,5 +72,5 @@ def parsing(gpus: int, repeats: int) -> list[Figure]:
     """CPU time from the bytes of both answers to a sample."""
     values, times = answers(gpus)
     (least,) = best([lambda: lambda: read(values, times)], repeats)
-    name = f"telemetry, {gpus:,} GPUs x {len(METRICS)} metrics: parsing a round of Prometheus"
+    name = f"telemetry: a round of {gpus:,} GPUs x {len(METRICS)}"
     return [figure(name, 1e3 * least, "ms", _BAR)]

@@ -55,8 +55,8 @@ def predicting(repeats: int) -> list[Figure]:
 
     sides: list[Side] = [lambda: lambda: ask(plain), lambda: lambda: ask(mixed)]
     plain_s, mixed_s = best(sides, repeats)
-    what = "memory, 10,000 patterns"
+    what = "memory"
     return [
         figure(f"{what}: a prediction", 1e6 * plain_s / _ASKED, "µs", _BAR),
-        figure(f"{what}: a prediction for 3 GPU models", 1e6 * mixed_s / _ASKED, "µs", _BAR),
+        figure(f"{what}: a prediction, 3 GPU models", 1e6 * mixed_s / _ASKED, "µs", _BAR),
     ]
