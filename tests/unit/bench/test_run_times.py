@@ -15,7 +15,7 @@ def test_both_predictions_are_measured_against_the_bar(monkeypatch):
     first, second = run_times.predicting(1)
     assert first.bar == second.bar == "< 200"
     assert first.value > 0
-    assert second.name.endswith("for 3 GPU models")
+    assert second.name == "memory: a prediction, 3 GPU models"
 
 
 def test_it_is_a_step_of_the_benchmark():
