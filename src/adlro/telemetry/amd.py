@@ -109,7 +109,7 @@ def load() -> Any:  # noqa: ANN401  somebody else's module without types
         return None
 
 
-def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401
+def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401  no types
     """The channels of a GPU; amdsmi raises, or says "N/A", for what it lacks."""
 
     def get(call: Callable[..., Any], *names: str) -> float:
@@ -120,7 +120,7 @@ def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401
         numbers = (fields.get(name) for name in names)
         return next((float(n) for n in numbers if isinstance(n, int | float)), math.nan)
 
-    def degrees(handle: Any) -> dict[str, Any]:  # noqa: ANN401
+    def degrees(handle: Any) -> dict[str, Any]:  # noqa: ANN401  no types
         kinds, now = smi.AmdSmiTemperatureType, smi.AmdSmiTemperatureMetric.CURRENT
         try:
             return {"degrees": smi.amdsmi_get_temp_metric(handle, kinds.EDGE, now)}
@@ -139,7 +139,7 @@ def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401
     }
 
 
-def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401
+def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401  no types
     """All GPUs that amdsmi shows; what a GPU cannot tell is missing.
 
     Raises:

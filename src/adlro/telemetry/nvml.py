@@ -37,7 +37,7 @@ def _text(name: str | bytes) -> str:
     return name.decode(errors="replace") if isinstance(name, bytes) else name
 
 
-def _device(nvml: Any, handle: Any, get: Callable[..., float]) -> dict[str, float]:  # noqa: ANN401
+def _device(nvml: Any, handle: Any, get: Callable[..., float]) -> dict[str, float]:  # noqa: ANN401  no types
     uncorrected, since_boot = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
     sensor = nvml.NVML_TEMPERATURE_GPU
     return {
@@ -51,7 +51,7 @@ def _device(nvml: Any, handle: Any, get: Callable[..., float]) -> dict[str, floa
     }
 
 
-def read(nvml: Any) -> Sample:  # noqa: ANN401
+def read(nvml: Any) -> Sample:  # noqa: ANN401  no types
     """All GPUs that the driver shows; what a GPU cannot tell is missing.
 
     Raises:

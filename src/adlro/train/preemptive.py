@@ -120,8 +120,8 @@ def _scale(network: Network) -> Floats:
 def policy(network: Network, setting: Setting) -> Policy:
     """A network made ready for a scenario."""
     # a policy's functions carry no types: pyproject says so of that package
-    params: Floats = adlro_preemptive.params(setting, flat(network, PAIR_FEATURES))  # type: ignore[no-untyped-call]
-    memory: int = adlro_preemptive.memory(setting)  # type: ignore[no-untyped-call]
+    params: Floats = adlro_preemptive.params(setting, flat(network, PAIR_FEATURES))  # type: ignore[no-untyped-call]  # policies have one untyped signature
+    memory: int = adlro_preemptive.memory(setting)  # type: ignore[no-untyped-call]  # policies have one untyped signature
     return Policy(NAME, adlro_preemptive.decide, params, memory, None, 0, True)
 
 
