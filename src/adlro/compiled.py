@@ -1,8 +1,8 @@
 """Numba, with a cache that cannot serve stale code.
 
-A cached function whose callee changed in another module silently runs the old code. So the cache
-lives in a folder named by a hash over our source files: an edit starts an empty folder. Only the
-topmost layers are left out: nothing there is compiled, and nothing that is may import them.
+A cached function whose callee, or constant, changed in another module silently runs the old code.
+So the cache lives in a folder named by a hash over the modules that hold compiled functions and all
+that these import of ours: an edit there starts an empty folder, an edit elsewhere changes nothing.
 Every compiled function of ADLRO is decorated with `njit` from here, never with numba's own.
 """
 
@@ -14,26 +14,98 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NOT_COMPILED = ("cli", "evaluate")  # folders without compiled code
 _KEPT = 4  # cache folders of other versions that are left alone, most recently used first
 
 
+_ROOT = b"adlro"
+_HOME = _ROOT + b".compiled"
+_DECORATOR = re.compile(rb"njit\w*")
+# By patterns, for to parse all takes half a second. What only looks like an import, in a docstring,
+# does no harm: one module more counts. Imports within functions count like those at the top.
+_FROM = re.compile(rb"from\s+(%b[\w.]*|\.[\w.]*)\s+import\s+(\([^)]*\)|[^\n;]*)" % _ROOT)
+_IMPORT = re.compile(rb"import\s+(%b[\w.]*)" % _ROOT)
+_WORD = re.compile(rb"\w+")
+
+
+class _Module(NamedTuple):
+    text: bytes
+    package: bytes  # the one that `from .` stands for
+
+
+def _modules(package: Path) -> dict[bytes, _Module]:
+    """Every module below a folder, by the name under which it is imported from `adlro`."""
+    found = {}
+    for folder, _, files in os.walk(package):
+        home = b".".join([_ROOT, *map(str.encode, Path(folder).relative_to(package).parts)])
+        for file in files:
+            if not file.endswith(".py"):
+                continue
+            with open(f"{folder}/{file}", "rb") as source:  # noqa: PTH123  a Path takes thrice as long
+                text = source.read()
+            stem = file.removesuffix(".py").encode()
+            found[home if stem == b"__init__" else home + b"." + stem] = _Module(text, home)
+    return found
+
+
+def _absolute(name: bytes, package: bytes) -> bytes:
+    """What `from <name> import` within a package names: one dot is the package, two its parent."""
+    rest = name.lstrip(b".")
+    if rest == name:
+        return name
+    parents = package.split(b".")
+    base = parents[: len(parents) - (len(name) - len(rest) - 1)]
+    return b".".join([*base, rest] if rest else base)
+
+
+def _imports(module: _Module) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Every module of ours that is named in an import, with the names that are taken from it."""
+    for source, names in _FROM.findall(module.text):
+        yield _absolute(source, module.package), _WORD.findall(names)
+    for source in _IMPORT.findall(module.text):
+        yield source, []
+
+
+def _has_compiled(module: _Module) -> bool:
+    if b"compiled" not in module.text:
+        return False
+    for source, names in _imports(module):
+        if source == _HOME and (not names or any(map(_DECORATOR.fullmatch, names))):
+            return True
+        if source == _ROOT and b"compiled" in names:
+            return True
+    return False
+
+
+def closure(package: Path) -> dict[str, bytes]:
+    """The text of each module that compiled code may depend on, by its name.
+
+    These are the modules that take a decorator from here, and whatever of ours they import,
+    directly or not.
+    """
+    known = _modules(package)
+    wanted = [name for name, module in known.items() if _has_compiled(module)]
+    found = set(wanted)
+    while wanted:
+        for source, names in _imports(known[wanted.pop()]):
+            near = {source, *(source + b"." + name for name in names)} & known.keys()
+            wanted += near - found
+            found |= near
+    return {name.decode(): known[name].text for name in sorted(found)}
+
+
 def source_hash(package: Path) -> str:
-    """Fingerprint of the .py files below a folder, by name and content."""
+    """Fingerprint of all that compiled code depends on, by name and content."""
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] in NOT_COMPILED:
-            continue
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes() + b"\0")
+    for name, text in closure(package).items():
+        digest.update(name.encode() + b"\0" + text + b"\0")
     return digest.hexdigest()
 
 

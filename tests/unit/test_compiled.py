@@ -1,6 +1,7 @@
-"""The cache of compiled code: a change anywhere in our source makes it a new one."""
+"""The cache of compiled code: a change in whatever that depends on makes it a new one."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,77 +28,120 @@ print(adlro.__file__, times[0])
 """
 
 
+TREE = {  # one.py is compiled; two, three, four and five are what it imports, by some way or other
+    "one.py": "from adlro.compiled import njit, wide\nfrom adlro.inner import two as second\n",
+    "inner/__init__.py": "",
+    "inner/two.py": "from adlro.three import (\n  a,\n  b,\n)\nfrom . import four\n",
+    "inner/four.py": "def later():\n    import adlro.five\n",
+    "three.py": "a, b = 1, 2\n",
+    "five.py": "",
+    "outside.py": "from adlro.one import run\nfrom adlro.compiled import dispatcher\n",
+    "notes.md": "c\n",
+}
+
+
 @pytest.fixture
 def tree(tmp_path):
     """A folder of source files, some of them not Python."""
     (tmp_path / "inner").mkdir()
-    (tmp_path / "one.py").write_text("a = 1\n")
-    (tmp_path / "inner" / "two.py").write_text("b = 2\n")
-    (tmp_path / "notes.md").write_text("c\n")
+    for name, text in TREE.items():
+        (tmp_path / name).write_text(text)
     return tmp_path
 
 
-def edit(tree):
-    (tree / "inner" / "two.py").write_text("b = 3\n")
+def change(tree, name, text="x = 1\n"):
+    file = tree / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(TREE.get(name, "") + text)
 
 
-def add(tree):
-    (tree / "three.py").write_text("")
+INSIDE = [name for name in TREE if name not in ("outside.py", "notes.md")]
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_the_fingerprint_changes_with_whatever_compiled_code_imports(tree, name):
+    before = compiled.source_hash(tree)
+    change(tree, name)
+    assert compiled.source_hash(tree) != before
+
+
+@pytest.mark.parametrize("name", ["outside.py", "notes.md", "cli/new.py"])
+def test_the_fingerprint_stays_whatever_is_written_elsewhere(tree, name):
+    before = compiled.source_hash(tree)
+    change(tree, name, "from adlro.three import a\n")
+    assert compiled.source_hash(tree) == before
+
+
+def add_compiled(tree):
+    change(tree, "new.py", "from adlro.compiled import njit_apart\n")
+
+
+def compile_what_was_not(tree):
+    change(tree, "outside.py", "from adlro import compiled\n")
+
+
+def import_one_more(tree):
+    change(tree, "inner/four.py", "from ..outside import x\n")
 
 
 def remove(tree):
-    (tree / "one.py").unlink()
-
-
-def rename(tree):
-    (tree / "one.py").rename(tree / "uno.py")
+    (tree / "five.py").unlink()
 
 
 def move(tree):
     (tree / "one.py").rename(tree / "inner" / "one.py")
 
 
-def shift_text_to_another_file(tree):
-    (tree / "one.py").write_text("a = 1\nb = 2\n")
-    (tree / "inner" / "two.py").write_text("")
+def exchange_texts(tree):
+    (tree / "three.py").write_text(TREE["five.py"])
+    (tree / "five.py").write_text(TREE["three.py"])
 
 
-def touch(tree):
-    os.utime(tree / "one.py", (1, 1))
+SHIFTS = [add_compiled, compile_what_was_not, import_one_more, remove, move, exchange_texts]
 
 
-def write_notes(tree):
-    (tree / "notes.md").write_text("d\n")
-
-
-def write_a_command(tree):
-    (tree / "cli").mkdir()
-    (tree / "cli" / "three.py").write_text("d = 4\n")
-
-
-def write_the_same(tree):
-    (tree / "one.py").write_text("a = 1\n")
-
-
-@pytest.mark.parametrize("change", [edit, add, remove, rename, move, shift_text_to_another_file])
-def test_the_fingerprint_changes_with_any_source_file(tree, change):
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_the_fingerprint_changes_with_what_is_compiled_and_imported(tree, shift):
     before = compiled.source_hash(tree)
-    change(tree)
+    shift(tree)
     assert compiled.source_hash(tree) != before
 
 
-@pytest.mark.parametrize("folder", compiled.NOT_COMPILED)
-def test_folders_left_out_of_the_fingerprint_hold_no_compiled_code(folder):
-    files = list((PACKAGE / folder).rglob("*.py"))
-    assert files
-    assert [path.name for path in files if "jit" in path.read_text()] == []
-
-
-@pytest.mark.parametrize("change", [touch, write_notes, write_a_command, write_the_same])
-def test_the_fingerprint_stays_as_long_as_the_source_does(tree, change):
+def test_the_fingerprint_stays_as_long_as_the_text_does(tree):
     before = compiled.source_hash(tree)
-    change(tree)
+    os.utime(tree / "one.py", (1, 1))
+    (tree / "three.py").write_text(TREE["three.py"])
     assert compiled.source_hash(tree) == before
+
+
+def imported_by_python(name):
+    """Our modules that Python has loaded after importing this one."""
+    code = f"import {name}, sys; print(*(n for n in sys.modules if n.split('.')[0] == 'adlro'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def with_decorators():
+    """Modules in whose text a function is decorated."""
+    for path in PACKAGE.rglob("*.py"):
+        if re.search(r"^ *@njit", path.read_text(), re.MULTILINE):
+            yield ".".join(("adlro", *path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+def test_all_that_python_loads_for_compiled_code_is_in_the_fingerprint():
+    modules = set(with_decorators())
+    loaded = imported_by_python(", ".join(sorted(modules)))
+    found = compiled.closure(PACKAGE)
+    assert len(modules) > 50
+    assert modules <= loaded
+    folders = {name for name in loaded if (PACKAGE.parent / name.replace(".", "/")).is_dir()}
+    assert loaded - folders <= found.keys()
+
+
+def test_commands_and_benchmarks_are_not_in_the_fingerprint():
+    found = {name for name in compiled.closure(PACKAGE) if not name.endswith("_kernel")}
+    outside = ("adlro.cli.", "adlro.bench.", "adlro.evaluate.", "adlro.train.", "adlro.envs.")
+    assert [name for name in found if name.startswith(outside)] == []
 
 
 def test_the_fingerprint_does_not_depend_on_where_the_source_lies(tree):

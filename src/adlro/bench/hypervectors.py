@@ -9,17 +9,15 @@ import numpy as np
 
 from adlro.bench.clock import Side, best
 from adlro.bench.figure import Bar, Figure, figure, ratio
-from adlro.compiled import njit_apart
-from adlro.encode.hypervectors.encode_kernel import encode, number_key
+from adlro.bench.hypervectors_kernel import WORDS, ask, encode_job
 from adlro.encode.hypervectors.learn_kernel import Result, learn
-from adlro.encode.hypervectors.memory import Memory, Query, Weighing, Work, empty, work_for
-from adlro.encode.hypervectors.recall_kernel import recall
-from adlro.encode.hypervectors.schema import BITS, Role, Schema, Space, Words, space_of
+from adlro.encode.hypervectors.memory import Query, Weighing, empty, work_for
+from adlro.encode.hypervectors.schema import BITS, Role, Schema, space_of
 from adlro.model.state import Counts
 
 PATTERNS = 10_000
 LEVELS = 32
-_WORDS, _LEVEL_ROLES, _FILLERS = 6, 2, 200  # roles, and fillers of a word role
+_LEVEL_ROLES, _FILLERS = 2, 200  # roles, and fillers of a word role
 _QUERIES = 100
 _BAR, _RIVAL_BAR = Bar("<", 100), Bar(">=", 20)
 
@@ -29,42 +27,16 @@ Find = Callable[[Counts], int]  # fillers of a job [R] -> the job most like it
 def jobs() -> Counts:
     """What fills the roles of each job, [PATTERNS, R]: words first, then levels; none twice."""
     rng = np.random.default_rng(7)
-    words = rng.integers(0, _FILLERS, (PATTERNS, _WORDS))
+    words = rng.integers(0, _FILLERS, (PATTERNS, WORDS))
     levels = rng.integers(0, LEVELS, (PATTERNS, _LEVEL_ROLES))
     words[:, 0], words[:, 1] = np.divmod(np.arange(PATTERNS), _FILLERS)
     return np.hstack([words, levels])
 
 
 def _schema() -> Schema:
-    words = (Role(f"word {r}", "word") for r in range(_WORDS))
+    words = (Role(f"word {r}", "word") for r in range(WORDS))
     levels = (Role(f"level {r}", "level", levels=LEVELS) for r in range(_LEVEL_ROLES))
     return Schema((*words, *levels))
-
-
-@njit_apart
-def encode_job(job: Counts, space: Space, filling: Words, bits: Words, known: Words) -> None:
-    """Write the pattern of a job that is given by its fillers' numbers."""
-    for r in range(len(job)):
-        if r < _WORDS:
-            filling[r] = number_key(space.roles[r], job[r])
-        else:
-            filling[r] = np.uint64(1 + job[r])
-    encode(filling, space, bits, known)
-
-
-@njit_apart
-def ask(  # noqa: PLR0913  what recall takes, and a job
-    job: Counts, space: Space, memory: Memory, query: Query, weighing: Weighing, work: Work,
-    filling: Words,
-) -> int:  # fmt: skip
-    """Encode, recall, and name the source with the largest share."""
-    encode_job(job, space, filling, query.bits, query.known)
-    count = recall(space, memory, query, weighing, work)
-    likest = 0
-    for i in range(1, count):
-        if work.sources[i].share > work.sources[likest].share:
-            likest = i
-    return int(work.sources[likest].source)
 
 
 def ours() -> Find:
@@ -89,7 +61,7 @@ def theirs() -> Find:
     """The faster of torchhd's models, by one trial of each."""
     from adlro.bench.with_torchhd import finders
 
-    found = finders(jobs(), BITS, _WORDS, _FILLERS, LEVELS)
+    found = finders(jobs(), BITS, WORDS, _FILLERS, LEVELS)
     for find in found:
         check(find)
     trials = best([_side(find) for find in found], 1)
