@@ -24,14 +24,15 @@ format: $(VENV)/.developer
 	$(BIN)/ruff format src tests examples experiments
 	$(BIN)/ruff check --fix src tests examples experiments
 
+# Every kernel that tests use compiled once, so that the two workers of pytest find all in the cache.
 warm: $(VENV)/.developer
-	$(BIN)/adlro compare paper16 --policies all --seeds 1 >/dev/null
+	$(BIN)/python tests/tools/warm.py
 
 # The real one that tests of telemetry talk to.
 prometheus:
 	tests/tools/install_prometheus.sh
 
-bench: $(VENV)/.developer
+bench: $(VENV)/.rivals
 	mkdir -p out
 	$(BIN)/adlro bench --json out/bench.json
 
@@ -41,11 +42,11 @@ train: $(VENV)/.developer
 	$(BIN)/adlro train paper16 --out out/again --seed 0
 	$(BIN)/adlro compare paper16 --policies adlro,out/again.npz,min-min --seeds 500
 
-slow: $(VENV)/.developer
+slow: $(VENV)/.rivals warm
 	$(BIN)/pytest -n 2 -m slow
 
 # Every published table anew, with its check (hours); openb_placement, traces and estimators need ../shared.
-experiments: $(VENV)/.developer
+experiments: $(VENV)/.rivals
 	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
 clean:
@@ -63,3 +64,8 @@ $(VENV)/.package: $(VENV)/bin/python pyproject.toml
 $(VENV)/.developer: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@ $(VENV)/.package
+
+# Others' work to be measured beside (pandas, torchhd, stable-baselines3, scikit-learn), which make test does without.
+$(VENV)/.rivals: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[bench,dev,experiments,sb3]'
+	touch $@ $(VENV)/.developer $(VENV)/.package

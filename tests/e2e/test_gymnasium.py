@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stable_baselines3 import DQN
+import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 POLICY = EXAMPLES / "03_policy_of_sb3.py"
@@ -17,7 +17,10 @@ def run(*args, cwd):
     return subprocess.run(words, capture_output=True, text=True, cwd=cwd, check=False)
 
 
+@pytest.mark.slow
 def test_both_learners_are_trained_shown_in_a_table_and_played_by_compare(tmp_path):
+    from stable_baselines3 import DQN
+
     learner = EXAMPLES / "02_stable_baselines3.py"
     shown = run(learner, "--steps", 128, "--seeds", 1, cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
@@ -35,6 +38,7 @@ def test_both_learners_are_trained_shown_in_a_table_and_played_by_compare(tmp_pa
     assert f"{found['03_policy_of_sb3']:,.0f}" == table["maskable_ppo"]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_there_is_named(tmp_path):
     args = ("compare", "paper16-single", "--policies", f"fcfs,{POLICY}", "--seeds", 1)
     refused = run("-m", "adlro", *args, cwd=tmp_path)

@@ -35,6 +35,7 @@ def boosted(found, parts=1):
     return boosting.boosted(found, line, outcomes.simple_of(found, line), later, parts), later
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [1, 4])
 def test_boosting_learns_only_from_what_had_ended_before_each_part(tmp_path, parts):
     found = jobs(tmp_path)
@@ -49,6 +50,7 @@ def test_boosting_learns_only_from_what_had_ended_before_each_part(tmp_path, par
     assert (after[part] != before[part]).any()  # on-line features of those that come later
 
 
+@pytest.mark.slow
 def test_boosting_learns_again_before_each_part(tmp_path):
     found = jobs(tmp_path)
     once, later = boosted(found)
@@ -107,7 +109,6 @@ def test_the_published_figures_hold_the_bars():
 
 @pytest.mark.slow
 def test_the_quick_run_is_as_expected():
-    pytest.importorskip("sklearn")
     try:
         data = common.shared() / "data"
     except ConfigError as exc:

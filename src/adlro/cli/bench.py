@@ -10,6 +10,7 @@ import click
 from adlro.cli.options import FILE, check_json_file, hand_out
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
     from rich.table import Table
 
     from adlro.bench.figure import Figure
@@ -31,9 +32,9 @@ def _table(figures: list[Figure]) -> Table:
         box=SIMPLE_HEAD,
         caption_justify="left",
     )
-    table.add_column("name")
-    for heading in ("value", "unit", "ours", "theirs", "bar", ""):
-        table.add_column(heading, justify="left" if heading in ("unit", "") else "right")
+    for heading in ("name", "value", "unit", "ours", "theirs", "bar", ""):
+        justify: JustifyMethod = "left" if heading in ("name", "unit", "") else "right"
+        table.add_column(heading, justify=justify, no_wrap=heading != "unit")  # units are long
     words = {None: "", True: "ok", False: "[red]misses[/red]"}
     for each in figures:
         value, ours, theirs = _number(each.value), _number(each.ours), _number(each.theirs)

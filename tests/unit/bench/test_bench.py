@@ -1,11 +1,14 @@
 """The benchmark's rivals do the kernel's work, and its figures say what was measured."""
 
+import io
+import re
 import sys
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
+from rich.console import Console
 
 from adlro.bench import (
     clock,
@@ -25,7 +28,7 @@ from adlro.bench.ground import ground_of
 from adlro.bench.measure import Effort, Report
 from adlro.bench.size import Patience
 from adlro.bench.world import take_pools, take_tasks
-from adlro.cli.bench import command
+from adlro.cli.bench import _table, command
 from adlro.config import find_scenario
 from adlro.errors import OutputError, PolicyError
 from adlro.policies import registry
@@ -275,10 +278,13 @@ def test_the_histories_that_are_measured_are_of_their_format_and_whole(tmp_path,
     assert found.header.defects == {}
 
 
-def test_importing_is_measured_beside_pandas_where_that_is_installed(monkeypatch):
-    pytest.importorskip("pandas")
+@pytest.mark.slow
+def test_importing_is_measured_beside_pandas_where_that_is_installed():
     alone, beside = importing.speed("csv", 50, 1)
     assert (alone.bar, beside.theirs is not None) == (">= 200,000", True)
+
+
+def test_importing_is_measured_alone_without_pandas(monkeypatch):
     monkeypatch.setattr(importing, "has_pandas", lambda: False)
     assert [one.name for one in importing.speed("csv", 50, 1)] == ["import of csv"]
 
@@ -292,6 +298,18 @@ def test_without_simpy_its_rows_are_left_out(monkeypatch):
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path):
     result = CliRunner().invoke(command, ["--json", str(tmp_path / "nowhere" / "bench.json")])
     assert isinstance(result.exception, OutputError)
+
+
+@pytest.mark.parametrize("width", [120, 100])
+def test_names_and_figures_stand_on_one_line_however_long_a_unit_is(width):
+    unit = f"x, of {learning._UNIT}"
+    names = ("paper-dqn, MLP / stable-baselines3", "adlro --help / import numpy", "fcfs: run")
+    rows = [ratio(name, 1234567.0, 12345.0, unit, Bar(">=", 2e5)) for name in names]
+    console = Console(width=width, file=io.StringIO())
+    console.print(_table(rows))
+    for name in names:
+        line = rf"^  {re.escape(name)} +100 +\S.* 1,234,567 +12,345 +>= 200,000 +misses *$"
+        assert re.search(line, console.file.getvalue(), re.MULTILINE)
 
 
 @pytest.mark.slow

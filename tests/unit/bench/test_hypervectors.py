@@ -36,7 +36,7 @@ def test_without_torchhd_only_ours_is_measured(monkeypatch):
     assert "torch-hd" not in measure.report([], measure.QUICK).packages
 
 
-@pytest.mark.skipif(not hypervectors.has_torchhd(), reason="torchhd is not installed")
+@pytest.mark.slow
 def test_torchhd_finds_the_same_jobs_and_the_faster_of_its_models_counts():
     _, beside = hypervectors.retrieval(1)
     assert beside.name == "hypervectors / torchhd"

@@ -10,7 +10,6 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from stable_baselines3.common.env_checker import check_env as check_env_of_sb3
 
 import adlro.envs  # noqa: F401  registers adlro/Cluster-v0
 from adlro.config import adjusted, find_scenario
@@ -55,9 +54,16 @@ def played(env, choose, **reset):
 
 
 @pytest.mark.parametrize("options", [{}, FULL], ids=["paper", "full"])
-@pytest.mark.parametrize("check", [check_env, check_env_of_sb3])
-def test_the_checkers_find_nothing(options, check):
-    check(made(**options))
+def test_the_checker_finds_nothing(options):
+    check_env(made(**options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, FULL], ids=["paper", "full"])
+def test_the_checker_of_stable_baselines3_finds_nothing(options):
+    from stable_baselines3.common.env_checker import check_env as check_env_of_sb3
+
+    check_env_of_sb3(made(**options))
 
 
 def test_spaces_are_those_of_the_paper_or_all_that_a_scheduler_needs():

@@ -80,6 +80,12 @@ def test_the_jobs_are_those_of_the_history_at_their_own_times(tmp_path):
     assert workload.allowed.all()
 
 
+def test_a_gpus_part_of_what_a_job_needs_is_rounded_up(tmp_path):
+    rows = JOBS.replace("b,1100,120,2,bob,long,lammps,V100,,,", "b,1100,120,2,bob,long,x,V100,5,7,")
+    jobs = generate(recorded(scenario(tmp_path, rows=rows)), 0).jobs
+    assert (jobs["cores"][1], jobs["memory"][1]) == (3, 4)  # 5 cores and 7 MB on two GPUs
+
+
 def test_what_was_filled_in_is_said(tmp_path):
     filled = recorded(scenario(tmp_path)).filled
     assert "1 of 6 jobs: cores = 1 for each GPU" in filled
