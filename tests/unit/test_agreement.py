@@ -23,7 +23,14 @@ from tests.worlds import ANYWHERE, unlocked
 
 CASES = 400
 BLOCK = 20  # cases in one test, so that two processes share them evenly
-BLOCKS = pytest.mark.parametrize("block", range(CASES // BLOCK))
+QUICK = range(10, 16)  # blocks of make test, which hold all that is rare; the others: make slow
+BLOCKS = pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(block, marks=() if block in QUICK else pytest.mark.slow)
+        for block in range(CASES // BLOCK)
+    ],
+)
 RARE = (
     "4 kinds at once",
     "failure in restoring",
@@ -153,12 +160,6 @@ def test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_n
             assert_same(kernel, plain, f"case {seed}, {name}")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(CASES // BLOCK, 10 * CASES // BLOCK))
-def test_every_policy_gives_the_same_schedule_in_many_more_cases(block, policy_names):
-    test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_names)
-
-
 @pytest.fixture(scope="module")
 def policy_names():
     """Every policy of the registry: a new one that is compiled needs its plain twin.
@@ -187,7 +188,7 @@ def test_random_decisions_recorded_in_the_kernel_replay_in_the_plain_simulator(b
 
 def test_the_cases_hold_what_is_rare():
     seen = Counter()
-    for seed in range(400):
+    for seed in range(QUICK.start * BLOCK, QUICK.stop * BLOCK):
         case = random_case(seed)
         world = PlainWorld(case)
         for name in ("script", "fcfs"):

@@ -44,7 +44,7 @@ def weights(course):
     return b"".join(array.tobytes() for array in course.learner.network().arrays.values())
 
 
-@pytest.mark.parametrize("seed", [0, 2, 4])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 4))])
 def test_a_toy_is_solved_though_what_is_right_pays_only_later(seed):
     track = Track(TOY)
     best = track.play(placing(RIGHT), LOOKS).mean()

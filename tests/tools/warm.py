@@ -1,0 +1,92 @@
+"""Compile all kernels that tests share, by doing everything once on a few jobs: `make warm`.
+
+Two processes take the tasks in turn. Those that come first share no kernel with each other and
+hold what many of the later ones need, so that hardly anything is compiled twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+
+JOBS = """id,submit_time,run_s,gpus,user,name
+{}
+""".format("\n".join(f"j{i},{100 * i},{60 + i % 7},1,u{i % 3},train" for i in range(60)))
+FULL = {"window": 3, "observation": "full", "wait": True}
+EARLY = ("min-min", "adlro", "drain-argmin", "pair-sjf")  # what the trainings play
+
+
+def adlro(*words: str) -> None:
+    """A command, in this process, in a folder of its own and without its output."""
+    from adlro.cli.main import cli
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("jobs.csv").write_text(JOBS)
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
+            cli.main(words, prog_name="adlro", standalone_mode=False)
+
+
+def compare(policy: str, *words: str) -> None:
+    """A policy through a few jobs."""
+    adlro("compare", "paper16", "--policies", policy, "--seeds", "1", "--jobs", "20", *words)
+
+
+def step(options: dict[str, object]) -> None:
+    """The environment of Gymnasium."""
+    import gymnasium
+
+    import adlro.envs  # noqa: F401  registers it
+
+    env = gymnasium.make("adlro/Cluster-v0", jobs=5, **options).unwrapped
+    _, info = env.reset(seed=0)
+    env.step(int(info["action_mask"].argmax()))
+
+
+def tasks() -> Iterator[tuple[str, Callable[[], None]]]:
+    """What is done, in this order."""
+    from adlro.policies import registry
+
+    yield "the simulator", partial(compare, "fcfs")
+    yield "environments", partial(step, {})
+    yield "environments, full", partial(step, FULL)
+    yield "looking ahead", partial(compare, "fcfs+lookahead:1:1")
+    for name in EARLY:
+        yield name, partial(compare, name)
+    yield "training", partial(adlro, "train", "paper16", "--episodes", "2")
+    yield (
+        "training of paper-dqn",
+        partial(adlro, "train", "paper16-single", "--algorithm", "paper-dqn", "--episodes", "1"),
+    )
+    yield "memory", partial(compare, "fcfs", "--estimates", "memory")
+    yield "histories", partial(adlro, "trace", "predict", "jobs.csv")
+    for name in registry.names():
+        if name not in ("fcfs", *EARLY):
+            yield name, partial(compare, name)
+
+
+def timed(task: Callable[[], None]) -> float:
+    """Seconds that it took."""
+    begin = time.perf_counter()
+    task()
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    """Do all of it; what took long is said, for it was compiled."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        names = {pool.submit(timed, task): name for name, task in tasks()}
+        for done in as_completed(names):
+            if (seconds := done.result()) > 3:
+                print(f"{names[done]}: {seconds:.0f} s", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
