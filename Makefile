@@ -10,7 +10,7 @@ demo: $(VENV)/.package
 	@$(BIN)/adlro compare paper16 --policies adlro,drain-argmin,min-min,allox,pair-sjf,easy-backfill,static-affinity,fcfs,tiresias --seeds 50 --json out/paper16.json --report out
 
 test: check warm prometheus
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 install: $(VENV)/.developer
 
@@ -43,7 +43,7 @@ train: $(VENV)/.developer
 	$(BIN)/adlro compare paper16 --policies adlro,out/again.npz,min-min --seeds 500
 
 slow: $(VENV)/.rivals warm
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
 # Every published table anew, with its check (hours); openb_placement, traces and estimators need ../shared.
 experiments: $(VENV)/.rivals

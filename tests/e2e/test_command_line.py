@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from tests.commands import called
+
 ADLRO = (sys.executable, "-m", "adlro")
 
 
@@ -185,7 +187,7 @@ def test_what_a_policy_prints_does_not_spoil_the_json(tmp_path):
     ],
 )
 def test_what_can_be_looked_at(args):
-    result = adlro(*args)
+    result = called(*args)
     assert result.returncode == 0
     assert result.stdout
     assert result.stderr == ""
@@ -221,7 +223,7 @@ def test_version_tells_numba_numpy_and_the_cache():
     ],
 )
 def test_a_mistake_is_one_line_with_status_2(args, words, tmp_path):
-    assert_one_line(adlro(*args, cwd=tmp_path), *words)
+    assert_one_line(called(*args, cwd=tmp_path), *words)
     assert list(tmp_path.iterdir()) == []
 
 

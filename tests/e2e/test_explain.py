@@ -1,9 +1,8 @@
 """`adlro policy explain` as a user meets it when something is wrong."""
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.commands import called
 
 SMALL = ("paper16", "--jobs", "40")
 
@@ -21,8 +20,7 @@ SMALL = ("paper16", "--jobs", "40")
     ],
 )
 def test_what_cannot_be_explained_is_one_line_and_status_2(args, words):
-    command = [sys.executable, "-m", "adlro", "policy", "explain", *args]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = called("policy", "explain", *args)
     lines = [line for line in result.stderr.splitlines() if not line.startswith("compiling")]
     assert result.returncode == 2
     assert result.stdout == ""

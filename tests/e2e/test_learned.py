@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.commands import called
 from tests.trained import saved
 
 ADLRO = (sys.executable, "-m", "adlro")
@@ -70,7 +71,7 @@ def mix_up(path):
 )
 def test_a_bad_file_is_one_line_with_status_2(tmp_path, command, harm, file, said):
     harm(saved(tmp_path, "mine.npz"))
-    result = adlro(*command, cwd=tmp_path)
+    result = called(*command, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     [line] = result.stderr.splitlines()
     assert line.startswith(f"adlro: {file}: {said}")

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.commands import called
+
 ADLRO = (sys.executable, "-m", "adlro")
 
 
@@ -57,7 +59,7 @@ def test_an_interval_that_makes_no_series_is_refused_before_the_work(every, tmp_
     series, own = tmp_path / "series.csv", tmp_path / "own.py"
     own.write_text("def decide(*view):\n    raise RuntimeError('it ran')\n")
     args = ("--policy", str(own), "--telemetry", str(series), "--telemetry-every", every)
-    result = adlro("simulate", *args)
+    result = called("simulate", *args)
     assert result.returncode == 2
     [line] = result.stderr.splitlines()
     assert "--telemetry-every" in line
@@ -75,7 +77,7 @@ def test_an_interval_that_makes_no_series_is_refused_before_the_work(every, tmp_
     ],
 )
 def test_two_outputs_in_one_place_are_refused_before_the_work(args, said):
-    result = adlro("simulate", *args)
+    result = called("simulate", *args)
     assert (result.returncode, result.stdout) == (2, "")
     [line] = result.stderr.splitlines()
     assert said in line
@@ -105,7 +107,7 @@ def test_the_table_has_columns_for_restarts_only_where_the_scenario_is_rough():
 )
 def test_the_columns_follow_from_the_scenario_not_from_the_figures(extra, is_rough, tmp_path):
     (tmp_path / "mine.toml").write_text(f'base = "paper16"\njobs = 5\n{extra}\n')
-    result = adlro("compare", str(tmp_path / "mine.toml"), "--seeds", "1", "--policies", "fcfs")
+    result = called("compare", str(tmp_path / "mine.toml"), "--seeds", "1", "--policies", "fcfs")
     assert ("starts " in result.stdout) == is_rough
     assert ("Score " in result.stdout) != is_rough
 

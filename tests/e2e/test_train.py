@@ -11,6 +11,7 @@ import pytest
 from adlro.config import Scenario
 from adlro.policies import learned
 from tests import toys
+from tests.commands import called
 
 ADLRO = (sys.executable, "-m", "adlro")
 
@@ -109,7 +110,7 @@ WRONG = {
 
 @pytest.mark.parametrize("options", WRONG)
 def test_what_cannot_be_is_said_in_one_line(place, options):
-    result = adlro("train", "./toy.toml", "--out", "mine", *options.split(), cwd=place)
+    result = called("train", "./toy.toml", "--out", "mine", *options.split(), cwd=place)
     assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.strip().splitlines()
     assert line.startswith(WRONG[options])

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from tests.commands import called
+
 ADLRO = (sys.executable, "-m", "adlro")
 TRAIN = ("train", "paper16-single", "--algorithm", "paper-dqn")
 
@@ -59,7 +61,7 @@ OTHERS = ("--window 2", "--idle-weight 0.5", "--backbone cnn", "--single", "--du
 
 @pytest.mark.parametrize("options", WRONG)
 def test_what_cannot_be_is_said_in_one_line(tmp_path, options):
-    result = adlro(*TRAIN, *options.split(), cwd=tmp_path)
+    result = called(*TRAIN, *options.split(), cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.strip().splitlines()
     assert line.startswith(WRONG[options])
@@ -68,7 +70,7 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path, options):
 
 @pytest.mark.parametrize("options", OTHERS)
 def test_the_other_algorithm_knows_none_of_its_options(tmp_path, options):
-    result = adlro("train", "paper16", *options.split(), cwd=tmp_path)
+    result = called("train", "paper16", *options.split(), cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     option = "--double" if options == "--single" else options.split()[0]
     assert result.stderr.startswith(f"adlro: {option}: is for --algorithm paper-dqn; leave it out")

@@ -1,0 +1,27 @@
+"""A command of `adlro` in this process: a process of its own takes seconds to load the compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+from adlro.cli import main
+
+
+def called(*args: str, cwd: Path | str = ".") -> subprocess.CompletedProcess[str]:
+    """What a process with these arguments would print and end with."""
+    out, err, before = io.StringIO(), io.StringIO(), sys.argv
+    sys.argv = ["adlro", *args]
+    try:
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            contextlib.chdir(cwd),
+        ):
+            status = main._status()
+    finally:
+        sys.argv = before
+    return subprocess.CompletedProcess(sys.argv, status, out.getvalue(), err.getvalue())
