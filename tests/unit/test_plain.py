@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from adlro.model.state import FINISH, WHOLE
+from tests.looped import every
 from tests.plain.book import MAKERS, make
 from tests.plain.cases import random_case
 from tests.plain.policies import Fcfs
@@ -107,7 +108,7 @@ def played(seed, name):
     return case, run(PlainWorld(case), make(name, case, seed))
 
 
-EVERY_CASE = pytest.mark.parametrize("seed", range(30))
+EVERY_CASE = every("seed", range(30))
 EVERY_POLICY = pytest.mark.parametrize("name", MAKERS)
 
 

@@ -15,11 +15,12 @@ from adlro.sim import simulator
 from adlro.sim.state import Empty
 from adlro.workloads.synthetic import generate, prepare
 from tests import worlds
+from tests.looped import every
 from tests.plain.cases import Quota, as_workload, random_case
 from tests.plain.recorded import Scribe
 from tests.worlds import from_case
 
-EVERY_CASE = pytest.mark.parametrize("seed", range(2_000, 2_100))
+EVERY_CASE = every("seed", range(2_000, 2_100))
 
 
 def play(case, seed):
@@ -179,7 +180,7 @@ def test_work_is_conserved_across_preemption_and_failure(seed):
             assert todo == pytest.approx(0, abs=1e-8)
 
 
-LIMITED = pytest.mark.parametrize("seed", [s for s in range(2_000, 2_120) if random_case(s).quotas])
+LIMITED = every("seed", [s for s in range(2_000, 2_120) if random_case(s).quotas])
 POLICIES = ("scribe", "restless", "min-min", "tiresias", "random")
 
 
@@ -214,7 +215,7 @@ def test_no_quota_is_ever_exceeded(seed, policy):
             assert alone or use <= quota.share * total * (1 + 1e-8)
 
 
-@pytest.mark.parametrize("seed", range(2_000, 2_020))
+@every("seed", range(2_000, 2_020))
 @pytest.mark.parametrize("policy", ["fcfs", "min-min", "static-affinity", "tiresias"])
 def test_quotas_that_limit_nothing_and_endless_patience_change_nothing(seed, policy):
     free = random_case(seed)._replace(quotas=(), ageing=None)

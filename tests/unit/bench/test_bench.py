@@ -36,6 +36,7 @@ from adlro.sim import simulator
 from adlro.sim.state import Empty
 from adlro.workloads.formats.registry import read
 from adlro.workloads.synthetic import generate, prepare
+from tests.looped import every
 
 TINY = Effort(
     seeds=1,
@@ -74,7 +75,7 @@ def assert_same(ours, theirs):
         assert ours.world[key] == getattr(theirs, key)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@every("seed", range(5))
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("policy", plain.POLICIES)
 def test_the_heapq_simulator_gives_the_kernels_schedule_and_books(policy, scenario, seed):
@@ -82,7 +83,7 @@ def test_the_heapq_simulator_gives_the_kernels_schedule_and_books(policy, scenar
     assert_same(*both(scenario, policy, seed, lambda t, p: plain.run(t, p, choose)))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@every("seed", range(5))
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_simpy_simulator_gives_the_kernels_schedule_and_books(scenario, seed):
     assert_same(*both(scenario, "fcfs", seed, with_simpy.run))

@@ -10,6 +10,7 @@ from adlro.encode.candidates_kernel import MOST_CHOICES, PLAIN
 from adlro.policies import registry
 from adlro.sim import simulator
 from tests.looking import column, look_at, pairs, seen_at, watched
+from tests.looped import every
 from tests.plain.cases import crowded, random_case
 from tests.plain.learned import NET, Learned
 from tests.plain.recorded import Recorder
@@ -240,7 +241,7 @@ class Compare:
         return next(self.trace)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_choices_costs_and_features_are_those_of_the_plain_twin(seed):
     case = random_case(seed)
     world = from_case(case)
@@ -288,7 +289,7 @@ def test_what_is_marked_is_what_min_min_does(block):
     assert states > 500
 
 
-@pytest.mark.parametrize("seed", range(0, 200, 10))
+@every("seed", range(0, 200, 10))
 def test_no_feature_is_ever_infinite_or_no_number(seed):
     # From a millisecond to 30 years, with estimates of 0 here and there (but for jobs that may be
     # cut short: the share of work left is counted by the estimate).
@@ -322,7 +323,7 @@ def all_seen(world, seed, policy="min-min"):
 
 
 @pytest.mark.parametrize("factor", [2.0**-10, 2.0**12])
-@pytest.mark.parametrize("seed", range(0, 60, 3))
+@every("seed", range(0, 60, 3))
 def test_seconds_or_days_make_no_difference(seed, factor):
     # By powers of 2, so that no tie is broken by rounding.
     case = plain_case(seed)
@@ -347,7 +348,7 @@ def shuffled(view, order):
     return view
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 3))
+@every("seed", range(0, 60, 3))
 def test_the_order_of_the_queue_makes_no_difference(seed):
     # Of real numbers, so that there are no ties; fewer jobs than a plan holds.
     case = random_case(2 * seed + 1)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from adlro.encode import plan
 from adlro.model.state import RUNNING, WAITING
 from adlro.policies import registry
+from tests.looped import every
 from tests.plain.cases import random_case
 from tests.worlds import from_case, job, lay, nodes, play, records
 
@@ -144,7 +145,7 @@ def test_what_the_waiting_jobs_ask_for_is_the_sum_of_their_gangs():
     assert plan.asked(jobs, queue) == 5
 
 
-@pytest.mark.parametrize("seed", range(0, 200, 5))
+@every("seed", range(0, 200, 5))
 def test_a_plan_is_the_same_with_scratch_of_its_own_and_without(seed):
     # With one number of memory every call has to allocate its scratch.
     world = from_case(random_case(seed))

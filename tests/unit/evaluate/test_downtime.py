@@ -3,6 +3,7 @@ import pytest
 
 from adlro.evaluate.downtime import Window, downtime, up_seconds, window
 from adlro.model.state import EVENT, NODE
+from tests.looped import every
 from tests.worlds import fails, fill, gpu_speed, is_repaired, play, random_world
 
 
@@ -49,7 +50,7 @@ def test_no_events_leave_every_node_up_to_the_last_bit():
     assert (up_seconds(_events(), np.zeros(3, NODE), within) == within.length).all()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_time_up_is_the_busy_and_the_idle_time_of_the_run(seed):
     world = random_world(seed)
     result = play(world, "restless", seed)

@@ -12,6 +12,7 @@ from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPAN, SPEED
 from adlro.policies import registry
 from adlro.sim.state import Empty
 from adlro.workloads.synthetic import generate, prepare
+from tests.looped import every
 from tests.worlds import InPython, World, fill, play, random_world
 
 
@@ -155,7 +156,7 @@ def test_slices_with_no_gap_for_the_last_are_all_drawn_thinner_until_the_gpu_is_
     assert height == pytest.approx([0.3 / 1.3, 0.3 / 1.3, 0.3 / 1.3, 0.4 / 1.3, 0.5])
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_no_two_runs_are_drawn_on_top_of_each_other(seed):
     spans = play(random_world(seed), "restless", seed).spans
     low, height = lanes(spans)
@@ -171,7 +172,7 @@ def test_no_two_runs_are_drawn_on_top_of_each_other(seed):
     assert apart[same].all()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_runs_are_retraced_as_the_simulator_had_them(seed):
     world, saved, since = random_world(seed), {}, {}
 

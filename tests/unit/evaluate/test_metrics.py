@@ -10,6 +10,7 @@ from adlro.evaluate.metrics import Metrics, fastest_possible, jain, measure
 from adlro.model.state import EVENT
 from adlro.policies import registry
 from adlro.workloads.synthetic import generate, prepare
+from tests.looped import every
 from tests.worlds import fails, fill, is_repaired
 
 SCENARIO = {
@@ -213,7 +214,7 @@ def test_a_gpu_that_was_never_up_has_no_share_to_be_uneven():
     assert metrics.gpu_imbalance == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@every("seed", range(3))
 @pytest.mark.parametrize("policy", ["fcfs", "min-min", "static-affinity"])
 def test_all_figures_of_a_rough_run_are_finite(policy, seed):
     setting = prepare(adjusted(find_scenario("rough64"), jobs=150))

@@ -6,6 +6,7 @@ import pytest
 from adlro.model import place
 from adlro.model.fragments import fragments
 from adlro.model.state import DECISION, DEMAND, START, WHOLE
+from tests.looped import every
 from tests.worlds import build, fill, gpus_of, job, lay, nodes, play, records
 
 WHOLE_GPU = {"gpus": 1, "share": WHOLE}
@@ -145,7 +146,7 @@ def naive_choice(layout, kinds, want):
     return chosen
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_every_job_goes_where_trying_all_places_says(seed):
     rng = np.random.default_rng(seed)
     layout = lay(nodes("T4", int(rng.integers(1, 5)), int(rng.integers(1, 30)), cores=12))

@@ -5,6 +5,7 @@ import pytest
 
 from adlro.model import place, room, rooms
 from adlro.model.state import DECISION, DEMAND, RUNNING, START, WHOLE
+from tests.looped import every
 from tests.worlds import job, lay, nodes, records
 
 BEST_FIT = np.zeros(0, DEMAND)
@@ -136,7 +137,7 @@ class Yard:
         return self.layout.nodes.tolist(), machines.tolist()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@every("seed", range(25))
 def test_what_fits_and_where_it_goes_is_as_a_scan_of_all_nodes_says(seed):
     yard = Yard(seed)
     got, expected = [], []
@@ -154,7 +155,7 @@ def test_what_fits_and_where_it_goes_is_as_a_scan_of_all_nodes_says(seed):
     assert kept == anew
 
 
-@pytest.mark.parametrize("seed", range(5))
+@every("seed", range(5))
 def test_the_rooms_are_as_at_the_start_once_all_is_given_back(seed):
     yard = Yard(seed)
     before = [array.tolist() for array in yard.records[:2]]

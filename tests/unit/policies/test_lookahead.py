@@ -23,6 +23,7 @@ from adlro.sim.signature import compile_decide
 from adlro.sim.state import answers
 from adlro.workloads.quotas import Quotas
 from adlro.workloads.synthetic import generate, prepare
+from tests.looped import every
 from tests.plain.cases import random_case
 from tests.worlds import (
     build,
@@ -380,7 +381,7 @@ OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")
 
 
 @pytest.mark.parametrize("base", ["min-min", "easy-backfill"])
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_a_copy_that_knew_who_comes_would_end_as_the_run_does(seed, base):
     # Slices, gangs, checkpoints, limits, quotas, ageing and placement by fragmentation included.
     world = exact(seed)

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from adlro.policies.matching import match
+from tests.looped import every
 
 
 def best_sum(worth, free):
@@ -40,7 +41,7 @@ def test_half_a_gpu_is_none_and_a_job_that_may_go_nowhere_gets_none():
 
 
 @pytest.mark.parametrize("spread", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_no_other_matching_has_a_larger_sum(seed, spread):
     rng = np.random.default_rng(seed)
     jobs, pools = int(rng.integers(0, 40)), int(rng.integers(1, 6))
@@ -53,7 +54,7 @@ def test_no_other_matching_has_a_larger_sum(seed, spread):
     assert sum_of(worth, where) == pytest.approx(best_sum(worth, free), rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_it_ends_where_rounding_hides_who_is_better(seed):
     # Sizes from 1e-26 to 1e26, and many equal ones: sums of them are not exact.
     rng = np.random.default_rng(seed)

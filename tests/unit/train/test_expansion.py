@@ -13,6 +13,7 @@ from adlro.sim import simulator
 from adlro.train.expand_kernel import COSTS
 from adlro.train.expansion import Plan, expand, watts
 from tests.looking import watched
+from tests.looped import every
 from tests.plain.cases import random_case
 from tests.plain.policies import MinMin, PairSjf
 from tests.plain.recorded import Recorder
@@ -226,7 +227,7 @@ def test_the_costs_are_those_of_brute_force(seed, horizon, base):
     assert at == len(found.costs)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@every("seed", range(10))
 def test_trying_choices_leaves_the_episode_as_it_is(seed):
     # With no stray starts the states are those that the policy meets on its own.
     world = with_power(random_case(seed))
