@@ -108,7 +108,7 @@ def played(seed, name):
     return case, run(PlainWorld(case), make(name, case, seed))
 
 
-EVERY_CASE = every("seed", range(30))
+EVERY_CASE = every("seed", range(10))
 EVERY_POLICY = pytest.mark.parametrize("name", MAKERS)
 
 

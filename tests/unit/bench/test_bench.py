@@ -165,8 +165,8 @@ def test_the_states_cloned_have_queues_of_one_length_whatever_the_number_of_jobs
     assert many.world["events"] >= 4000
 
 
-def test_the_part_within_one_process_runs_from_end_to_end():
-    figures = [each for step in measure.in_process(TINY) for each in step.measure()]
+def check_figures(figures):
+    """Whatever was measured: names are unique, ratios are of their sides, JSON keeps all."""
     names = [each.name for each in figures]
     assert len(set(names)) == len(names)
     small = ("waiting", "exponent")  # may be nothing on small clusters
@@ -174,6 +174,24 @@ def test_the_part_within_one_process_runs_from_end_to_end():
     ratios = [each for each in figures if each.ours is not None]
     assert [each.value for each in ratios] == [each.ours / each.theirs for each in ratios]
     assert {"fcfs, kernel / heapq", "fcfs, kernel / simpy"} <= {each.name for each in ratios}
+    report = measure.report(figures, TINY)
+    assert Report.model_validate_json(report.model_dump_json()) == report
+    return ratios
+
+
+def test_the_steps_that_take_no_time_run_from_end_to_end():
+    quick = re.compile(
+        r"fcfs: (speed|beside \w+)|clone: .*|telemetry|import: csv|adlro: a decision"
+    )
+    steps = [step for step in measure.in_process(TINY) if quick.fullmatch(step.about)]
+    assert len(steps) == 8
+    check_figures([each for step in steps for each in step.measure()])
+
+
+@pytest.mark.slow
+def test_the_part_within_one_process_runs_from_end_to_end():
+    figures = [each for step in measure.in_process(TINY) for each in step.measure()]
+    ratios = check_figures(figures)
     assert sum(each.name.startswith("min-min, 200 GPUs / 100") for each in ratios) == 1
     real = {each.name: each.bar for each in figures if each.name.endswith("a real decision")}
     assert real == {
@@ -182,8 +200,6 @@ def test_the_part_within_one_process_runs_from_end_to_end():
     }
     training = {each.name: each.bar for each in figures if each.name.startswith("paper-dqn, MLP")}
     assert training == {"paper-dqn, MLP / stable-baselines3": ">= 20"}
-    report = measure.report(figures, TINY)
-    assert Report.model_validate_json(report.model_dump_json()) == report
 
 
 @pytest.mark.parametrize(("gpus", "there"), [(100, 92), (1_000, 996), (10_000, 10_000)])

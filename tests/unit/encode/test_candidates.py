@@ -277,7 +277,9 @@ def marked_and_made(case, seed):
     return marked, made, seen
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize(
+    "block", [*range(3), *(pytest.param(b, marks=pytest.mark.slow) for b in range(3, 10))]
+)
 def test_what_is_marked_is_what_min_min_does(block):
     states = 0
     for seed in range(block * 20, block * 20 + 20):
