@@ -9,7 +9,9 @@ demo: $(VENV)/.package
 	@mkdir -p out
 	@$(BIN)/adlro compare paper16 --policies adlro,drain-argmin,min-min,allox,pair-sjf,easy-backfill,static-affinity,fcfs,tiresias --seeds 50 --json out/paper16.json --report out
 
-test: check warm prometheus
+# mypy has one thread: the compiler works beside it.
+test:
+	$(MAKE) --jobs=3 --output-sync=target check warm prometheus
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 install: $(VENV)/.developer

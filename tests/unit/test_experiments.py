@@ -204,7 +204,14 @@ def test_every_experiment_says_what_it_expects_and_how_to_run_it(path):
     assert f"<!-- {name} -->\n| " in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("experiments/*/run.py")), ids=str)
+def quick_first(paths):
+    """All experiments; those beyond the first few are for make slow, as each is a process."""
+    listed = [pytest.param(path, id=path.parent.name) for path in sorted(paths)]
+    slow = [pytest.param(*one.values, id=one.id, marks=pytest.mark.slow) for one in listed[3:]]
+    return [*listed[:3], *slow]
+
+
+@pytest.mark.parametrize("path", quick_first(ROOT.glob("experiments/*/run.py")))
 def test_every_experiment_is_a_program(path):
     asked = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True)
     assert asked.returncode == 0
