@@ -8,12 +8,11 @@ from adlro.model.room import fastest_feasible, start
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """One call at each event, and again after each start; the answer 0 means wait."""
     best, best_p, widest = -1, -1, 0
-    for q in range(len(queue)):
-        j = queue[q].job
-        p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
-        if p >= 0 and jobs[j].gpus > widest:
-            best, best_p, widest = j, p, jobs[j].gpus
+    for q in range(len(view.queue)):
+        j, p = view.queue[q].job, fastest_feasible(q, view)
+        if p >= 0 and view.jobs[j].gpus > widest:
+            best, best_p, widest = j, p, view.jobs[j].gpus
     return start(out, best, best_p) if best >= 0 else 0

@@ -51,7 +51,7 @@ def learn(name, model, steps):
 
 def mean_jct(setting, name, seeds):
     """Seconds, over the jobs of some seeds, played by the simulator."""
-    policy = registry.load(name, setting.public())
+    policy = registry.load(name, setting)
     means = []
     for seed in range(seeds):
         jobs = generate(setting, seed)

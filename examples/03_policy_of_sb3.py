@@ -12,40 +12,42 @@ import numpy as np
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN
 
+from adlro.config import find_scenario
 from adlro.encode.full_kernel import more, observe_more
 from adlro.encode.paper_kernel import act, allow, observe, sizes
 from adlro.envs.worlds import typical_seconds
+from adlro.workloads.synthetic import prepare
 
 FILE = Path(os.environ.get("ADLRO_SB3_MODEL", "maskable_ppo.zip"))
 HAS_MASKS = "ppo" in FILE.stem  # what kind of model it is, by its name
 MODEL = (MaskablePPO if HAS_MASKS else DQN).load(FILE, device="cpu")
 
 
-def params(setting):
+def params(context):
     """What the encoding asks for: window, types, columns, paper's length, length, typical seconds.
 
     The window follows from the model's number of actions.
     """
-    window = int(MODEL.action_space.n) // len(setting.layout.gpus)
-    shape = sizes(setting.layout, len(setting.scenario.types), max(window, 1))
+    window = int(MODEL.action_space.n) // len(context.gpus)
+    shape = sizes(context, context.types, max(window, 1))
     length = MODEL.observation_space.shape[0]
-    full = shape.observation + more(len(setting.pools), window)
+    full = shape.observation + more(len(context.pools), window)
     if int(MODEL.action_space.n) != shape.actions or length not in (shape.observation, full):
         raise ValueError(f"{FILE} was trained on another cluster, or with an action for waiting")
-    seconds = typical_seconds(setting)
+    seconds = typical_seconds(prepare(find_scenario(context.name)))
     return [window, shape.types, shape.columns, shape.observation, length, seconds]
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """See what the environment would show, and do what the model says."""
     window, types, columns, paper, length = (int(number) for number in params[:5])
-    x, mask = np.zeros(length, np.float32), np.zeros(window * len(gpus), np.bool_)
-    if allow(jobs, queue, eligible, pools, nodes, gpus, window, mask) == 0:
+    x, mask = np.zeros(length, np.float32), np.zeros(window * len(view.gpus), np.bool_)
+    if allow(view, window, mask) == 0:
         return 0
-    observe(jobs, queue, nodes, gpus, window, types, columns, x)
+    observe(view, window, types, columns, x)
     if length > paper:
-        observe_more(now, jobs, est, queue, eligible, pools, gpus, window, params[5], x[paper:])
+        observe_more(view, window, params[5], x[paper:])
     masks = {"action_masks": mask} if HAS_MASKS else {}
     action = int(MODEL.predict(x, deterministic=True, **masks)[0])
     allowed = np.flatnonzero(mask)  # DQN knows no masks: the nearest one, as in the environment
-    return act(int(allowed[np.argmin(np.abs(allowed - action))]), queue, nodes, gpus, out)
+    return act(int(allowed[np.argmin(np.abs(allowed - action))]), view, out)

@@ -33,7 +33,7 @@ def compared(
     label = name or f"{scenario.name}, load {scenario.load:g}"
     sys.stderr.write(f"{label}: {len(seeds)} seeds\n")
     setting = prepare(scenario)
-    chosen = [registry.load(name, setting.public()) for name in policies]
+    chosen = [registry.load(name, setting) for name in policies]
     simulator.warm_up(chosen)  # so that no decision is charged with its compilation
     reference = mean_jct if with_hindsight else None
     return compare(setting, chosen, seeds, watch=watch, hindsight=reference)

@@ -16,14 +16,13 @@ from adlro.encode.candidates_kernel import (
 from tests.worlds import InPython, Scheduled, build, play, unlocked
 
 
-def look_at(now, *view) -> Choices:
-    """The choices of a state, given as decide's arguments; arrays [C] and [C, F] of their own.
+def look_at(view) -> Choices:
+    """The choices of a state; arrays [C] and [C, F] of their own.
 
     What compiled code without reference counts hands back is the whole scratch: it is cut anew.
     """
-    plain = [unlocked(array) for array in view[:8]]
-    scratch = np.zeros(scratch_size(len(plain[7]), len(plain[5])))
-    count, planned, tau, *_ = look(now, *plain, scratch)
+    scratch = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
+    count, planned, tau, *_ = look(unlocked(view), scratch)
     width, most = len(FEATURES), MOST_CHOICES
     features = scratch[: most * width].reshape(most, width)[:count].copy()
     columns = scratch[most * width :][: 4 * most].reshape(4, most)[:, :count].copy()
@@ -34,9 +33,9 @@ def seen_at(time, groups, jobs, policy=None, **more) -> Choices:
     """What is seen first at a time under a policy; None = first come, first served on pool 0."""
     world, seen = build(groups, jobs, **more), []
 
-    def note(now, *view):
-        if now == time:
-            seen.append(look_at(now, *view))
+    def note(view):
+        if view.now == time:
+            seen.append(look_at(view))
 
     play(world, InPython(policy, world, note) if policy else Scheduled({}, note))
     return seen[0]
@@ -45,7 +44,7 @@ def seen_at(time, groups, jobs, policy=None, **more) -> Choices:
 def watched(policy, world):
     """A compiled policy to be called from Python, and the list of what is seen at each call."""
     seen = []
-    return InPython(policy, world, lambda *view: seen.append(look_at(*view))), seen
+    return InPython(policy, world, lambda view: seen.append(look_at(view))), seen
 
 
 def column(choices, name) -> np.ndarray:
@@ -59,13 +58,12 @@ def pairs(choices, queue) -> list:
     return [(queue[q], int(p)) for q, p in zip(places, pools, strict=True)]
 
 
-def look_closely(ranges, now, *view) -> dict[str, list[float]]:
+def look_closely(ranges, view) -> dict[str, list[float]]:
     """All features of a state's choices by name, those too that are filled in only if asked for."""
-    plain = [unlocked(array) for array in view[:8]]
-    scratch = np.full(scratch_size(len(plain[7]), len(plain[5])), np.nan)
+    scratch = np.full(scratch_size(len(view.gpus), len(view.pools)), np.nan)
     table, features = np.zeros((MOST_CHOICES, 4)), np.zeros((MOST_CHOICES, len(FEATURES)))
     wanted = np.array(ranges, np.float64)
-    count, _, _ = write_choices(now, *plain, EVERYTHING, wanted, scratch, table, features)
+    count, _, _ = write_choices(unlocked(view), EVERYTHING, wanted, scratch, table, features)
     return {name: features[:count, f].tolist() for f, name in enumerate(FEATURES)}
 
 
@@ -73,9 +71,9 @@ def seen_closely_at(time, groups, jobs, ranges, **more) -> dict[str, list[float]
     """The same, first come, first served on pool 0, of what is seen first at a time."""
     seen = []
 
-    def note(now, *view):
-        if now == time:
-            seen.append(look_closely(ranges, now, *view))
+    def note(view):
+        if view.now == time:
+            seen.append(look_closely(ranges, view))
 
     play(build(groups, jobs, **more), Scheduled({}, note))
     return seen[0]

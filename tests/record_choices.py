@@ -21,8 +21,8 @@ from adlro.encode.candidates_kernel import RECENT
 from adlro.encode.network import flat, scratch_size
 from adlro.evaluate.explanation import decision_of, watch
 from adlro.model.state import DECISION, GPU, JOB, NODE, POOL, RUNNING, WAITING
+from adlro.model.view import View
 from adlro.policies import adlro, learned, registry
-from adlro.policies.active import View
 from adlro.workloads.synthetic import generate, prepare
 
 FILE = Path(__file__).parent / "data" / "shipped_choices.npz"
@@ -34,6 +34,7 @@ ROWS = {
     "nodes": NODE,
     "gpus": GPU,
 }
+TABLES, NUMBERS = ("est", "eligible", "recent"), ("now", "arrived")
 KINDS = (
     ("paper16", {"load": 0.6}),
     ("paper16", {"load": 0.8}),
@@ -63,8 +64,7 @@ class Recorded(NamedTuple):
 
 def kept_jobs(view: View) -> NDArray[np.int64]:
     """The jobs that wait, run or came last."""
-    recent = np.arange(len(view.jobs))[-RECENT:]
-    return np.union1d(np.union1d(view.queue["job"], view.running["job"]), recent)
+    return np.union1d(np.union1d(view.queue["job"], view.running["job"]), view.recent[-RECENT:])
 
 
 def compact(view: View) -> View:
@@ -75,8 +75,9 @@ def compact(view: View) -> View:
         rows["job"] = np.searchsorted(kept, rows["job"])
     gpus["job"] = np.where(gpus["job"] < 0, -1, np.searchsorted(kept, gpus["job"]))
     return view._replace(
-        jobs=view.jobs[kept], est=view.est[kept], queue=queue, running=running, gpus=gpus
-    )
+        jobs=view.jobs[kept], est=view.est[kept], queue=queue, running=running, gpus=gpus,
+        recent=np.searchsorted(kept, view.recent[-RECENT:]),
+    )  # fmt: skip
 
 
 def choices(views, params) -> np.ndarray:
@@ -85,7 +86,7 @@ def choices(views, params) -> np.ndarray:
     for row, view in zip(found, views, strict=True):
         out = np.zeros(1, DECISION)
         memory = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
-        if adlro.decide(*view, params, memory, out):
+        if adlro.decide(view, params, memory, out):
             row[:] = out["job"][0], out["pool"][0]
     return found
 
@@ -93,7 +94,7 @@ def choices(views, params) -> np.ndarray:
 def _of_a_run(name, changes, seed, params) -> list[View]:
     """Some states of one run that offer a choice which no rounding can turn."""
     setting = prepare(adjusted(find_scenario(name), jobs=JOBS, **changes))
-    policy = registry.load("adlro", setting.public())._replace(params=params)
+    policy = registry.load("adlro", setting)._replace(params=params)
     otherwise, as_min_min = [], []
 
     def see(view, answered, out):
@@ -134,12 +135,13 @@ def save(recorded: Recorded, file: Path = FILE) -> None:
     """Write it as plain arrays."""
     weights, origins, views, chosen = recorded
     arrays = {"weights": np.array(weights), "origins": np.array(origins), "choices": chosen}
-    arrays["now"] = np.array([view.now for view in views])
+    for name in NUMBERS:
+        arrays[name] = np.array([getattr(view, name) for view in views])
     for name in ROWS:
         rows = [getattr(view, name) for view in views]
         arrays[name] = repack_fields(np.concatenate(rows))
         arrays[f"{name}_of_state"] = np.array([len(part) for part in rows])
-    for name in ("est", "eligible"):
+    for name in TABLES:
         tables = [getattr(view, name) for view in views]
         arrays[name] = np.concatenate([table.ravel() for table in tables])
         arrays[f"{name}_of_state"] = np.array([table.shape for table in tables])
@@ -159,11 +161,11 @@ def load(file: Path = FILE) -> Recorded:
     """Read what `save` wrote."""
     with np.load(file, allow_pickle=False) as archive:
         arrays = dict(archive)
-    parts = {"now": arrays["now"].tolist()}
+    parts = {name: arrays[name].tolist() for name in NUMBERS}
     for name, dtype in ROWS.items():
         borders = np.cumsum(arrays[f"{name}_of_state"])[:-1]
         parts[name] = [as_records(rows, dtype) for rows in np.split(arrays[name], borders)]
-    for name in ("est", "eligible"):
+    for name in TABLES:
         shapes = arrays[f"{name}_of_state"]
         cells = np.split(arrays[name], np.cumsum(shapes.prod(axis=1))[:-1])
         parts[name] = [part.reshape(shape) for part, shape in zip(cells, shapes, strict=True)]

@@ -8,7 +8,7 @@ from adlro.config import adjusted, find_scenario
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds
 from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.synthetic import generate, prepare
 from tests.worlds import World, start
 
@@ -49,11 +49,11 @@ def play_episode(worlds: Worlds, choose, seed=0):
     rng, starts, rewards = np.random.default_rng(seed), [], []
     while True:
         actions = choose(worlds.masks, rng)
-        state = worlds.state(0)
+        state = worlds.world(0)
         slot, gpu = divmod(int(actions[0]), worlds.sizes.gpus)
         if slot < worlds.sizes.window:
-            head = int(state.world["head"][0])
-            starts.append((float(state.world["now"][0]), int(state.queue["job"][head + slot]), gpu))
+            head, now = int(state.totals["head"][0]), float(state.totals["now"][0])
+            starts.append((now, int(state.queue["job"][head + slot]), gpu))
         worlds.step(actions)
         rewards.append(float(worlds.rewards[0]))
         if worlds.dones[0]:
@@ -68,11 +68,11 @@ class Replay:
     def __init__(self, starts) -> None:
         self.starts = list(starts)
 
-    def decide(self, now, jobs, est, queue, eligible, running, pools, nodes, gpus, *rest):
-        if not self.starts or self.starts[0][0] != now:
+    def decide(self, view, params, memory, out):
+        if not self.starts or self.starts[0][0] != view.now:
             return 0
         _, job, gpu = self.starts.pop(0)
-        rest[-1][:1] = [start(job, nodes[gpus[gpu].node].pool, gpu=gpu)]
+        out[:1] = [start(job, view.nodes[view.gpus[gpu].node].pool, gpu=gpu)]
         return 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ import numpy as np
 from numba import njit
 
 from adlro.model.cluster import Cluster, Layout, NodeGroup, lay_out
+from adlro.model.context import Rulebook
+from adlro.model.gpu import models
 from adlro.model.room import fits
 from adlro.model.state import (
     DEMAND,
@@ -16,20 +19,20 @@ from adlro.model.state import (
     FAILURE,
     JOB,
     MIGRATE,
-    OUTCOME,
     PREEMPT,
     QUOTA,
     READING,
     REPAIR,
-    SPAN,
     SPEED,
     START,
     WAKE,
     WHOLE,
 )
+from adlro.model.view import View
 from adlro.policies import registry
-from adlro.sim import kernel, simulator
-from adlro.sim.state import Empty, answers, fresh
+from adlro.sim import simulator
+from adlro.sim.signature import DECIDE, compiled_steps, entry_point
+from adlro.sim.world import Empty, answers, open_world, own_memory
 from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
 from tests.plain.cases import Case, as_workload, random_case, typical_demands
@@ -42,7 +45,7 @@ class World(NamedTuple):
 
     empty: Empty
     workload: Workload
-    setting: SimpleNamespace  # what a policy's params and memory ask of a scenario
+    setting: SimpleNamespace  # a model.context.Context, and the layout if there is one
 
 
 def nodes(gpu: str = "V100", gpus: int = 1, count: int = 1, **more) -> dict:
@@ -73,7 +76,9 @@ def fill(dtype: np.dtype, specs: list[dict], **usual) -> np.ndarray:
 def records(jobs: list[dict]) -> np.ndarray:
     """JOB records [J]: one whole GPU, no demands, no limit, no checkpoints, unless told so."""
     apart = {"seconds", "est", "allowed"}
-    fields = [{name: spec[name] for name in set(spec) - apart} for spec in jobs]
+    fields = [
+        {"id": j, **{name: spec[name] for name in set(spec) - apart}} for j, spec in enumerate(jobs)
+    ]
     usual = {"gpus": 1, "share": WHOLE, "limit": np.inf, "checkpoint": -1, "interval": np.inf}
     return fill(JOB, fields, **usual)
 
@@ -151,16 +156,31 @@ def build(
         *_rules(quotas, rows, layout),
         np.zeros(0) if ageing is None else np.array([ageing], np.float64),
     )
+    empty = Empty(layout.pools, layout.nodes, layout.gpus)
     setting = SimpleNamespace(
-        scenario=SimpleNamespace(jobs=len(jobs)),
+        **_known(empty, workload),
         layout=layout,
-        pools=layout.pools,
-        affinity=affinity,
+        models=layout.models,
+        affinity=tuple(affinity),
         type_shares=np.array(shares),
-        typical_demands=lambda: workload.demands,
         lp_prices=np.ones(len(pools)) if prices is None else np.array(prices, np.float64),
+        demands=workload.demands,
     )
-    return World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
+    return World(empty, workload, setting)
+
+
+def _known(empty: Empty, workload: Workload) -> dict:
+    """What of a Context a cluster and a workload say; its rules know the jobs by their ids."""
+    rules = Rulebook(
+        lambda jobs: workload.allowed[jobs["id"]],
+        lambda jobs: workload.holders[jobs["id"]],
+        *(workload.quotas, workload.caps, workload.ageing),
+    )
+    return {
+        **{"name": "by hand", "rows": len(workload.jobs), "types": len(workload.colocation)},
+        **empty._asdict(),
+        **{"placement": workload.demands, "rules": rules},
+    }
 
 
 def quota(*, account=None, user=None, worth=np.inf, caps=(), borrow=True) -> dict:
@@ -187,19 +207,16 @@ def from_case(case: Case) -> World:
     shares = np.zeros((len(case.affinity), len(case.pools)))
     for row, given in zip(shares, case.pools_of_type, strict=True):
         row[list(given)] = 1.0
-    return World(
-        Empty(case.pools, case.nodes, case.gpus),
-        as_workload(case),
-        SimpleNamespace(
-            layout=SimpleNamespace(gpus=case.gpus, nodes=case.nodes),
-            scenario=SimpleNamespace(jobs=len(case.jobs)),
-            pools=case.pools,
-            affinity=case.affinity,
-            type_shares=shares,
-            typical_demands=lambda: typical_demands(case),
-            lp_prices=case.pools["worth"],
-        ),
+    empty, workload = Empty(case.pools, case.nodes, case.gpus), as_workload(case)
+    setting = SimpleNamespace(
+        **_known(empty, workload),
+        models=models()[: case.est.shape[1]],
+        affinity=tuple(case.affinity),
+        type_shares=shares,
+        lp_prices=case.pools["worth"],
+        demands=typical_demands(case),
     )
+    return World(empty, workload, setting)
 
 
 def made_ready(policy, world: World):
@@ -249,10 +266,10 @@ class Scripted:
         self.answers = iter(answers)
         self.asked_at: list[float] = []
 
-    def decide(self, now, *view):
-        self.asked_at.append(now)
+    def decide(self, view, params, memory, out):
+        self.asked_at.append(view.now)
         answer = next(self.answers, [])
-        view[-1][: len(answer)] = answer
+        out[: len(answer)] = answer
         return len(answer)
 
 
@@ -262,17 +279,17 @@ class Scheduled(Scripted):
     Args:
         at: time -> answers, one for each call at that time; the last call of it is answered with
             nothing. The policy wakes for them.
-        look: called with what the policy sees, now first.
+        look: called with what the policy sees.
     """
 
-    def __init__(self, at: dict[float, list[list[tuple]]], look=lambda *view: None) -> None:
+    def __init__(self, at: dict[float, list[list[tuple]]], look=lambda view: None) -> None:
         super().__init__()
         self.at = {time: iter([*answers, []]) for time, answers in at.items()}
         self.look = look
 
-    def decide(self, now, *view):
-        self.look(now, *view)
-        jobs, _, queue, _, _, pools, _, _, _, _, out = view
+    def decide(self, view, params, memory, out):
+        self.look(view)
+        now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
         answer = next(self.at[now], []) if now in self.at else []
         if now not in self.at and len(queue) > 0:
             job = jobs[queue[0].job]
@@ -291,7 +308,9 @@ class Restless:
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
+        now, jobs, queue, eligible = view.now, view.jobs, view.queue, view.eligible
+        running, pools, nodes, gpus = view.running, view.pools, view.nodes, view.gpus
         memory[0] = (memory[0] + 1) * 16807 % 2147483647
         roll = int(memory[0]) % 10
         out[0].node = out[0].gpu = -1
@@ -314,42 +333,53 @@ def random_world(seed):
     return from_case(random_case(seed))
 
 
+@cache
+def _entry(decide):
+    return entry_point(decide, *DECIDE.args)
+
+
+def called(decide):
+    """A decide to be called from Python; a compiled one is called as by the kernel."""
+    return _entry(decide) if simulator.is_compiled(decide) else decide
+
+
 class InPython:
     """A shipped policy called from Python, so that the kernel is driven from outside."""
 
-    def __init__(self, name, world, look=lambda *view: None):
+    def __init__(self, name, world, look=lambda view: None):
         compiled = made_ready(name, world)
         self.name, self.params, self.memory = name, compiled.params, compiled.memory
-        self.compiled, self.look = compiled.decide, look
+        self.ask, self.look = called(compiled.decide), look
 
-    def decide(self, now, *view):
-        self.look(now, *view)
-        return self.compiled(now, *(unlocked(array) for array in view))
+    def decide(self, view, params, memory, out):
+        self.look(view)
+        return self.ask(view, params, memory, out)
 
 
-def unlocked(array):
-    """A writable plain view, as the kernel hands out: for read-only ones numba compiles anew."""
-    plain = array.view(np.ndarray)
-    plain.flags.writeable = True
-    return plain
+def unlocked(seen):
+    """A view, or an array of one, in plain arrays that may be written: a copy.
+
+    For arrays that are read-only numba would compile anew.
+    """
+    if isinstance(seen, View):
+        return View(*(unlocked(part) if isinstance(part, np.ndarray) else part for part in seen))
+    return np.array(seen)
 
 
 def state_of(world, policy, seed=0):
-    """A state before the first arrival, with an empty outcome and span log."""
-    jobs = world.workload.jobs
-    state = fresh(world.empty, world.workload, max(policy.memory, 1), seed)
-    return state, np.zeros(len(jobs), OUTCOME), np.zeros(64 * int(jobs["gpus"].sum()), SPAN)
+    """The simulator's world before the first arrival, with a log of spans; the policy's memory."""
+    rows = 64 * int(world.workload.jobs["gpus"].sum())
+    return open_world(world.empty, world.workload, rows), own_memory(policy.memory, seed)
 
 
-def play_moments(world, policy, state, outcome, spans, most=10**9):
+def play_moments(policy, state, memory, most=10**9):
     """Up to `most` moments of the kernel, as simulator.run plays them."""
-    out, rest = answers(state), (*world.workload, outcome, spans)
-    going_on = state.world["finished"][0] < len(outcome)
-    while going_on and most > 0 and kernel.advance(*state[:11], *rest):
+    out, eyes, steps = answers(state), simulator.Eyes(state), compiled_steps()
+    rows, decide = out.view(np.recarray), called(policy.decide)
+    going_on = state.totals["finished"][0] < len(state.arrivals)
+    while going_on and most > 0 and steps.advance(state):
         started = 1
         while started > 0:
-            now, *view = simulator.view(state, simulator.lock(state, world.workload))
-            own = (policy.params, state.memory, out)
-            answered = policy.decide(now, *(unlocked(array) for array in view), *own)
-            started = kernel.apply(answered, out, *state[:11], *rest)
+            answered = decide(eyes.view(), policy.params, memory, rows)
+            started = steps.apply(int(answered), out, state)
         most -= 1

@@ -31,12 +31,13 @@ class Tape(NamedTuple):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):  # noqa: ANN001, ANN201  as of every policy
+def decide(view, params, memory, out):  # noqa: ANN001, ANN201  as of every policy
     """Min-Min's choice or the network's, now and then a random one; written into params.
 
     States in which nothing runs are not written down, as they are not labelled: there it is not
     allowed to wait. Nor are any once the room is used up.
     """
+    now, running = view.now, view.running
     used, rows, most, room = (
         int(params[_USED]), int(params[_ROWS]), int(params[_MOST]), int(params[_ROOM])
     )  # fmt: skip
@@ -45,7 +46,7 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
     steps = params[at + 2 * most : at + (2 + _STEP) * most]
     seen = params[at + (2 + _STEP) * most :]
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
-    choices = look(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    choices = look(view, scratch)
     if choices.count == 0:
         return 0
     may_wait = len(running) > 0
@@ -71,7 +72,7 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         if may_wait:
             return 0
         i = 1
-    return start(out, queue[int(choices.places[i])].job, int(choices.pools[i]))
+    return start(out, view.queue[int(choices.places[i])].job, int(choices.pools[i]))
 
 
 def recorder(

@@ -280,7 +280,7 @@ def summed_up(known: Sequence[Found], new: Sequence[Found], seeds: range) -> Res
 def measured(case: Case, policy: str, seeds: range, shelf: Shelf) -> Found:
     """Run a case, or take what is kept of it."""
     setting, names = prepare(case.scenario), (*case.rivals, policy)
-    chosen = [registry.load(name, setting.public()) for name in names]
+    chosen = [registry.load(name, setting) for name in names]
     mark = fingerprint(case.scenario, chosen, seeds, case.with_hindsight)
 
     def compare() -> Comparison:

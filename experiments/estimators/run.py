@@ -178,7 +178,7 @@ def _played(one: Foreseen, quick: bool) -> dict[str, dict[str, Any]]:
         else:
             filled = np.where(one.later, one.log_s[key], 0.0)  # those before are not played
             setting = with_estimates(prepare(ground.scenario), np.exp(filled))
-        chosen = [registry.load(name, setting.public()) for name in POLICIES]
+        chosen = [registry.load(name, setting) for name in POLICIES]
         simulator.warm_up(chosen)
         rows = by_name(compare(setting, chosen, windows, threads=1))
         found[key] = {name: rows[name].metrics["mean_jct_s"] for name in POLICIES}

@@ -66,7 +66,7 @@ def measured(case: Case, trained: dict[Variant, Trained], shelf: Shelf, threads:
     """All networks on the seeds of a case, or what is kept of that."""
 
     def policies(setting: Setting) -> list[Policy]:
-        chosen = [registry.load(name, setting.public()) for name in RIVALS]
+        chosen = [registry.load(name, setting) for name in RIVALS]
         for one, networks in trained.items():
             chosen.append(weights.policy(networks.tuned, setting)._replace(name=one.key))
         return chosen

@@ -65,8 +65,8 @@ def scenario_of(name: str) -> Scenario:
 def measured(group: Group, name: str, seeds: range, shelf: Shelf) -> Comparison:
     """Run a group on a scenario, or take what is kept of it."""
     scenario = scenario_of(name)
-    known = prepare(scenario).public()
-    mark = fingerprint(scenario, [registry.load(p, known) for p in group.policies], seeds)
+    setting = prepare(scenario)
+    mark = fingerprint(scenario, [registry.load(p, setting) for p in group.policies], seeds)
     label = f"{group.name}, {name}"
     return shelf.get(label, mark, lambda: compared(scenario, group.policies, seeds, name=label))
 

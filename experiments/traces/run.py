@@ -75,7 +75,7 @@ def play(trace: Trace, speeds: str, file: Path, names: Sequence[str], way: Way) 
     """
     fit = fitted(trace, file, speeds)
     setting = measured(trace, file, speeds, fit)
-    ready = [registry.load(name, fit.setting.public()) for name in names]
+    ready = [registry.load(name, fit.setting) for name in names]
     seeds = range(windows(setting))[: way.most]
     label = f"{trace.name}, {speeds}"
 

@@ -148,6 +148,8 @@ os.environ["NUMBA_CACHE_DIR"] = str(_prepare())
 
 import numba  # noqa: E402  the cache folder must be set before numba is first imported
 
+from adlro.codegen import PartCompiler  # noqa: E402  it imports numba too
+
 vars(numba.config)["CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]  # if it was imported earlier
 wide: Any = (
     np.int64
@@ -176,19 +178,22 @@ def dispatcher(function: Callable[..., Any]) -> Dispatcher:
     return cast("Dispatcher", function)
 
 
-def _options(function: Callable[..., Any], **more: bool) -> dict[str, bool]:
+def _options(function: Callable[..., Any], *, part: bool = False, **more: bool) -> dict[str, Any]:
     """A user's own function is bounds-checked, and not cached: its module has no lasting name.
 
     Wrappers that nobody calls are not made, for they cost a third of the compile: only policies are
     called through a pointer, and what is private, or inside the simulator, only from compiled code.
+    Such parts are not cached either: their callers hold them.
     """
     name, home = function.__name__, function.__module__
     if not home.startswith("adlro."):
         return {"nogil": True, "boundscheck": True, **more}
     kernel = home.endswith("_kernel")
     policy = home.startswith("adlro.policies.") and not kernel
-    inner = name.startswith("_") or (home.startswith("adlro.sim.") and kernel)
+    inner = part or name.startswith("_") or (home.startswith("adlro.sim.") and kernel)
     wrappers = {"no_cfunc_wrapper": not policy, "no_cpython_wrapper": inner}
+    if inner:
+        return {"nogil": True, "pipeline_class": PartCompiler, **wrappers, **more}
     return {"nogil": True, "cache": True, **wrappers, **more}
 
 
@@ -200,6 +205,12 @@ def njit(function: F) -> F:
     Code that needs new arrays uses `njit_allocating`.
     """
     compiled: F = _njit(**_options(function, _nrt=False, forceinline=True))(function)
+    return compiled
+
+
+def njit_part(function: F) -> F:
+    """As `njit`, for what only compiled code calls, though neither name nor home says so."""
+    compiled: F = _njit(**_options(function, part=True, _nrt=False, forceinline=True))(function)
     return compiled
 
 

@@ -3,6 +3,7 @@
 AdlroError            printed as one line, exit status 2
 ├── ConfigError       a scenario, cluster or option does not say what it must
 ├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
+├── PlacementError    a job is reported to hold GPUs that it cannot hold
 ├── OutputError       a result cannot be written
 ├── MissingExtraError what was asked for needs packages that are not installed
 ├── TraceError        a file of recorded jobs or nodes does not hold what its format promises
@@ -25,6 +26,10 @@ class ConfigError(AdlroError):
 
 class PolicyError(AdlroError):
     """A policy cannot be loaded, or it asked for what the world cannot do."""
+
+
+class PlacementError(AdlroError):
+    """A job is reported to hold GPUs that it cannot hold: overbooked, absent, or of two pools."""
 
 
 class OutputError(AdlroError):

@@ -85,9 +85,9 @@ def test_those_that_preempt_have_a_table_of_their_own():
 
 
 def test_a_policy_that_cannot_run_the_scenario_is_refused_before_the_run(tmp_path):
-    call = "now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out"
     (tmp_path / "mine.py").write_text(
-        f"def decide({call}):\n    return 0\n\n\ndef refuses(setting):\n    return 'it has gangs'\n"
+        "def decide(view, params, memory, out):\n    return 0\n\n\n"
+        "def refuses(context):\n    return 'it has gangs'\n"
     )
     result = adlro("compare", "--policies", "fcfs,./mine.py", cwd=tmp_path)
     assert_one_line(result, "policy mine cannot run paper16: it has gangs")
@@ -107,10 +107,9 @@ def test_a_users_own_scenario_and_policy_run(tmp_path):
     (tmp_path / "mine.toml").write_text('base = "paper16"\njobs = 30\nmeasure = "middle 70 %"\n')
     (tmp_path / "mine.py").write_text(
         "from adlro.model.room import smallest_feasible, start\n\n\n"
-        "def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, "
-        "memory, out):\n"
-        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)\n"
-        "    return start(out, queue[q].job, p) if q >= 0 else 0\n"
+        "def decide(view, params, memory, out):\n"
+        "    q, p = smallest_feasible(view)\n"
+        "    return start(out, view.queue[q].job, p) if q >= 0 else 0\n"
     )
     args = ("./mine.toml", "--policies", "pair-sjf,./mine.py", "--seeds", "2", "--json", "-")
     data = json.loads(adlro("compare", *args, cwd=tmp_path).stdout)
@@ -134,8 +133,9 @@ def youngest(queue):
 
 
 @numba.njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-    if len(queue) == 0 or pools[0].free < jobs[youngest(queue)].gpus:
+def decide(view, params, memory, out):
+    queue = view.queue
+    if len(queue) == 0 or view.pools[0].free < view.jobs[youngest(queue)].gpus:
         return 0
     out[0].kind, out[0].job, out[0].pool = 0, youngest(queue), 0
     return 1
@@ -154,17 +154,16 @@ def test_a_policy_with_a_compiled_helper_runs_again_in_the_next_process(tmp_path
 def test_a_helper_that_reads_out_of_bounds_is_named_and_does_not_crash(tmp_path):
     (tmp_path / "mine.py").write_text(HELPER.format(place=100_000_000))
     result = adlro("compare", "--policies", "./mine.py", "--seeds", "1", cwd=tmp_path)
-    assert_one_line(result, "mine.py:17: IndexError")
+    assert_one_line(result, "mine.py:18: IndexError")
 
 
 def test_what_a_policy_prints_does_not_spoil_the_json(tmp_path):
-    call = "now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out"
     (tmp_path / "loud.py").write_text(
         "from adlro.model.room import smallest_feasible, start\n\n"
-        f"def decide({call}):\n"
+        "def decide(view, params, memory, out):\n"
         "    print('hello')\n"
-        "    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)\n"
-        "    return start(out, queue[q].job, p) if q >= 0 else 0\n"
+        "    q, p = smallest_feasible(view)\n"
+        "    return start(out, view.queue[q].job, p) if q >= 0 else 0\n"
     )
     args = ("compare", "--policies", "./loud.py", "--seeds", "1", "--jobs", "5", "--json", "-")
     assert json.loads(adlro(*args, cwd=tmp_path).stdout)["jobs"] == 5
@@ -272,11 +271,11 @@ import signal
 from adlro.model.room import smallest_feasible, start
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-    if memory[0] == 26 and len(jobs) == len(queue) == 1:
+def decide(view, params, memory, out):
+    if memory[0] == 26 and view.arrived == len(view.queue) == 1:
         os.kill(os.getpid(), signal.SIGINT)
-    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
-    return start(out, queue[q].job, p) if q >= 0 else 0
+    q, p = smallest_feasible(view)
+    return start(out, view.queue[q].job, p) if q >= 0 else 0
 """
 
 

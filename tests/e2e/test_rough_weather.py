@@ -57,7 +57,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work():
 @pytest.mark.parametrize("every", ["0", "nan", "inf", "1e-300", "1e10", "0.001"])
 def test_an_interval_that_makes_no_series_is_refused_before_the_work(every, tmp_path):
     series, own = tmp_path / "series.csv", tmp_path / "own.py"
-    own.write_text("def decide(*view):\n    raise RuntimeError('it ran')\n")
+    own.write_text("def decide(view, params, memory, out):\n    raise RuntimeError('it ran')\n")
     args = ("--policy", str(own), "--telemetry", str(series), "--telemetry-every", every)
     result = called("simulate", *args)
     assert result.returncode == 2
@@ -125,14 +125,13 @@ def test_a_policy_is_not_told_of_what_is_to_come(tmp_path):
     own = tmp_path / "own.py"
     own.write_text(
         "import sys\n"
-        "def params(setting):\n"
-        "    known = setting.scenario\n"
-        "    print(known.failures, known.changes, known.colocation, file=sys.stderr)\n"
-        "    print('slowed', (setting.colocation != 1).any(), file=sys.stderr)\n"
+        "def params(context):\n"
+        "    print('told', *context._fields, file=sys.stderr)\n"
+        "    print(*(hasattr(context, n) for n in ('scenario', 'colocation')), file=sys.stderr)\n"
         "    return []\n"
-        "def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, *own):\n"
+        "def decide(view, params, memory, out):\n"
         "    return 0\n"
     )
     result = adlro("simulate", "rough64", "--jobs", "5", "--policy", str(own))
-    assert "None () ()" in result.stderr
-    assert "slowed False" in result.stderr
+    told = "name rows models pools nodes gpus types affinity type_shares lp_prices demands"
+    assert f"told {told} placement rules\nFalse False\n" in result.stderr

@@ -91,6 +91,7 @@ def random_case(seed: int) -> Case:
     nodes = _nodes(rng, pools)
     count = int(rng.integers(1, 41))
     jobs = np.concatenate([_job(rng, pools, nodes, mix) for _ in range(count)])
+    jobs["id"] = np.arange(count)
     seconds = _seconds(rng, count, models, whole)
     _fill_times(rng, jobs, seconds, whole)
     _fill_checkpoints(rng, jobs, mix)
@@ -117,7 +118,7 @@ def random_case(seed: int) -> Case:
 def crowded(case: Case, copies: int = 6) -> Case:
     """So many copies of all jobs, all at once: queues longer than a plan."""
     jobs = np.concatenate([case.jobs] * copies)
-    jobs["arrival"] = jobs["arrival"].min()
+    jobs["arrival"], jobs["id"] = jobs["arrival"].min(), np.arange(len(jobs))
     est, seconds, allowed = (
         np.concatenate([table] * copies) for table in (case.est, case.seconds, case.allowed)
     )

@@ -26,8 +26,8 @@ class Played:
     def __init__(self, trace):
         self.answers = iter(trace)
 
-    def decide(self, *view):
-        return write(next(self.answers), view[-1])
+    def decide(self, view, params, memory, out):
+        return write(next(self.answers), out)
 
 
 class Recorder:
@@ -38,9 +38,9 @@ class Recorder:
         self.asked = policy.decide
         self.trace = []
 
-    def decide(self, *view):
-        count = self.asked(*view)
-        rows = view[-1][:count].tolist()
+    def decide(self, view, params, memory, out):
+        count = self.asked(view, params, memory, out)
+        rows = out[:count].tolist()
         self.trace.append([Decision(DECISION_KINDS[kind], *rest) for kind, *rest in rows])
         return count
 
@@ -62,8 +62,8 @@ class Scribe:
         self.budget = int(self.rng.choice([0, 5, 40]))  # preemptions and migrations still to come
         self.trace = []
 
-    def decide(self, now, jobs, est, queue, eligible, running, pools, nodes, gpus, *rest):
-        view = (jobs, pools, nodes, gpus)
+    def decide(self, view, params, memory, out):
+        now, jobs, running = view.now, view.jobs, view.running
         answer = []
         ripe = [r for r in running if now - r.start >= jobs[r.job].least_run - 1e-9]
         self.rng.shuffle(ripe)
@@ -75,20 +75,20 @@ class Scribe:
             answer.append(self.migrate(ripe.pop(), view, touched))
             self.budget -= 1
         while len(running) == 0 or self.rng.random() < 0.5:
-            if not self.start(queue, eligible, view, touched, answer) or self.quotas:
+            if not self.start(view, touched, answer) or self.quotas:
                 break
         if self.rng.random() < 0.3:
             answer.append(self.wake(now, running))
-        del answer[len(rest[-1]) :]
+        del answer[len(out) :]
         self.trace.append(answer)
-        return write(answer, rest[-1])
+        return write(answer, out)
 
-    def start(self, queue, eligible, view, touched, answer):
+    def start(self, view, touched, answer):
         """Start any job on a pool not yet touched; whether there was one."""
-        jobs, pools, nodes, gpus = view
+        jobs, pools, nodes, gpus = view.jobs, view.pools, view.nodes, view.gpus
         chosen = {decision.job for decision in answer}
-        for q, p in self.rng.permutation(np.argwhere(eligible)):
-            job, pool = int(queue[q].job), int(p)
+        for q, p in self.rng.permutation(np.argwhere(view.eligible)):
+            job, pool = int(view.queue[q].job), int(p)
             taken = pool in touched or job in chosen
             if not taken and fits(jobs[job], pools[pool], nodes, gpus):
                 touched.add(pool)
@@ -98,7 +98,7 @@ class Scribe:
 
     def migrate(self, run, view, touched):
         """To a named place in its own pool if that has room without it, else to where it stands."""
-        jobs, pools, nodes, gpus = view
+        jobs, pools, nodes, gpus = view.jobs, view.pools, view.nodes, view.gpus
         job, pool = int(run.job), int(run.pool)
         touched.add(pool)
         roll = self.rng.random()
@@ -109,7 +109,7 @@ class Scribe:
 
     def names(self, job, pool, view):
         """The node and GPU that a start names, or -1."""
-        jobs, pools, nodes, gpus = view
+        jobs, pools, nodes, gpus = view.jobs, view.pools, view.nodes, view.gpus
         need, first = jobs[job], pools[pool].first_node
         room = range(first, first + pools[pool].nodes)
         room = [n for n in room if capacity(need, nodes[n], gpus)]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,16 +9,16 @@ import pytest
 from adlro.model.state import EVENT_KINDS, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from tests.plain.book import make
-from tests.plain.cases import as_workload, random_case, typical_demands
+from tests.plain.cases import as_workload, random_case
 from tests.plain.learned import NET, Audit, as_params
 from tests.plain.policies import TIRESIAS
 from tests.plain.recorded import Played, Recorder, Scribe
 from tests.plain.script import Replay
 from tests.plain.simulator import PlainWorld
 from tests.plain.simulator import run as run_plain
-from tests.worlds import ANYWHERE, unlocked
+from tests.worlds import ANYWHERE, called, from_case
 
 CASES = 400
 BLOCK = 20  # cases in one test, so that two processes share them evenly
@@ -61,21 +60,9 @@ def seeds(block):
     return range(block * BLOCK, (block + 1) * BLOCK)
 
 
-def as_setting(case):
-    """What a policy's params and memory ask of a scenario."""
-    shares = np.zeros((len(case.affinity), len(case.pools)))
-    for job_type, pools in enumerate(case.pools_of_type):
-        shares[job_type, list(pools)] = 1.0
-    layout = SimpleNamespace(gpus=case.gpus, nodes=case.nodes)
-    return SimpleNamespace(
-        scenario=SimpleNamespace(jobs=len(case.jobs)),
-        affinity=case.affinity,
-        pools=case.pools,
-        type_shares=shares,
-        layout=layout,
-        typical_demands=lambda: typical_demands(case),
-        lp_prices=case.pools["worth"],
-    )
+def as_context(case):
+    """What a policy is made ready from."""
+    return from_case(case).setting
 
 
 def run_kernel(case, policy, seed):
@@ -85,16 +72,16 @@ def run_kernel(case, policy, seed):
 
 def assert_same(kernel, plain, about):
     __tracebackhide__ = True
-    outcome, world = kernel.outcome, kernel.world
-    assert world["decisions"] == plain.decisions, about
-    assert world["preemptions"] == plain.preemptions, about
+    outcome, totals = kernel.outcome, kernel.totals
+    assert totals["decisions"] == plain.decisions, about
+    assert totals["preemptions"] == plain.preemptions, about
     for name in ("start", "finish", "lost"):
         np.testing.assert_allclose(outcome[name], getattr(plain, name), **CLOSE, err_msg=about)
     for name in ("pool", "nodes", "restarts", "killed"):
         np.testing.assert_array_equal(outcome[name], getattr(plain, name), err_msg=about)
     for name in ("job_seconds", "wait_seconds", "idle_seconds", "stranded_seconds"):
         ours = getattr(plain, name)
-        np.testing.assert_allclose(world[name], ours, rtol=1e-9, atol=1e-7, err_msg=about)
+        np.testing.assert_allclose(totals[name], ours, rtol=1e-9, atol=1e-7, err_msg=about)
     np.testing.assert_allclose(kernel.gpus["busy"], plain.busy, **CLOSE, err_msg=about)
     assert_same_spans(kernel.spans, plain.spans, about)
 
@@ -117,9 +104,7 @@ def assert_same_spans(kernel, plain, about):
 def recorded(case, policy, seed):
     """A compiled policy's run, and its decisions."""
     kernel = run_kernel(case, policy, seed)
-    compiled = policy.decide
-    asked = policy._replace(decide=lambda now, *view: compiled(now, *map(unlocked, view)))
-    recorder = Recorder(asked)
+    recorder = Recorder(policy._replace(decide=called(policy.decide)))
     again = run_kernel(case, recorder, seed)
     assert again.outcome.tobytes() == kernel.outcome.tobytes()
     return kernel, recorder.trace
@@ -140,7 +125,7 @@ def test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_n
         case = random_case(seed)
         world = PlainWorld(case)
         for name in policy_names:
-            policy = registry.load(name, as_setting(case))
+            policy = registry.load(name, as_context(case))
             if name in HASTY:
                 policy = policy._replace(params=np.array(HASTY[name]))
             if name == "adlro":

@@ -12,7 +12,7 @@ from adlro.evaluate.compare import run_one
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, REPAIR, SPEED, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.synthetic import generate, prepare
 from tests import worlds
 from tests.looped import every
@@ -92,14 +92,14 @@ def test_busy_and_idle_time_add_up_to_the_time_that_gpus_are_up(seed):
         up += (last - first - sum(max(b - a, 0) for a, b in down)) * node["gpus"]
     busy = ((result.spans["end"] - result.spans["start"]) * result.spans["share"] / WHOLE).sum()
     assert busy == pytest.approx(result.gpus["busy"].sum(), rel=1e-9, abs=1e-9)
-    assert busy + result.world["idle_seconds"] == pytest.approx(up, rel=1e-9, abs=1e-7)
+    assert busy + result.totals["idle_seconds"] == pytest.approx(up, rel=1e-9, abs=1e-7)
 
 
 @EVERY_CASE
 def test_the_time_of_jobs_in_the_system_is_the_sum_of_their_times(seed):
     case, result = played(seed)
     times = (result.outcome["finish"] - case.jobs["arrival"]).sum()
-    assert result.world["job_seconds"] == pytest.approx(times, rel=1e-9, abs=1e-7)
+    assert result.totals["job_seconds"] == pytest.approx(times, rel=1e-9, abs=1e-7)
 
 
 def runs_of(case, result, j):

@@ -18,11 +18,12 @@ from adlro.evaluate.compare import compare, run_one
 from adlro.evaluate.metrics import Metrics, measure
 from adlro.model.state import DEMAND, PREEMPTION, WHOLE
 from adlro.policies import registry
-from adlro.sim import kernel, packing, simulator
-from adlro.sim.state import answers
+from adlro.sim import packing, simulator
+from adlro.sim.signature import compiled_steps
+from adlro.sim.world import answers
 from adlro.workloads.synthetic import generate, prepare
 from tests.unit.sim.test_packing import coming, kind, node, pod
-from tests.worlds import ANYWHERE, build, fill, job, made_ready, nodes, play, state_of, unlocked
+from tests.worlds import ANYWHERE, build, called, fill, job, made_ready, nodes, play, state_of
 
 ROOT = Path(__file__).parents[2]
 POLICIES = ANYWHERE
@@ -89,7 +90,7 @@ def played(policy, names=("V100", "T4", "A100 80GB")):
     """Setting, jobs and result of a policy on the mixed scenario."""
     setting = mixed(names)
     workload = generate(setting, 1)
-    ready = registry.load(policy, setting.public())
+    ready = registry.load(policy, setting)
     return setting, workload, run_one(setting, workload, ready, 1, keep_spans=True)
 
 
@@ -135,11 +136,10 @@ def test_random_is_uniform_over_all_feasible_pairs_of_a_long_queue():
 def first_start(world, seed):
     """Job and pool of the first start of `random`, without playing the rest."""
     policy = made_ready("random", world)
-    state, outcome, spans = state_of(world, policy, seed)
-    out, rest = answers(state), (*world.workload, outcome, spans)
-    kernel.advance(*state[:11], *rest)
-    now, *seen = simulator.view(state, simulator.lock(state, world.workload))
-    policy.decide(now, *(unlocked(array) for array in seen), policy.params, state.memory, out)
+    state, memory = state_of(world, policy, seed)
+    out = answers(state)
+    compiled_steps().advance(state)
+    called(policy.decide)(simulator.Eyes(state).view(), policy.params, memory, out)
     return int(out["job"][0]), int(out["pool"][0])
 
 
@@ -154,7 +154,7 @@ def test_what_users_compare_on_is_kept_apart_from_training_and_final_claims():
 
 def test_every_figure_of_a_comparison_has_an_interval_and_says_on_what_estimates():
     setting = mixed(jobs=30)
-    ready = [registry.load(name, setting.public()) for name in ("fcfs", "sjf")]
+    ready = [registry.load(name, setting) for name in ("fcfs", "sjf")]
     result = compare(setting, ready, range(3))
     for row in result.policies:
         assert all(figure.ci95 is not None for figure in row.metrics.values())
@@ -240,9 +240,8 @@ def test_fgd_depends_on_its_tie_rule():
 def test_the_tie_rule_of_fgd_is_stated_and_kept():
     # All nodes are equally good: the lowest is taken, whatever the seed.
     world = build([nodes(gpus=2, count=4)], [job(0, 9)])
-    world.setting.typical_demands = lambda: fill(
-        DEMAND, [{"weight": 1, "gpus": 1, "share": WHOLE, "pools": 1}]
-    )
+    one = {"weight": 1, "gpus": 1, "share": WHOLE, "pools": 1}
+    world.setting.demands = fill(DEMAND, [one])
     assert {int(play(world, "fgd", seed).spans["gpu"][0]) for seed in range(10)} == {0}
     for page in ("docs/simulator.md", "experiments/openb_placement/README.md"):
         assert "ties" in (ROOT / page).read_text(encoding="utf-8").lower()
@@ -274,7 +273,7 @@ def test_no_metric_is_always_0():
     workload = generate(setting, 0)
     found = set()
     for policy in ("tiresias", "random"):
-        ready = registry.load(policy, setting.public())
+        ready = registry.load(policy, setting)
         figures = measure(setting, workload, run_one(setting, workload, ready, 0))._asdict()
         found |= {name for name, figure in figures.items() if figure != 0}
     assert found == set(Metrics._fields)

@@ -1,54 +1,47 @@
-"""What a copy of a state in the middle of a run costs."""
+"""What a copy of a world in the middle of a run costs."""
 
 from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
 
 from adlro.bench.clock import Side, best
 from adlro.bench.clone_kernel import bounce
 from adlro.bench.figure import Bar, Figure, figure
 from adlro.bench.ground import ground
-from adlro.model.state import OUTCOME, SPAN
-from adlro.sim import kernel
-from adlro.sim.simulator import lock, view
-from adlro.sim.state import State, answers, clone, fresh
+from adlro.sim.signature import DECIDE, compiled_steps, entry_point
+from adlro.sim.simulator import Eyes, clone
+from adlro.sim.world import World, answers, open_world, own_memory
 
-WAITING = 8  # the states compared have queues of this length, whatever the number of jobs
+WAITING = 8  # the worlds compared have queues of this length, whatever the number of jobs
 _BAR = Bar("<", 5)
 
 
-def mid_run(jobs: int) -> State:
-    """The state of paper16 under min-min, past half of the events, when first WAITING jobs wait."""
+def mid_run(jobs: int) -> World:
+    """Paper16 under min-min, past half of the events, when first WAITING jobs wait."""
     on = ground(1, jobs)
-    workload, policy = on.workloads[0], on.policy("min-min")
-    state = fresh(on.empty, workload, policy.memory, 0)
-    world, out = state.world[0], answers(state)
-    rest: tuple[Any, ...] = (*workload, np.zeros(jobs, OUTCOME), np.zeros(0, SPAN))
-    locked = lock(state, workload)
-    while kernel.advance(*state[:11], *rest):
+    policy, steps = on.policy("min-min"), compiled_steps()
+    decide = entry_point(policy.decide, *DECIDE.args)
+    world, memory = open_world(on.empty, on.workloads[0]), own_memory(policy.memory, 0)
+    eyes, totals, out = Eyes(world), world.totals[0], answers(world)
+    while steps.advance(world):
         started = 1
         while started > 0:
-            answered = policy.decide(*view(state, locked), policy.params, state.memory, out)
-            started = kernel.apply(answered, out, *state[:11], *rest)
-        if world["events"] >= jobs and world["waiting"] == WAITING:
-            return state
+            answered = decide(eyes.view(), policy.params, memory, out)
+            started = steps.apply(answered, out, world)
+        if totals["events"] >= jobs and totals["waiting"] == WAITING:
+            return world
     raise ValueError(f"{jobs} jobs: no moment past half of the run has {WAITING} jobs waiting")
 
 
 def clone_cost(jobs: int, times: int, repeats: int) -> list[Figure]:
     """Microseconds a copy, within compiled code and from Python."""
-    state = mid_run(jobs)
-    copy = clone(state)
-    there, back = (*state, *copy), (*copy, *state)
-    bounce(1, there, back)
+    world = mid_run(jobs)
+    copy = clone(world)
+    bounce(1, world, copy)
 
     def from_python() -> None:
         for _ in range(times):
-            clone(state)
+            clone(world)
 
-    sides: list[Side] = [lambda: lambda: bounce(times, there, back), lambda: from_python]
+    sides: list[Side] = [lambda: lambda: bounce(times, world, copy), lambda: from_python]
     compiled_s, python_s = best(sides, repeats)
     what = f"{jobs:,} jobs, {WAITING} waiting"
     return [

@@ -1,22 +1,15 @@
-"""Copies of a state within compiled code, as a policy that looks ahead makes them."""
+"""Copies of a world within compiled code, as a policy that looks ahead makes them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from adlro.compiled import njit
 from adlro.sim.kernel import clone
+from adlro.sim.world import World
 
 
 @njit
-def bounce(times: int, there: tuple[Any, ...], back: tuple[Any, ...]) -> None:
-    """Copy a state into another and that one into the first, `times` each, so that none is idle.
-
-    Args:
-        times: how often.
-        there: the arguments of sim.kernel.clone: the twelve arrays of a state, then of the copy.
-        back: the same, the other way round.
-    """
+def bounce(times: int, world: World, other: World) -> None:
+    """Copy a world into another and that one into the first, `times` each: neither is idle."""
     for _ in range(times):
-        clone(*there)
-        clone(*back)
+        clone(world, other)
+        clone(other, world)

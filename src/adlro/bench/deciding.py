@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,8 @@ from adlro.bench.clock import best
 from adlro.bench.figure import Bar, Figure, figure
 from adlro.bench.ground import episodes, ground_of
 from adlro.config import adjusted, find_scenario
+from adlro.model.state import Floats, Records
+from adlro.model.view import View
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 
@@ -38,15 +39,14 @@ class _Timed:
         self._policy, self._range = policy, range(fewest, most + 1)
         self.seconds: list[float] = []
 
-    def decide(self, *view: Any) -> int:  # noqa: ANN401  the one signature
-        *seen, memory, out = view
-        if len(seen[3]) in self._range:
+    def decide(self, view: View, params: Floats, memory: Floats, out: Records) -> int:
+        if len(view.queue) in self._range:
             before = time.thread_time()
-            self._policy.decide(*seen, np.zeros_like(memory), out)
+            self._policy.decide(view, params, np.zeros_like(memory), out)
             self.seconds.append(time.thread_time() - before)
             if len(self.seconds) > CALLS:
                 raise _EnoughError
-        return self._policy.decide(*view)
+        return self._policy.decide(view, params, memory, out)
 
 
 def in_kernel(name: str, seeds: int, repeats: int) -> list[Figure]:
@@ -54,8 +54,8 @@ def in_kernel(name: str, seeds: int, repeats: int) -> list[Figure]:
     load, limit = COMPILED[name]
     on = ground_of(adjusted(find_scenario("paper16"), load=load), seeds)
     policy = on.policy(name)
-    worlds = [simulator.run(on.empty, w, policy, i).world for i, w in enumerate(on.workloads)]
-    real = sum(int(world["real_decisions"]) for world in worlds)
+    runs = [simulator.run(on.empty, w, policy, i).totals for i, w in enumerate(on.workloads)]
+    real = sum(int(run["real_decisions"]) for run in runs)
     [seconds] = best([episodes(on, policy)], repeats)
     what = f"{name}, load {load:g}: a real decision"
     return [figure(what, 1e6 * seconds / real, "us", Bar("<", limit))]

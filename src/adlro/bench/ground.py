@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from adlro.bench.clock import Side, Work
 from adlro.config import Scenario, adjusted, find_scenario
-from adlro.model.state import OUTCOME, SPAN
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.signature import compile_decide, compiled_run
-from adlro.sim.state import Empty, answers, fresh
+from adlro.sim.world import Empty, answers, open_world, own_memory
 from adlro.workloads.synthetic import Setting, generate, prepare
 from adlro.workloads.workload import Workload
 
@@ -53,16 +50,13 @@ def ground(seeds: int, jobs: int | None = None) -> Ground:
 
 
 def _arguments(on: Ground, policy: Policy, seed: int) -> tuple[Any, ...]:
-    """All that the compiled run is called with: a fresh state and room for its results."""
-    workload = on.workloads[seed]
-    state = fresh(on.empty, workload, max(policy.memory, 1), seed)
-    decide, out = compile_decide(policy.decide), answers(state)
-    books = np.zeros(len(workload.jobs), OUTCOME), np.zeros(0, SPAN)
-    return (decide, policy.params, state.memory, out, *state[:11], *workload, *books)
+    """All that the compiled run is called with: a fresh world and an empty memory."""
+    world, memory = open_world(on.empty, on.workloads[seed]), own_memory(policy.memory, seed)
+    return compile_decide(policy.decide), policy.params, memory, answers(world), world
 
 
 def episodes(on: Ground, policy: Policy) -> Side:
-    """Only the compiled run; states and outcomes are made ready before."""
+    """Only the compiled run; worlds are made ready before."""
     run = compiled_run()
 
     def ready() -> Work:
@@ -78,7 +72,7 @@ def episodes(on: Ground, policy: Policy) -> Side:
 
 
 def prepared_runs(on: Ground, policy: Policy) -> Side:
-    """As a caller from Python gets it: a fresh state, the run and the check for faults."""
+    """As a caller from Python gets it: a fresh world, the run and the check for faults."""
 
     def play() -> None:
         for seed, workload in enumerate(on.workloads):

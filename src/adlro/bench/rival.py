@@ -55,7 +55,7 @@ def check_same(result: simulator.Result, schedule: Schedule) -> None:
         if not np.allclose(result.outcome[key], theirs, rtol=1e-9, atol=0):
             raise ValueError(f"the simulators disagree on the {key} of a job")
     for key in ("decisions", "real_decisions", "events"):
-        if result.world[key] != getattr(schedule, key):
+        if result.totals[key] != getattr(schedule, key):
             raise ValueError(f"the simulators disagree on the number of {key}")
 
 

@@ -93,7 +93,7 @@ def policy_cost(on: Ground, name: str, patience: Patience) -> Cost:
     result = simulator.run(on.empty, part.workloads[0], policy)
     first, last = float(jobs["arrival"][0]), float(jobs["arrival"][-1])
     waited = float((result.outcome["start"].clip(max=last) - jobs["arrival"]).sum())
-    decision_us = seconds / int(result.world["decisions"]) * 1e6
+    decision_us = seconds / int(result.totals["decisions"]) * 1e6
     return Cost(len(on.empty.gpus), len(jobs), decision_us, waited / max(last - first, 1.0))
 
 

@@ -18,9 +18,9 @@ _BARS = {"fcfs": Bar(">=", 3e6), "min-min": Bar(">=", 2e6)}
 def policy_speed(on: Ground, name: str, repeats: int) -> list[Figure]:
     """Decide calls and events a CPU-second of one policy, episode only and with generation."""
     policy = on.policy(name)
-    worlds = [simulator.run(on.empty, w, policy, i).world for i, w in enumerate(on.workloads)]
-    calls = sum(int(world["decisions"]) for world in worlds)
-    events = sum(int(world["events"]) for world in worlds)
+    runs = [simulator.run(on.empty, w, policy, i).totals for i, w in enumerate(on.workloads)]
+    calls = sum(int(run["decisions"]) for run in runs)
+    events = sum(int(run["events"]) for run in runs)
     alone, generated = best([episodes(on, policy), generated_runs(on, policy)], repeats)
     return [
         figure(f"{name}, episode: calls", calls / alone, CALLS, _BARS.get(name)),

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.workload import Workload
 
 

@@ -79,18 +79,18 @@ def _chosen(text: str, setting: Setting) -> _Chosen:
     """Policies by the option's text; of `all`, those that can run the scenario."""
     from adlro.policies import registry
 
-    known, notes = setting.public(), []
+    notes: list[str] = []
     names = [name.strip() for name in text.split(",") if name.strip()]
     if text == "all":
         names = registry.names()
-        reasons = {name: registry.refusal(name, known) for name in names}
+        reasons = {name: registry.refusal(name, setting) for name in names}
         names = [name for name in names if reasons[name] is None]
         notes = [
             f"{name} is left out: it cannot run {setting.scenario.name}: {reason}"
             for name, reason in reasons.items()
             if reason is not None
         ]
-    policies = [registry.load(name, known) for name in dict.fromkeys(names)]
+    policies = [registry.load(name, setting) for name in dict.fromkeys(names)]
     if not policies:
         raise click.BadParameter("name at least one policy", param_hint="--policies")
     return _Chosen(policies, notes)

@@ -59,7 +59,7 @@ def _find(wanted: Scenario, policy: str, seed: int, wish: Wish, top: int) -> _Sh
     from adlro.workloads.synthetic import generate, prepare
 
     setting = prepare(wanted)
-    chosen = registry.load(policy, setting.public())
+    chosen = registry.load(policy, setting)
     workload = generate(setting, seed)
     status = Console(stderr=True).status(f"running {wanted.jobs:,} jobs …")
     with say_if_slow():

@@ -169,7 +169,7 @@ def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
     from adlro.workloads.synthetic import generate, prepare
 
     setting = prepare(wanted)
-    chosen = registry.load(policy, setting.public())
+    chosen = registry.load(policy, setting)
     workload = generate(setting, seed)
     if files.telemetry is not None:  # a run lasts at least as long as jobs arrive
         count_rows(

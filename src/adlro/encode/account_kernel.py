@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.encode.candidates_kernel import look, look_closer
 from adlro.encode.drain import (
-    cost_of_start,
-    cost_of_waiting,
+    cost_of,
     next_finish,
     open_drain,
     place_in,
     split_pairs,
 )
-from adlro.model.state import Floats, Mask, Records
+from adlro.model.state import Floats
+from adlro.model.view import View
 
 CHOICE = ("place", "pool", "seconds", "drain")  # columns of a table of choices
 PLANNED = ("place", "pool", "start", "end")  # columns of a plan; times of the run
@@ -25,18 +25,16 @@ PLANNED = ("place", "pool", "start", "end")  # columns of a plan; times of the r
 
 @njit
 def write_choices(
-    now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
-    pools: Records, nodes: Records, gpus: Records, kinds: int, ranges: Floats, scratch: Floats,
-    table: Floats, features: Floats,
-) -> tuple[int, int, float]:  # fmt: skip
+    view: View, kinds: int, ranges: Floats, scratch: Floats, table: Floats, features: Floats
+) -> tuple[int, int, float]:
     """Fill in what `look` and `look_closer` find: table [MOST_CHOICES, 4], features [., F].
 
     Returns:
         How many choices there are (0 = nothing can start), which is Min-Min's, and tau.
     """
-    choices = look(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    choices = look(view, scratch)
     if kinds > 0 and choices.count > 0:
-        look_closer(kinds, ranges, choices, jobs, est, queue, running, pools, gpus, scratch)
+        look_closer(kinds, ranges, choices, view, scratch)
     for i in range(choices.count):
         table[i, 0], table[i, 1] = choices.places[i], choices.pools[i]
         table[i, 2], table[i, 3] = choices.seconds[i], choices.costs[i]
@@ -46,11 +44,7 @@ def write_choices(
 
 
 @njit
-def write_plan(
-    i: int, count: int, table: Floats, now: float, jobs: Records, est: Floats, queue: Records,
-    eligible: Mask, running: Records, pools: Records, nodes: Records, gpus: Records,
-    scratch: Floats, plan: Floats,
-) -> int:  # fmt: skip
+def write_plan(i: int, count: int, table: Floats, view: View, scratch: Floats, plan: Floats) -> int:
     """Fill in how Min-Min would go on after choice i of a table, plan [MOST_PLANNED, 4].
 
     What the choice starts comes first; to wait is to start nothing before the next expected end.
@@ -58,20 +52,18 @@ def write_plan(
     Returns:
         How many jobs are planned.
     """
+    now, pools = view.now, view.pools
     pairs, rest = split_pairs(scratch)
     for k in range(1, count):
         pairs.places[k - 1] = table[k, 0]
-    drain = open_drain(
-        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, count - 1, rest
-    )
-    known, first = len(drain.places), 0
-    if i == 0:
-        cost_of_waiting(next_finish(now, running), np.inf, drain, pools)
-    else:
-        q, p, seconds = int(table[i, 0]), int(table[i, 1]), table[i, 2]
-        cost_of_start(place_in(drain, q), p, seconds, np.inf, drain, pools)
-        plan[0, 0], plan[0, 1], plan[0, 2], plan[0, 3] = q, p, now, now + seconds
-        first = 1
+    drain = open_drain(view, pairs, count - 1, rest)
+    known, first, k, p = len(drain.places), 0, wide(-1), wide(-1)
+    time = next_finish(now, view.running)
+    if i > 0:
+        q, p, time = int(table[i, 0]), int(table[i, 1]), table[i, 2]
+        k, first = place_in(drain, q), 1
+        plan[0, 0], plan[0, 1], plan[0, 2], plan[0, 3] = q, p, now, now + time
+    cost_of(k, p, time, np.inf, drain, pools)
     for n in range(known - first):
         at = int(drain.picks[n])
         k, start = at // len(pools), drain.pick_starts[n]

@@ -18,15 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit, njit_apart
+from adlro.compiled import njit, njit_apart, wide
 from adlro.encode import drain as draining
 from adlro.encode.drain import (
     MOST_PAIRS,
     MOST_PLANNED,
     Drain,
     Pairs,
-    cost_of_start,
-    cost_of_waiting,
+    cost_of,
     next_finish,
     open_drain,
     place_in,
@@ -39,7 +38,8 @@ from adlro.encode.likeness_kernel import SCRATCH as _OF_LIKENESS
 from adlro.encode.meters_kernel import METERS, read_pools
 from adlro.encode.plan import min_min_start
 from adlro.model.room import expected_end
-from adlro.model.state import WHOLE, Floats, Mask, Records
+from adlro.model.state import WHOLE, Floats, Records
+from adlro.model.view import View
 
 PLAIN = (
     "wait",  # 1 = the choice to wait; most features below are 0 for it
@@ -139,6 +139,30 @@ class _Pressure(NamedTuple):
     next: Floats  # [P] next expected end
 
 
+class _Seen(NamedTuple):
+    """What the features of all choices are made from."""
+
+    tau: float
+    drain: Drain
+    plan: _Plan
+    pressure: _Pressure
+
+
+class _Shared(NamedTuple):
+    """What the features of every start refer to."""
+
+    free: int  # GPUs
+    shortest: float  # run time of the shortest planned job
+
+
+class _Start(NamedTuple):
+    """A start of a planned job."""
+
+    k: int  # place among the planned jobs
+    pool: int
+    seconds: float  # run time there, with the span penalty
+
+
 def kinds_of(features: Iterable[str]) -> int:
     """Which kinds must be filled in for a network that looks at these: a bit for each of KINDS."""
     wanted = set(features)
@@ -178,12 +202,10 @@ def _fastest(k: int, drain: Drain, pools: Records) -> tuple[float, int]:
 
 
 @njit
-def _measure(
-    now: float, jobs: Records, queue: Records, running: Records, pools: Records, drain: Drain,
-    pressure: _Pressure, plan: _Plan,
-) -> float:  # fmt: skip
+def _measure(view: View, drain: Drain, pressure: _Pressure, plan: _Plan) -> float:
     """Fill in the pressure on each pool and how fast each planned job is where; returns tau."""
-    logs = 0.0
+    now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
+    pools, logs = view.pools, 0.0
     for p in range(len(pools)):
         pressure.work[p], pressure.next[p] = 0.0, np.inf
     for k in range(len(drain.places)):
@@ -227,11 +249,10 @@ def _busy(drain: Drain, pools: Records) -> float:
 
 
 @njit
-def _describe_rivals(
-    k: int, p: int, tau: float, jobs: Records, queue: Records, pools: Records, drain: Drain,
-    plan: _Plan, x: Floats,
-) -> None:  # fmt: skip
+def _describe_rivals(k: int, p: int, view: View, seen: _Seen, x: Floats) -> None:
     """Fill in what planned job k on pool p does to the other planned jobs."""
+    jobs, queue, pools = view.jobs, view.queue, view.pools
+    tau, drain, plan = seen.tau, seen.drain, seen.plan
     mine = jobs[queue[int(drain.places[k])].job].gpus
     free = pools[p].free
     blocked, seconds, rivals, speed = 0.0, 0.0, 0.0, 0.0
@@ -250,13 +271,12 @@ def _describe_rivals(
 
 
 @njit
-def _describe_pair(
-    k: int, p: int, seconds: float, shortest: float, total_free: int, tau: float, jobs: Records,
-    queue: Records, pools: Records, drain: Drain, plan: _Plan, pressure: _Pressure, x: Floats,
-) -> None:  # fmt: skip
-    """Fill in the features of starting planned job k on pool p for so many seconds."""
-    now, pool = drain.now, pools[p]
-    job = jobs[queue[int(drain.places[k])].job]
+def _describe_start(start: _Start, shared: _Shared, view: View, seen: _Seen, x: Floats) -> None:
+    """Fill in the features of starting a planned job."""
+    k, p, seconds = start.k, start.pool, start.seconds
+    tau, drain, plan, pressure = seen.tau, seen.drain, seen.plan, seen.pressure
+    now, pools = drain.now, view.pools
+    pool, job = pools[p], view.jobs[view.queue[int(drain.places[k])].job]
     plain, fastest = drain.seconds[k * len(pools) + p], plan.fastest[k]
     elsewhere = np.inf
     for o in range(len(pools)):
@@ -274,10 +294,10 @@ def _describe_pair(
     x[PLAN_START] = _squeeze(plan.starts[k] - now, tau)
     x[PLAN_RANK] = plan.ranks[k] / len(drain.places)
     x[PLAN_HERE] = 1.0 if plan.pools[k] == p else 0.0
-    x[OVER_SHORTEST] = _squeeze(seconds - shortest, tau)
+    x[OVER_SHORTEST] = _squeeze(seconds - shared.shortest, tau)
     x[GPUS_LOG] = np.log2(job.gpus)
     x[GPUS_OF_POOL] = job.gpus / pool.gpus
-    x[GPUS_OF_FREE] = job.gpus / max(total_free, 1)
+    x[GPUS_OF_FREE] = job.gpus / max(shared.free, 1)
     x[LEFT_FREE] = (pool.free - job.gpus) / pool.gpus
     x[AREA] = _squeeze(seconds * job.gpus, tau)
     x[SPANS] = seconds / plain - 1.0 if plain > 0.0 else 0.0
@@ -285,15 +305,15 @@ def _describe_pair(
     x[PRIORITY] = job.priority
     x[POOL_PRESSURE] = _squeeze(pressure.work[p] / pool.gpus, tau)
     x[POOL_NEXT] = _squeeze(pressure.next[p] - now, tau)
-    _describe_rivals(k, p, tau, jobs, queue, pools, drain, plan, x)
+    _describe_rivals(k, p, view, seen, x)
 
 
 @njit
-def _describe_state(
-    now: float, jobs: Records, queue: Records, running: Records, pools: Records, drain: Drain,
-    pressure: _Pressure, plan: _Plan, count: int, tau: float, soonest: float, x: Floats,
-) -> tuple[int, float]:  # fmt: skip
-    """Fill in the features that all choices share; returns free GPUs and the shortest run time."""
+def _describe_state(count: int, soonest: float, view: View, seen: _Seen, x: Floats) -> _Shared:
+    """Fill in the features that all `count` choices share; soonest: the next expected end."""
+    now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
+    pools, tau, drain, plan = view.pools, seen.tau, seen.drain, seen.plan
+    pressure = seen.pressure
     free, up, work, overdue = 0, 0, 0.0, 0
     for p in range(len(pools)):
         free += pools[p].free
@@ -315,40 +335,41 @@ def _describe_state(
     x[ASKED] = np.log(1.0 + asked / max(up, 1))
     x[WIDEST] = np.log2(widest)
     x[OVERDUE] = overdue / max(len(running), 1)
-    return free, shortest
+    return _Shared(free, shortest)
 
 
 @njit
-def _describe_arrivals(
-    now: float, jobs: Records, est: Floats, pools: Records, tau: float, x: Floats
-) -> None:
+def _describe_arrivals(view: View, tau: float, x: Floats) -> None:
     """Fill in what the last arrivals, waiting or not, say about those to come."""
-    first, up = max(len(jobs) - RECENT, 0), 0
+    jobs, est, pools, recent = view.jobs, view.est, view.pools, view.recent
+    first, up = max(len(recent) - RECENT, 0), 0
     for p in range(len(pools)):
         up += pools[p].gpus
-    span = now - jobs[first].arrival
-    if len(jobs) < _FEW or span <= 0.0 or up == 0:
+    if len(recent) < _FEW or up == 0:
+        return
+    span = view.now - jobs[recent[first]].arrival
+    if span <= 0.0:
         return
     work, product, logs = 0.0, 1.0, 0.0
-    for j in range(first, len(jobs)):
-        fastest = np.inf
+    for k in range(first, len(recent)):
+        j, fastest = recent[k], np.inf
         for p in range(len(pools)):
             fastest = min(fastest, est[j, pools[p].model])
         work += fastest * jobs[j].gpus * (jobs[j].share / WHOLE)
         product *= max(fastest, _LEAST) / tau
-        if product > 1e100 or product < 1e-100 or j == len(jobs) - 1:  # one log for many numbers
+        if product > 1e100 or product < 1e-100 or k == len(recent) - 1:  # one log for many numbers
             logs, product = logs + np.log(product), 1.0
-    count = len(jobs) - first
+    count = len(recent) - first
     x[RECENT_LOAD] = min(max(np.log(max(work, _LEAST) / (span * up)), -5.0), 5.0)
     x[RECENT_GAP] = _squeeze(span / count, tau)
     x[RECENT_SCALE] = min(max(logs / count, -5.0), 5.0)
 
 
 @njit
-def _compare_drains(
-    count: int, planned: int, tau: float, costs: Floats, busy: Floats, known: int, features: Floats
-) -> None:
-    """Fill in what the drain costs of all choices say about each."""
+def _compare_drains(choices: Choices, busy: Floats, known: int) -> None:
+    """Fill in what the drain costs of all choices say about each; known: planned jobs."""
+    count, planned, tau = choices.count, choices.planned, choices.tau
+    costs, features = choices.costs, choices.features
     least = costs[0]
     for i in range(1, count):
         least = min(least, costs[i])
@@ -363,35 +384,30 @@ def _compare_drains(
 
 
 @njit
-def _choose_pairs(
-    now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
-    pools: Records, nodes: Records, gpus: Records, pairs: Pairs, scratch: Floats,
-) -> tuple[int, int]:  # fmt: skip
+def _choose_pairs(view: View, pairs: Pairs, scratch: Floats) -> tuple[int, int]:
     """Fill in the pairs to choose from; returns how many, and the place of Min-Min's (-1 = none).
 
     Of a full list Min-Min's pair replaces the longest, if it is not there.
     """
-    most = MOST_CHOICES - 1
-    count = shortest_pairs(most, jobs, est, queue, eligible, pools, nodes, gpus, pairs)
+    count = shortest_pairs(MOST_CHOICES - 1, view, pairs)
     if count == 0:
         return 0, -1
-    q, p = min_min_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    q, p = min_min_start(view, scratch)
     if q < 0:
         return count, -1
     for i in range(count):
         if pairs.places[i] == q and pairs.pools[i] == p:
             return count, i
     pairs.places[count - 1], pairs.pools[count - 1] = q, p
-    pairs.seconds[count - 1] = est[queue[q].job, pools[p].model] * queue[q].left
+    waiting = view.queue[q]
+    pairs.seconds[count - 1] = view.est[waiting.job, view.pools[p].model] * waiting.left
     return count, count - 1
 
 
 @njit
-def look(
-    now: float, jobs: Records, est: Floats, queue: Records, eligible: Mask, running: Records,
-    pools: Records, nodes: Records, gpus: Records, scratch: Floats,
-) -> Choices:  # fmt: skip
+def look(view: View, scratch: Floats) -> Choices:
     """The choices that a state offers, with their PLAIN features; all in the scratch."""
+    now, jobs, queue, pools, nodes = view.now, view.jobs, view.queue, view.pools, view.nodes
     most, wide_, total, n = MOST_CHOICES, len(FEATURES), len(pools), MOST_PLANNED
     features = scratch[: most * wide_].reshape((most, wide_))
     rest = scratch[most * wide_ :]
@@ -403,68 +419,61 @@ def look(
         rest[5 * n : (5 + total) * n],
     )  # fmt: skip
     pairs, rest = split_pairs(rest[(5 + total) * n :])
-    known, first = _choose_pairs(
-        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, rest
-    )
+    known, first = _choose_pairs(view, pairs, rest)
     count, planned = known + 1, first + 1
     if known == 0:
         return Choices(0, 0, 0.0, places, at, seconds, costs, features)
-    drain = open_drain(
-        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, known, rest
-    )
-    tau = _measure(now, jobs, queue, running, pools, drain, pressure, plan)
-    cost_of_waiting(now, np.inf, drain, pools)  # that is, the plan as it stands
-    _read_plan(drain, pools, plan)
-    soonest = next_finish(now, running)
+    drain = open_drain(view, pairs, known, rest)
+    tau = _measure(view, drain, pressure, plan)
+    seen = _Seen(tau, drain, plan, pressure)
+    soonest = next_finish(now, view.running)
     places[0], at[0], seconds[0] = -1.0, -1.0, 0.0
-    costs[0] = cost_of_waiting(min(soonest, now + _FAR * tau), np.inf, drain, pools)
-    busy[0] = _busy(drain, pools)
     for f in range(len(PLAIN)):
         features[0, f] = 0.0
     features[0, WAIT] = 1.0
-    free, shortest = _describe_state(
-        now, jobs, queue, running, pools, drain, pressure, plan, count, tau, soonest, features[0]
-    )
-    _describe_arrivals(now, jobs, est, pools, tau, features[0])
-    for i in range(1, count):
-        x = features[i]
-        for f in range(len(PLAIN)):
-            x[f] = features[0, f]
-        x[WAIT] = 0.0
-        q, p = int(pairs.places[i - 1]), int(pairs.pools[i - 1])
-        k = place_in(drain, q)
-        own = pairs.seconds[i - 1] * span_penalty(jobs[queue[q].job], pools[p], nodes)
-        places[i], at[i], seconds[i] = q, p, own
-        costs[i] = cost_of_start(k, p, own, np.inf, drain, pools)
-        busy[i] = _busy(drain, pools)
-        _describe_pair(k, p, own, shortest, free, tau, jobs, queue, pools, drain, plan, pressure, x)
+    shared = _describe_state(count, soonest, view, seen, features[0])
+    _describe_arrivals(view, tau, features[0])
+    for i in range(-1, count):  # one loop: `cost_of` is inlined, and large
+        k, p, time = wide(-1), wide(-1), now  # i < 0: the plan as it stands
+        if i == 0:
+            time = min(soonest, now + _FAR * tau)
+        elif i > 0:
+            q, p = int(pairs.places[i - 1]), int(pairs.pools[i - 1])
+            k = place_in(drain, q)
+            time = pairs.seconds[i - 1] * span_penalty(jobs[queue[q].job], pools[p], nodes)
+            places[i], at[i], seconds[i] = q, p, time
+        cost = cost_of(k, p, time, np.inf, drain, pools)
+        if i < 0:
+            _read_plan(drain, pools, plan)
+            continue
+        costs[i], busy[i] = cost, _busy(drain, pools)
+        if i > 0:
+            x = features[i]
+            for f in range(len(PLAIN)):
+                x[f] = features[0, f]
+            x[WAIT] = 0.0
+            _describe_start(_Start(k, p, time), shared, view, seen, x)
     features[planned, PLANNED] = 1.0
-    _compare_drains(count, planned, tau, costs, busy, len(drain.places), features)
-    return Choices(count, planned, tau, places, at, seconds, costs, features)
+    choices = Choices(count, planned, tau, places, at, seconds, costs, features)
+    _compare_drains(choices, busy, len(drain.places))
+    return choices
 
 
 @njit_apart
-def look_closer(
-    kinds: int, ranges: Floats, choices: Choices, jobs: Records, est: Floats, queue: Records,
-    running: Records, pools: Records, gpus: Records, scratch: Floats,
-) -> None:  # fmt: skip
+def look_closer(kinds: int, ranges: Floats, choices: Choices, view: View, scratch: Floats) -> None:
     """Fill in the features of the kinds that are asked for (see `kinds_of`); to wait has 0.
 
     Args:
         kinds: a bit for each.
         ranges: [M * RANGES] of telemetry; not read for others.
         choices: of this state, as `look` gave them.
-        jobs: and all that follow are those of the look; so is the scratch.
-        est: [J, M].
-        queue: [Q].
-        running: [R].
-        pools: [P].
-        gpus: [G].
-        scratch: what it needs itself stands at the end.
+        view: that of the look.
+        scratch: also that of the look; what `look_closer` needs itself stands at its end.
     """
+    pools = view.pools
     own = scratch[len(scratch) - _OF_A_POOL * len(pools) :]
     if kinds & _TELEMETRY:
-        read_pools(ranges, pools, gpus, own)
+        read_pools(ranges, pools, view.gpus, own)
         for f in range(len(METERS)):
             choices.features[0, _METERS + f] = 0.0
             for i in range(1, choices.count):
@@ -473,6 +482,6 @@ def look_closer(
     if kinds & _SKETCHES:
         own = scratch[len(scratch) - _OF_A_POOL * len(pools) - _OF_LIKENESS :][:_OF_LIKENESS]
         compare_jobs(
-            choices.count, choices.tau, choices.places, choices.pools, jobs, est, queue, running,
-            pools, own, choices.features[:, _LIKENESS:],
+            choices.count, choices.tau, choices.places, choices.pools, view, own,
+            choices.features[:, _LIKENESS:],
         )  # fmt: skip

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.encode.plan import fill_free_times, reserve
 from adlro.model.room import expected_end, fits, whole_capacity
-from adlro.model.state import WHOLE, Floats, Mask, Records, Row
+from adlro.model.state import WHOLE, Floats, Records, Row
+from adlro.model.view import View
 
 MOST_PAIRS = 16  # choices between which a plan decides
 MOST_SHORTEST = 40  # waiting jobs that are planned, beside those of the choices
@@ -76,23 +77,15 @@ def _put_pair(count: int, most: int, q: int, p: int, seconds: float, pairs: Pair
 
 
 @njit
-def shortest_pairs(  # noqa: PLR0913  the view of a policy
-    most: int,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    pairs: Pairs,
-) -> int:
+def shortest_pairs(most: int, view: View, pairs: Pairs) -> int:
     """Fill in the feasible pairs with the smallest estimates; of equals the older job, lower pool.
 
     Returns:
         How many there are, at most `most`.
     """
-    count = 0
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    count = wide(0)
     for q in range(len(queue)):
         j, left = queue[q].job, queue[q].left
         for p in range(len(pools)):
@@ -140,17 +133,10 @@ def _put_place(count: int, q: int, places: Floats) -> int:
 
 
 @njit
-def _shortest_places(  # noqa: PLR0913  the view of a policy
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    lengths: Floats,
-    places: Floats,
-) -> int:
+def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
     """The MOST_SHORTEST jobs that are shortest on the best pool that can take them, by place."""
-    count = 0
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, count = view.pools, 0
     for q in range(len(queue)):
         j, best = queue[q].job, np.inf
         for p in range(len(pools)):
@@ -173,25 +159,18 @@ def _shortest_places(  # noqa: PLR0913  the view of a policy
 
 
 @njit
-def _fill_needs(  # noqa: PLR0913  the view of a policy
-    k: int,
-    job: Row,
-    seconds: Floats,
-    left: float,
-    may: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    drain: Drain,
-) -> None:
-    """Write what a job asks of each pool: seconds [M], may [P]."""
+def _fill_needs(k: int, q: int, view: View, seconds: Floats, needs: Floats) -> None:
+    """Write what planned job k, at queue place q, asks of each pool."""
+    est, eligible, pools, nodes, gpus = view.est, view.eligible, view.pools, view.nodes, view.gpus
+    j, left = view.queue[q].job, view.queue[q].left
+    job = view.jobs[j]
     for p in range(len(pools)):
         at = k * len(pools) + p
-        drain.seconds[at], drain.needs[at] = np.inf, job.gpus
-        if may[p] and pools[p].gpus >= job.gpus:
-            drain.seconds[at] = seconds[pools[p].model] * left
+        seconds[at], needs[at] = np.inf, job.gpus
+        if eligible[q, p] and pools[p].gpus >= job.gpus:
+            seconds[at] = est[j, pools[p].model] * left
             if job.share < WHOLE and fits(job, pools[p], nodes, gpus):
-                drain.needs[at] = 0.0
+                needs[at] = 0.0
 
 
 @njit
@@ -212,26 +191,14 @@ def _completion(
 
 
 @njit
-def open_drain(  # noqa: PLR0913  the view of a policy
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    running: Records,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    pairs: Pairs,
-    count: int,
-    scratch: Floats,
-) -> Drain:
+def open_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
     """Make ready what all choices have in common; scratch is what `split_pairs` left over.
 
     Planned are the MOST_SHORTEST shortest of the waiting jobs and the jobs at the first `count`
     places of `pairs`: the same for each choice.
     """
-    total, a = len(gpus), 2 * len(gpus) + len(pools)
+    now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
+    total, a = len(view.gpus), 2 * len(view.gpus) + len(pools)
     times, own_times = scratch[:total], scratch[total : 2 * total]
     counts = scratch[2 * total : a]
     most, cells = MOST_PLANNED, MOST_PLANNED * len(pools)
@@ -239,7 +206,7 @@ def open_drain(  # noqa: PLR0913  the view of a policy
     own_ends, picks = scratch[a + 2 * most : a + 3 * most], scratch[a + 3 * most : a + 4 * most]
     pick_starts, b = scratch[a + 4 * most : a + 5 * most], a + 5 * most
     seconds, needs = scratch[b : b + cells], scratch[b + cells : b + 2 * cells]
-    known = _shortest_places(jobs, est, queue, eligible, pools, ends, places)
+    known = _shortest_places(view, ends, places)
     if len(queue) > known:
         for i in range(count):
             known = _put_place(known, int(pairs.places[i]), places)
@@ -247,15 +214,12 @@ def open_drain(  # noqa: PLR0913  the view of a policy
         now, places[:known], seconds, needs, ends[:known], counts, times, own_ends[:known],
         own_times, picks, pick_starts,
     )  # fmt: skip
-    asked = 0
+    asked = wide(0)
     for k in range(known):
         q = int(places[k])
-        job = jobs[queue[q].job]
-        asked += job.gpus
-        _fill_needs(
-            k, job, est[queue[q].job], queue[q].left, eligible[q], pools, nodes, gpus, drain
-        )
-    fill_free_times(now, asked, jobs, running, pools, counts, times)
+        asked += jobs[queue[q].job].gpus
+        _fill_needs(k, q, view, seconds, needs)
+    fill_free_times(asked, view, counts, times)
     for k in range(known):
         ends[k], _ = _completion(k, now, drain, pools, times)
     return drain
@@ -274,10 +238,10 @@ def place_in(drain: Drain, q: int) -> int:
 def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools: Records) -> None:
     """Let a job hold its GPUs in the plan of the choice at hand."""
     first = pools[p].first_gpu
+    if need == 0 and drain.counts[p] > 0 and drain.own_times[first] <= earliest:
+        need = 1
     if need > 0:
         reserve(first, int(drain.counts[p]), need, until, drain.own_times)
-    elif drain.counts[p] > 0 and drain.own_times[first] <= earliest:
-        reserve(first, int(drain.counts[p]), 1, until, drain.own_times)
 
 
 @njit
@@ -291,7 +255,7 @@ def _plan(
     """
     ends, now, done = drain.own_ends, drain.now, 0
     while rest > 0:
-        k = 0
+        k = wide(0)
         for i in range(1, len(ends)):
             if ends[i] < ends[k]:
                 k = i
@@ -312,34 +276,35 @@ def _plan(
 
 
 @njit
-def cost_of_start(
-    k: int, p: int, seconds: float, most: float, drain: Drain, pools: Records
-) -> float:
-    """Drain cost of starting planned job k on a pool now for so many seconds.
+def cost_of(k: int, p: int, time: float, most: float, drain: Drain, pools: Records) -> float:
+    """Drain cost of a choice; infinite once it is clear that it is not below `most`.
 
-    Infinite once it is clear that it is not below `most`.
+    Args:
+        k: planned job that starts now; -1 = none, to wait.
+        p: where it starts.
+        time: seconds that it runs there; for -1 the moment before which nothing starts.
+        most: what the cost must be below.
+        drain: as opened; the plan that follows the choice is left in it.
+        pools: [P].
     """
-    cost = seconds
-    for i in range(len(drain.ends)):
-        drain.own_ends[i] = drain.ends[i]
-        cost += drain.ends[i] - drain.now if i != k else 0.0
-    if cost >= most:
-        return np.inf
-    for i in range(len(drain.times)):
-        drain.own_times[i] = drain.times[i]
-    need = int(drain.needs[k * len(pools) + p])
-    _hold(need, p, drain.now, drain.now + seconds, drain, pools)
-    drain.own_ends[k] = np.inf
-    return _plan(len(drain.ends) - 1, seconds, most, drain.now, drain, pools)
-
-
-@njit
-def cost_of_waiting(until: float, most: float, drain: Drain, pools: Records) -> float:
-    """Drain cost of starting nothing before a time; infinite if it is not below `most`."""
-    for i in range(len(drain.ends)):
-        drain.own_ends[i] = drain.ends[i]
-    for p in range(len(pools)):
-        first = pools[p].first_gpu
-        for i in range(first, first + int(drain.counts[p])):
-            drain.own_times[i] = max(drain.times[i], until)
-    return _plan(len(drain.ends), 0.0, most, until, drain, pools)
+    ends, own_ends, now = drain.ends, drain.own_ends, drain.now
+    cost, rest, earliest = 0.0, len(ends), time
+    if k >= 0:
+        cost, rest, earliest, least = time, len(ends) - 1, now, time
+        for i in range(len(ends)):
+            least += ends[i] - now if i != k else 0.0
+        if least >= most:
+            return np.inf
+    for i in range(len(ends)):
+        own_ends[i] = ends[i]
+    if k >= 0:
+        for i in range(len(drain.times)):
+            drain.own_times[i] = drain.times[i]
+        _hold(int(drain.needs[k * len(pools) + p]), p, now, now + time, drain, pools)
+        own_ends[k] = np.inf
+    else:
+        for o in range(len(pools)):
+            first = pools[o].first_gpu
+            for i in range(first, first + int(drain.counts[o])):
+                drain.own_times[i] = max(drain.times[i], time)
+    return _plan(rest, cost, most, earliest, drain, pools)

@@ -10,7 +10,7 @@ import math
 from adlro.compiled import njit
 from adlro.encode.paper_kernel import Vector
 from adlro.model.room import width
-from adlro.model.state import Floats, Mask, Records
+from adlro.model.view import View
 
 _MOST_LOG = math.log(1000.0)  # seconds from a thousandth to a thousand times the typical ones
 _MOST_WAITED = math.log1p(1000.0)
@@ -22,25 +22,15 @@ def more(pools: int, window: int) -> int:
 
 
 @njit
-def observe_more(
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    gpus: Records,
-    window: int,
-    tau: float,
-    x: Vector,
-) -> None:
+def observe_more(view: View, window: int, tau: float, x: Vector) -> None:
     """Write P + 2 numbers a slot into x, each in [-1, 1]; tau: seconds of a typical job.
 
     The log of what is left of the job by the estimate on each pool, in units of tau (1 where it may
     not run, as if it took for ever); its GPUs and its waiting time on scales of logarithms from 0
     to 1. An empty slot is all 0.
     """
-    at = 0
+    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
+    pools, gpus, at = view.pools, view.gpus, 0
     for slot in range(window):
         for k in range(len(pools) + 2):
             x[at + k] = 0.0

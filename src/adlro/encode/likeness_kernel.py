@@ -13,11 +13,12 @@ import hashlib
 
 import numpy as np
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.encode.hypervectors.encode_kernel import ones
 from adlro.encode.hypervectors.schema import Space, Words, space_of
 from adlro.encode.hypervectors.sketch_kernel import JOB_ROLES, JOB_SCHEMA, job_pattern
 from adlro.model.state import Floats, Records
+from adlro.model.view import View
 
 _QUEUE = 8  # numbers of the queue's sketch
 LIKENESS = (
@@ -53,10 +54,9 @@ def _likeness(one: Words, other: Words) -> float:
 
 
 @njit
-def _write(
-    j: int, tau: float, jobs: Records, est: Floats, pools: Records, row: Words, rest: Words
-) -> None:
+def _write(j: int, tau: float, view: View, row: Words, rest: Words) -> None:
     """Write the pattern of a job; its run time is that on its fastest pool, in tau."""
+    jobs, est, pools = view.jobs, view.est, view.pools
     fastest = np.inf
     for p in range(len(pools)):
         fastest = min(fastest, est[j, pools[p].model])
@@ -88,33 +88,33 @@ def _alike_here(own: Words, p: int, running: Records, patterns: Words, count: in
 
 @njit
 def compare_jobs(
-    count: int, tau: float, places: Floats, at: Floats, jobs: Records, est: Floats,
-    queue: Records, running: Records, pools: Records, scratch: Floats, features: Floats,
+    count: int, tau: float, places: Floats, at: Floats, view: View, scratch: Floats,
+    features: Floats,
 ) -> None:  # fmt: skip
     """Fill in the features of all choices, features [C, LIKENESS]; places and at: their pools."""
+    queue, running = view.queue, view.running
     words = scratch.view(np.uint64)
     size, most = MOST_JOBS * _WORDS, MOST_JOBS
     waiting, runs, own = words[:size], words[size : 2 * size], words[2 * size :]
     rest = own[_WORDS:]
     known, running_known = min(len(queue), most), min(len(running), most)
-    for k in range(known):
-        row = waiting[k * _WORDS : (k + 1) * _WORDS]
-        _write(queue[k].job, tau, jobs, est, pools, row, rest)
-    for k in range(running_known):
-        row = runs[k * _WORDS : (k + 1) * _WORDS]
-        _write(running[k].job, tau, jobs, est, pools, row, rest)
+    for k in range(known + running_known):  # one loop: `_write` is inlined, and large
+        waits = k < known
+        j = queue[k].job if waits else running[k - known].job
+        row = (k if waits else most + k - known) * _WORDS
+        _write(j, tau, view, words[row : row + _WORDS], rest)
     for f in range(QUEUE):
         features[0, f] = 0.0
     for k in range(_QUEUE):
         direction = _DIRECTIONS[k * _WORDS : (k + 1) * _WORDS]
-        features[0, QUEUE + k] = _alike(direction, -1, waiting, known)
+        features[0, QUEUE + k] = _alike(direction, wide(-1), waiting, known)
     for i in range(1, count):
         x, q, p = features[i], int(places[i]), int(at[i])
         pattern = waiting[q * _WORDS : (q + 1) * _WORDS] if q < known else own[:_WORDS]
         if q >= known:
-            _write(queue[q].job, tau, jobs, est, pools, pattern, rest)
+            _write(queue[q].job, tau, view, pattern, rest)
         x[WAITING] = _alike(pattern, q, waiting, known)
         x[HERE] = _alike_here(pattern, p, running, runs, running_known)
-        x[RUNNING] = _alike(pattern, -1, runs, running_known)
+        x[RUNNING] = _alike(pattern, wide(-1), runs, running_known)
         for f in range(QUEUE, len(LIKENESS)):
             x[f] = features[0, f]

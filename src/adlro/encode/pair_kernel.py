@@ -18,7 +18,8 @@ from adlro.compiled import njit, njit_allocating
 from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, RECENT
 from adlro.encode.network import MOST_UNITS, predict
 from adlro.model.room import width
-from adlro.model.state import Floats, Mask, Records, Row
+from adlro.model.state import Floats, Mask, Row
+from adlro.model.view import View
 
 PAIR_FEATURES = (
     "runs_here",  # 1 = the job runs on this pool
@@ -62,6 +63,7 @@ Active = Any  # policies.active.Active, of the layer above
 class _Crowd(NamedTuple):
     """What the open jobs are together."""
 
+    now: float
     tau: float
     weight: float  # sum of 1 / (time left + SOON)
     here: Floats  # [P] the same, times the speed here
@@ -94,15 +96,16 @@ def _ranks(values: Floats, is_open: Mask, ranks: Floats) -> None:
 
 
 @njit_allocating
-def _arrivals(
-    now: float, jobs: Records, est: Floats, pools: Records, gpus: float
-) -> tuple[Floats, float]:
+def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
     """The log of the last arrivals' mean speed on each pool [P], and that of their load."""
-    first, speeds = max(len(jobs) - RECENT, 0), np.zeros(len(pools))
-    span, work = now - jobs[first].arrival, 0.0
-    if len(jobs) < _FEW or span <= 0.0:
+    jobs, est, pools, recent = view.jobs, view.est, view.pools, view.recent
+    first, speeds = max(len(recent) - RECENT, 0), np.zeros(len(pools))
+    if len(recent) < _FEW:
         return speeds, 0.0
-    for j in range(first, len(jobs)):
+    span, work = view.now - jobs[recent[first]].arrival, 0.0
+    if span <= 0.0:
+        return speeds, 0.0
+    for j in recent[first:]:
         fastest = np.inf
         for p in range(len(pools)):
             fastest = min(fastest, est[j, pools[p].model])
@@ -110,14 +113,12 @@ def _arrivals(
         for p in range(len(pools)):
             speeds[p] += max(fastest, 1e-9) / max(est[j, pools[p].model], 1e-9)
     for p in range(len(pools)):
-        speeds[p] = _log(speeds[p] / (len(jobs) - first))
+        speeds[p] = _log(speeds[p] / (len(recent) - first))
     return speeds, _log(work / (span * gpus))
 
 
 @njit_allocating
-def _measure(
-    now: float, active: Active, is_open: Mask, jobs: Records, est: Floats, pools: Records
-) -> _Crowd:
+def _measure(active: Active, is_open: Mask, view: View) -> _Crowd:
     count, total = active.seconds.shape
     fastest, rank, rank_here = np.empty(count), np.empty(count), np.empty((count, total))
     here, fans, column = np.zeros(total), np.zeros(total), np.empty(count)
@@ -140,11 +141,12 @@ def _measure(
             column[a] = active.seconds[a, p]
         _ranks(column, is_open, rank_here[:, p])
     gpus = max(active.room.sum(), 1.0)
-    arriving, load = _arrivals(now, jobs, est, pools, gpus)
+    arriving, load = _arrivals(view, gpus)
     tau = np.exp(logs / max(known, 1.0))
     return _Crowd(
-        tau, weight, here, fastest, rank, rank_here, fans, arriving, load, known / gpus, gpus
-    )
+        view.now, tau, weight, here, fastest, rank, rank_here, fans, arriving, load, known / gpus,
+        gpus,
+    )  # fmt: skip
 
 
 @njit
@@ -158,9 +160,7 @@ def _lead(a: int, p: int, seconds: Floats) -> float:
 
 
 @njit
-def _describe(
-    now: float, a: int, p: int, job: Row, active: Active, crowd: _Crowd, x: Floats
-) -> None:
+def _describe(a: int, p: int, job: Row, active: Active, crowd: _Crowd, x: Floats) -> None:
     """Fill in the features of an open pair."""
     left = crowd.fastest[a]
     speed, stays = left / active.seconds[a, p], active.pool[a] == p
@@ -174,7 +174,7 @@ def _describe(
     x[SPEED_HERE] = _log(speed)
     x[RESUMES] = 1.0 if active.pool[a] < 0 and active.begun[a] else 0.0
     x[RESTART] = _log(1.0 + cost / left)
-    x[AGE] = _log(1.0 + (now - job.arrival) / left)
+    x[AGE] = _log(1.0 + (crowd.now - job.arrival) / left)
     x[DONE] = 1.0 - active.left[a]
     others = crowd.weight - own
     x[OTHERS_SPEED] = _log((crowd.here[p] - own * speed) / others) if others > 1e-12 else 0.0
@@ -191,9 +191,7 @@ def _describe(
 
 
 @njit_allocating
-def weigh(
-    now: float, active: Active, jobs: Records, est: Floats, pools: Records, params: Floats
-) -> Floats:
+def weigh(active: Active, view: View, params: Floats) -> Floats:
     """What each pair [A, P] is worth by the network: exp(-cost); 0 where a plan may not use it."""
     count, total = active.seconds.shape
     worth, is_open = np.zeros((count, total)), np.zeros(count, np.bool_)
@@ -202,12 +200,12 @@ def weigh(
             fits_in = active.width[a] <= active.room[p] + 1e-9 and not active.pinned[a]
             if fits_in and active.seconds[a, p] < np.inf:
                 worth[a, p], is_open[a] = 1.0, True
-    crowd = _measure(now, active, is_open, jobs, est, pools)
+    crowd, jobs = _measure(active, is_open, view), view.jobs
     first, second, x = np.empty(MOST_UNITS), np.empty(MOST_UNITS), np.zeros(len(PAIR_FEATURES))
     for a in range(count):
         for p in range(total):
             if worth[a, p] > 0.0:
-                _describe(now, a, p, jobs[active.ids[a]], active, crowd, x)
+                _describe(a, p, jobs[active.rows[a]], active, crowd, x)
                 cost = predict(x, params, first, second)
                 worth[a, p] = np.exp(-max(min(cost, _COST_MOST), -_COST_MOST))
     return worth

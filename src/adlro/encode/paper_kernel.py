@@ -9,16 +9,16 @@ paper's. There is no action for waiting: who plays is asked only where something
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from numpy import float32
 from numpy.typing import NDArray
 
 from adlro.compiled import njit
 from adlro.errors import ConfigError
-from adlro.model.cluster import Layout
 from adlro.model.room import anchors, fits, start_on
 from adlro.model.state import WHOLE, Mask, Records, Row
+from adlro.model.view import View
 
 MOST_WAITING = 1000  # a queue of so many jobs, or more, counts as 1
 _MOST_LOG = math.log1p(MOST_WAITING)
@@ -46,7 +46,19 @@ class Sizes(NamedTuple):
         return self.window * self.gpus
 
 
-def sizes(layout: Layout, types: int, window: int) -> Sizes:
+class Cluster(Protocol):
+    """What has the records of an empty cluster: a Layout, a Context."""
+
+    @property
+    def nodes(self) -> Records:
+        """[N] NODE."""
+
+    @property
+    def gpus(self) -> Records:
+        """[G] GPU."""
+
+
+def sizes(cluster: Cluster, types: int, window: int) -> Sizes:
     """Shapes for a cluster and so many job types.
 
     Raises:
@@ -54,26 +66,18 @@ def sizes(layout: Layout, types: int, window: int) -> Sizes:
     """
     if window < 1:
         raise ConfigError(f"window: at least 1 waiting job must be seen, not {window}")
-    columns = int(layout.nodes["gpus"].max())
-    return Sizes(len(layout.nodes), columns, types, window, len(layout.gpus))
+    columns = int(cluster.nodes["gpus"].max())
+    return Sizes(len(cluster.nodes), columns, types, window, len(cluster.gpus))
 
 
 @njit
-def observe(
-    jobs: Records,
-    queue: Records,
-    nodes: Records,
-    gpus: Records,
-    window: int,
-    types: int,
-    columns: int,
-    x: Vector,
-) -> None:
+def observe(view: View, window: int, types: int, columns: int, x: Vector) -> None:
     """Write the state into x [O]; every number is in [0, 1].
 
     A GPU that is down is as good as handed out, and so is a place beyond the GPUs of a small node:
     1 means that nothing can be had there. An empty slot is all 0.
     """
+    jobs, queue, nodes, gpus = view.jobs, view.queue, view.nodes, view.gpus
     at = 0
     for n in range(len(nodes)):
         for c in range(columns):
@@ -104,17 +108,10 @@ def _mark(job: Row, pool: Row, nodes: Records, gpus: Records, mask: Mask) -> int
 
 
 @njit
-def allow(
-    jobs: Records,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    window: int,
-    mask: Mask,
-) -> int:
+def allow(view: View, window: int, mask: Mask) -> int:
     """Write which actions the world would accept into mask [A]; returns how many."""
+    jobs, queue, eligible, pools = view.jobs, view.queue, view.eligible, view.pools
+    nodes, gpus = view.nodes, view.gpus
     count = 0
     for slot in range(window):
         first = slot * len(gpus)
@@ -130,7 +127,8 @@ def allow(
 
 
 @njit
-def act(a: int, queue: Records, nodes: Records, gpus: Records, out: Records) -> int:
+def act(a: int, view: View, out: Records) -> int:
     """Write the start that action a stands for; returns 1."""
+    nodes, gpus = view.nodes, view.gpus
     slot, g = a // len(gpus), a % len(gpus)
-    return start_on(out, queue[slot].job, gpus[g].node, g, nodes, gpus)
+    return start_on(out, view.queue[slot].job, gpus[g].node, g, nodes, gpus)

@@ -100,13 +100,14 @@ def _layer(x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool,
 
 
 @njit
-def _convolve(  # noqa: PLR0913  compiled
-    x: Floats, rows: int, columns: int, inputs: int, weights: Floats, channels: int, y: Floats
+def _convolve(
+    x: Floats, shape: tuple[int, int], inputs: int, weights: Floats, channels: int, y: Floats
 ) -> int:
     """A 3 x 3 convolution with zeros around and a ReLU; returns how many weights are its own.
 
     Shapes: x [rows, columns, inputs] and y [rows, columns, channels], both flat.
     """
+    rows, columns = shape
     size = _SIDE * _SIDE * inputs * channels
     for cell in range(rows * columns):
         r, c = cell // columns, cell % columns
@@ -134,8 +135,9 @@ def values(x: Floats, params: Floats, scratch: Floats, q: Floats) -> None:
     one, two = scratch[:half], scratch[half:]
     cells, width = rows * columns, len(x)
     if channels > 0:
-        at += _convolve(x, rows, columns, 1, rest[at:], channels, one)
-        at += _convolve(one, rows, columns, channels, rest[at:], channels, two)
+        shape = (rows, columns)
+        at += _convolve(x, shape, 1, rest[at:], channels, one)
+        at += _convolve(one, shape, channels, rest[at:], channels, two)
         for i in range(cells, len(x)):
             two[cells * (channels - 1) + i] = x[i]
         width = cells * (channels - 1) + len(x)

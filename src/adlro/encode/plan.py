@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.compiled import njit, njit_allocating, njit_apart
+from adlro.compiled import njit, njit_allocating, njit_apart, wide
 from adlro.model.room import any_feasible, expected_end, fits
-from adlro.model.state import WHOLE, Floats, Mask, Records, Row
+from adlro.model.state import WHOLE, Floats, Records, Row
+from adlro.model.view import View
 
 _FEW = 24  # numbers up to which a scan is quicker than a heap
 
@@ -114,11 +115,10 @@ def frees_at(r: int, now: float, jobs: Records, running: Records) -> float:
 
 
 @njit
-def free_until(
-    p: int, at: float, now: float, jobs: Records, running: Records, pools: Records
-) -> int:
+def free_until(p: int, at: float, view: View) -> int:
     """How many GPUs of a pool are expected to be free at a time, if nothing more starts there."""
-    count: int = pools[p].free
+    now, jobs, running = view.now, view.jobs, view.running
+    count: int = view.pools[p].free
     for r in range(len(running)):
         if running[r].pool == p and frees_at(r, now, jobs, running) <= at:
             count += jobs[running[r].job].gpus
@@ -126,26 +126,16 @@ def free_until(
 
 
 @njit
-def fill_free_times(
-    now: float,
-    wanted: int,
-    jobs: Records,
-    running: Records,
-    pools: Records,
-    counts: Floats,
-    times: Floats,
-) -> None:
+def fill_free_times(wanted: int, view: View, counts: Floats, times: Floats) -> None:
     """Write the expected free times of the GPUs that are up, sorted within each pool; free = now.
 
     Args:
-        now: the time.
         wanted: how many of the earliest of each pool are needed.
-        jobs: all that have arrived.
-        running: those that run.
-        pools: as they are.
+        view: the state.
         counts: [P], filled with how many times were written for each pool.
         times: [G], filled.
     """
+    now, jobs, running, pools = view.now, view.jobs, view.running, view.pools
     waiting_for_runs = 0
     for p in range(len(pools)):
         pool = pools[p]
@@ -201,24 +191,15 @@ def ready_time(
 
 @njit
 def completions(
-    places: tuple[int, int],
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    times: Floats,
-    ends: Floats,
-    choice: Floats,
+    first: int, last: int, view: View, times: Floats, ends: Floats, choice: Floats
 ) -> None:
-    """Write, for a range of queue places, the smallest expected completion and its pool.
+    """Write the smallest expected completion, and its pool, of queue places first to last - 1.
 
     Shapes: times [G], ends and choice [Q]; a job that no pool can take ends at infinity.
     """
-    for q in range(places[0], places[1]):
+    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    for q in range(first, last):
         j, left = queue[q].job, queue[q].left
         best, best_pool = np.inf, 0
         for p in range(len(pools)):
@@ -273,31 +254,20 @@ def _build(heap: Floats, ends: Floats) -> None:
 
 
 @njit
-def _first_start(
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    running: Records,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    scratch: Floats,
-) -> tuple[int, int]:
+def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
     """Plan job after job until one starts now; scratch holds G + P + 3 Q numbers.
 
     Completions only grow as the plan fills up, so a stale one is a lower bound: the job with the
     smallest is recomputed until its value stands. That is the same order as recomputing all.
     """
+    now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
     total, count, split = len(gpus), len(queue), len(gpus) + len(pools)
     times, counts = scratch[:total], scratch[total:split]
     ends, choice = scratch[split : split + count], scratch[split + count : split + 2 * count]
     heap = scratch[split + 2 * count : split + 3 * count]
-    fill_free_times(now, asked(jobs, queue), jobs, running, pools, counts, times)
-    completions(
-        (0, count), now, jobs, est, queue, eligible, pools, nodes, gpus, times, ends, choice
-    )
+    fill_free_times(asked(jobs, queue), view, counts, times)
+    completions(wide(0), count, view, times, ends, choice)
     chances = _chances(jobs, queue, pools)  # what may still start now
     if count > _FEW:
         _build(heap, ends)
@@ -306,15 +276,12 @@ def _first_start(
         if ends[q] == np.inf:
             break
         j, p = queue[q].job, int(choice[q])
-        pool, gang = pools[p], jobs[j].gpus
+        pool, gang = pools[p], wide(jobs[j].gpus)
         ready = ready_time(now, jobs[j], pool, nodes, gpus, times)
         if ready + est[j, pool.model] * queue[q].left > ends[q]:
-            completions(
-                (q, q + 1), now, jobs, est, queue, eligible, pools, nodes, gpus, times, ends,
-                choice,
-            )  # fmt: skip
+            completions(q, q + 1, view, times, ends, choice)
             if count > _FEW:
-                _settle_down(heap, 0, count, ends)
+                _settle_down(heap, wide(0), count, ends)
             continue
         if ready <= now and fits(jobs[j], pool, nodes, gpus):
             return q, p
@@ -324,24 +291,14 @@ def _first_start(
         reserve(pool.first_gpu, int(counts[p]), gang, ends[q], times)
         ends[q] = np.inf
         if count > _FEW:
-            _settle_down(heap, 0, count, ends)
+            _settle_down(heap, wide(0), count, ends)
     return -1, -1
 
 
 @njit_allocating
-def _long_queue_start(
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    running: Records,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-) -> tuple[int, int]:
-    scratch = np.empty(len(gpus) + len(pools) + 3 * len(queue))
-    return _first_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+def _long_queue_start(view: View) -> tuple[int, int]:
+    scratch = np.empty(len(view.gpus) + len(view.pools) + 3 * len(view.queue))
+    return _first_start(view, scratch)
 
 
 def scratch_size(gpus: int, pools: int) -> int:
@@ -350,21 +307,10 @@ def scratch_size(gpus: int, pools: int) -> int:
 
 
 @njit
-def min_min_start(
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    running: Records,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    scratch: Floats,
-) -> tuple[int, int]:
+def min_min_start(view: View, scratch: Floats) -> tuple[int, int]:
     """Queue place and pool of the first start in the Min-Min plan; (-1, -1) if all should wait."""
-    if not any_feasible(jobs, queue, eligible, pools, nodes, gpus):
+    if not any_feasible(view):
         return -1, -1
-    if len(scratch) < len(gpus) + len(pools) + 3 * len(queue):
-        return _long_queue_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
-    return _first_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    if len(scratch) < len(view.gpus) + len(view.pools) + 3 * len(view.queue):
+        return _long_queue_start(view)
+    return _first_start(view, scratch)

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit, njit_allocating
+from adlro.compiled import njit, njit_allocating, wide
 from adlro.encode.plan import asked, fill_free_times, ready_time, reserve
 from adlro.model.room import any_feasible, fits
 from adlro.model.state import WHOLE, Floats, Mask, Records, Row
+from adlro.model.view import View
 
 BY_END, BY_LOSS, BY_WEIGHT = range(3)  # what makes a job go next, see `largest_first_start`
 _LEAST_PRIORITY = 0.01  # a job of less counts as this
@@ -27,37 +28,32 @@ class Best(NamedTuple):
 
 
 @njit
-def may_start(
-    now: float, jobs: Records, queue: Records, pools: Records, counts: Floats, times: Floats
-) -> bool:
-    """False when the plan has no free GPU left and no slice waits: then nothing starts now."""
+def may_start(first: int, view: View, counts: Floats, times: Floats) -> bool:
+    """False when the plan has no free GPU left and no slice waits: then nothing starts now.
+
+    Of the queue only the places from `first` on count.
+    """
+    now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
     for p in range(len(pools)):
         if counts[p] > 0 and times[pools[p].first_gpu] <= now:
             return True
     slices = 0
-    for q in range(len(queue)):
+    for q in range(first, len(queue)):
         slices += jobs[queue[q].job].share < WHOLE
     return slices > 0
 
 
 @njit
-def best_in_plan(  # noqa: PLR0913  the view of a policy
-    now: float,
-    job: Row,
-    seconds: Floats,
-    left: float,
-    may: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    times: Floats,
-) -> Best:
-    """Where the plan as it stands would complete a job first; seconds [M], may [P], times [G]."""
+def best_in_plan(q: int, view: View, times: Floats) -> Best:
+    """Where the plan as it stands would complete the job at queue place q first; times [G]."""
+    now, est, eligible, pools = view.now, view.est, view.eligible, view.pools
+    nodes, gpus, j, left = view.nodes, view.gpus, view.queue[q].job, view.queue[q].left
+    job = view.jobs[j]
     end, pool, second = np.inf, 0, np.inf
     for p in range(len(pools)):
-        if may[p]:
+        if eligible[q, p]:
             ready = ready_time(now, job, pools[p], nodes, gpus, times)
-            other = ready + seconds[pools[p].model] * left
+            other = ready + est[j, pools[p].model] * left
             if other < end:
                 end, pool, second = other, p, end
             elif other < second:
@@ -66,8 +62,9 @@ def best_in_plan(  # noqa: PLR0913  the view of a policy
 
 
 @njit
-def is_due(now: float, job: Row, pool: Row, nodes: Records, gpus: Records, times: Floats) -> bool:
+def is_due(job: Row, pool: Row, view: View, times: Floats) -> bool:
     """True when the plan has a job start on a pool now and it truly fits."""
+    now, nodes, gpus = view.now, view.nodes, view.gpus
     due: bool = ready_time(now, job, pool, nodes, gpus, times) <= now
     return due and fits(job, pool, nodes, gpus)
 
@@ -75,7 +72,8 @@ def is_due(now: float, job: Row, pool: Row, nodes: Records, gpus: Records, times
 @njit
 def hold(job: Row, best: Best, pools: Records, counts: Floats, times: Floats) -> None:
     """Let a job hold its place in the plan until it is completed."""
-    reserve(pools[best.pool].first_gpu, int(counts[best.pool]), job.gpus, best.end, times)
+    gang = wide(job.gpus)
+    reserve(pools[best.pool].first_gpu, int(counts[best.pool]), gang, best.end, times)
 
 
 @njit
@@ -91,45 +89,22 @@ def _worth(rule: int, now: float, job: Row, best: Best) -> float:
 
 
 @njit
-def _largest(  # noqa: PLR0913  the view of a policy
-    rule: int,
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    times: Floats,
-    planned: Mask,
-) -> tuple[int, Best]:
+def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, Best]:
     """Queue place of the job to plan next, or -1, and its best pool; planned [Q]."""
+    now, jobs, queue = view.now, view.jobs, view.queue
     next_q, most, chosen = -1, -np.inf, Best(np.inf, 0, np.inf)
     for q in range(len(queue)):
         if not planned[q]:
-            j, left, may = queue[q].job, queue[q].left, eligible[q]
-            best = best_in_plan(now, jobs[j], est[j], left, may, pools, nodes, gpus, times)
+            best = best_in_plan(q, view, times)
             if best.end < np.inf:
-                worth = _worth(rule, now, jobs[j], best)
+                worth = _worth(rule, now, jobs[queue[q].job], best)
                 if worth > most or (worth == most and best.end < chosen.end):
                     next_q, most, chosen = q, worth, best
     return next_q, chosen
 
 
 @njit_allocating
-def largest_first_start(  # noqa: PLR0913  the view of a policy
-    rule: int,
-    now: float,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    running: Records,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-) -> tuple[int, int]:
+def largest_first_start(rule: int, view: View) -> tuple[int, int]:
     """Queue place and pool of the first start in a plan, largest first; (-1, -1) if all wait.
 
     By smallest completion (BY_END); by the loss between that and the second smallest (BY_LOSS); or
@@ -138,19 +113,18 @@ def largest_first_start(  # noqa: PLR0913  the view of a policy
     Losses count in whole microseconds: on two pools of one model those of all jobs are equal but
     for rounding, which must not decide.
     """
-    if not any_feasible(jobs, queue, eligible, pools, nodes, gpus):
+    if not any_feasible(view):
         return -1, -1
-    times, counts = np.empty(len(gpus)), np.empty(len(pools))
+    jobs, queue, pools = view.jobs, view.queue, view.pools
+    times, counts = np.empty(len(view.gpus)), np.empty(len(pools))
     planned = np.zeros(len(queue), np.bool_)
-    fill_free_times(now, asked(jobs, queue), jobs, running, pools, counts, times)
-    while may_start(now, jobs, queue, pools, counts, times):
-        q, best = _largest(
-            rule, now, jobs, est, queue, eligible, pools, nodes, gpus, times, planned
-        )
+    fill_free_times(asked(jobs, queue), view, counts, times)
+    while may_start(wide(0), view, counts, times):
+        q, best = _largest(rule, view, times, planned)
         if q < 0:
             break
         job = jobs[queue[q].job]
-        if is_due(now, job, pools[best.pool], nodes, gpus, times):
+        if is_due(job, pools[best.pool], view, times):
             return q, best.pool
         hold(job, best, pools, counts, times)
         planned[q] = True

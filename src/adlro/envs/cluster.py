@@ -96,4 +96,4 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
         """What runs where, and who is next, as text; None without a render mode."""
         if self.render_mode is None:
             return None
-        return picture.draw(self.game.setting, self.worlds.state(0), self.worlds.workload(0))
+        return picture.draw(self.game.setting, self.worlds.world(0))

@@ -1,11 +1,10 @@
-"""A state in a few lines of text."""
+"""A world in a few lines of text."""
 
 from __future__ import annotations
 
 from adlro.model.state import WHOLE, Records
-from adlro.sim.state import State
+from adlro.sim.world import World
 from adlro.workloads.synthetic import Setting
-from adlro.workloads.workload import Workload
 
 _NEXT = 3  # waiting jobs that are shown
 
@@ -19,20 +18,20 @@ def _gpu(gpu: Records, node: Records) -> str:
     return f"{1 - gpu['free'] / WHOLE:.0%}" if gpu["free"] < WHOLE else "-"
 
 
-def draw(setting: Setting, state: State, workload: Workload) -> str:
+def draw(setting: Setting, world: World) -> str:
     """The clock, a line a node with the job on each GPU, and the first of the queue."""
-    w = state.world[0]
+    w = world.totals[0]
     lines = [
         f"{w['now']:,.0f} s: {w['waiting']} waiting, {w['running']} running, "
-        f"{w['finished']} of {len(workload.jobs)} done"
+        f"{w['finished']} of {len(world.arrivals)} done"
     ]
     names = setting.layout.node_names
-    for name, node in zip(names, state.nodes, strict=True):
+    for name, node in zip(names, world.nodes, strict=True):
         first, end = node["first_gpu"], node["first_gpu"] + node["gpus"]
-        cells = " ".join(_gpu(gpu, node) for gpu in state.gpus[first:end])
+        cells = " ".join(_gpu(gpu, node) for gpu in world.gpus[first:end])
         lines.append(f"  {name:<{max(map(len, names))}}  {cells}")
-    for waiting in state.queue[w["head"] : w["head"] + min(w["waiting"], _NEXT)]:
-        job = workload.jobs[waiting["job"]]
+    for waiting in world.queue[w["head"] : w["head"] + min(w["waiting"], _NEXT)]:
+        job = world.jobs[waiting["job"]]
         lines.append(
             f"  next: job {waiting['job']}, {setting.scenario.types[job['type']].name}, "
             f"GPUs {job['gpus'] * job['share'] / WHOLE:g}, "

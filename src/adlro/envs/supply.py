@@ -7,27 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adlro.envs.bank import Bank
 from adlro.errors import ConfigError
-from adlro.model.state import EVENT, Counts, Floats, Mask, Records
+from adlro.model.state import EVENT, Records
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
-
-COMMON = ("colocation", "demands", "readings", "quotas", "caps", "ageing")  # to all episodes
-
-
-class Bank(NamedTuple):
-    """S episodes of J jobs each: what of a workload is an episode's own."""
-
-    jobs: Records  # [S, J]
-    est: Floats  # [S, J, M]
-    allowed: Mask  # [S, J, P]
-    seconds: Floats  # [S, J, M]
-    events: Records  # [S, E], filled up with such as never come
-    holders: Counts  # [S, J, 2]
-
-    def from_row(self, first: int) -> Bank:
-        """Without the rows before."""
-        return Bank._make(array[first:] for array in self)
 
 
 class Supply(NamedTuple):
@@ -72,6 +56,7 @@ def _cut(workload: Workload, pieces: int) -> Bank:
         begins = bank.jobs["arrival"][:, :1].copy()
         bank.jobs["arrival"] -= begins
         bank.events["time"] -= begins
+        bank.jobs["id"] = np.arange(shape[1])
     return bank
 
 

@@ -2,31 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numba
 import numpy as np
+from numba import types
 from numpy.typing import ArrayLike, NDArray
 
 from adlro.encode import full_kernel, paper_kernel
 from adlro.envs import worlds_kernel
-from adlro.envs.supply import COMMON, Bank, Supply, widened
-from adlro.envs.worlds_kernel import ENDING
+from adlro.envs.bank import Bank
+from adlro.envs.supply import Supply, widened
+from adlro.envs.worlds_kernel import ENDING, Copies, Shown, Terms
 from adlro.errors import ConfigError, PolicyError
-from adlro.model.state import DECISION, EVENT, OUTCOME, SPAN, Mask
-from adlro.sim import faults
-from adlro.sim.state import Empty, State, fresh
+from adlro.model import faults
+from adlro.model.state import DECISION, EVENT, Mask
+from adlro.sim.signature import ANSWER, FLOATS, MASK, WORLD, entry_point
+from adlro.sim.world import STATE_FIELDS, Empty, World, open_world
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
-_STATE = State._fields[:11]
-_SHOWN = ("observations", "masks", "rewards", "dones", "finals", "endings")
+_OWN = (*STATE_FIELDS, *Bank._fields)  # fields of a world that each copy has for itself
 _LEDGER = ("begins", "episodes", "paid")
 
 
 def typical_seconds(setting: Setting) -> float:
     """GPU-seconds of a mean job where the cluster is used best."""
     return len(setting.layout.gpus) / setting.capacity_per_s
+
+
+def _stacked(one: types.Array) -> types.Array:
+    """The type of an array with a first dimension more."""
+    return types.Array(one.dtype, one.ndim + 1, "C")
+
+
+def _signature() -> tuple[types.Type, ...]:
+    """What `worlds_kernel.step` is compiled for."""
+    of_world = dict(zip(World._fields, WORLD.types, strict=True))
+    own = {name: _stacked(of_world[name]) for name in _OWN}
+    worlds = types.NamedTuple([own.get(name, one) for name, one in of_world.items()], World)
+    bank = types.NamedTuple([own[name] for name in Bank._fields], Bank)
+    counts, flags = types.int64[::1], types.boolean[::1]
+    copies = types.NamedTuple([worlds, WORLD, bank, counts, flags, counts, FLOATS, ANSWER], Copies)
+    seen, endings = types.float32[:, ::1], types.Array(numba.from_dtype(ENDING), 1, "C")
+    shown = types.NamedTuple([seen, MASK, FLOATS, flags, seen, endings], Shown)
+    terms = types.NamedTuple([*[types.int64] * 5, *[types.float64] * 2], Terms)
+    return types.int64, counts, terms, copies, shown
+
+
+_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+
+
+@functools.cache
+def _compiled_once() -> Callable[..., int]:
+    return entry_point(worlds_kernel.step, *_signature())
+
+
+def _compiled() -> Callable[..., int]:
+    """The kernel's `step` without its dispatcher, which would look at all types in each call."""
+    with _ONE_AT_A_TIME:
+        return _compiled_once()
 
 
 class Worlds:
@@ -67,8 +105,14 @@ class Worlds:
         self.supply, self.idle_weight = supply, float(idle_weight)
         self.sizes = paper_kernel.sizes(layout, len(scenario.types), window)
         self.tau = typical_seconds(supply.setting)
-        self._sizes = np.array(
-            [window, self.sizes.types, self.sizes.columns, int(full), int(wait)], np.int64
+        self._terms = Terms(
+            window,
+            self.sizes.types,
+            self.sizes.columns,
+            int(full),
+            int(wait),
+            self.tau,
+            self.idle_weight,
         )
         length = self.sizes.observation
         length += full_kernel.more(len(layout.pools), window) if full else 0
@@ -76,30 +120,35 @@ class Worlds:
         self.masks: Mask = np.zeros((count, self.sizes.actions + int(wait)), np.bool_)
         self.rewards, self.dones = np.zeros(count), np.zeros(count, np.bool_)
         self.finals, self.endings = np.zeros_like(self.observations), np.zeros(count, ENDING)
-        self._bank, self._cursor = supply.bank(0, 1), np.zeros(2, np.int64)
-        self._make_copies(count)
+        self._shown = Shown(*(getattr(self, name) for name in Shown._fields))
+        self._copies = self._made(count)
+        self.begins, self.episodes = self._copies.begins, self._copies.episodes
+        self.paid = self._copies.paid
         self.begin(0)
 
-    def _make_copies(self, count: int) -> None:
-        """Arrays for all copies, as large as an episode can need them."""
-        workload = self.supply.draw(0)
-        self._common = tuple(getattr(workload, name) for name in COMMON)
-        layout, own = self.supply.setting.layout, Bank._make(array[:1] for array in self._bank)
-        episode = workload._replace(jobs=own.jobs[0], est=own.est[0])
-        empty = fresh(Empty(layout.pools, layout.nodes, layout.gpus), episode, 0, 0)
-        self._empty = tuple(empty[:11])
-        jobs = own.jobs.shape[1]
-        rooms = {"running": (jobs,), "ends": (jobs,)}  # all at once, if they are slices
-        self._copies = tuple(
-            np.zeros((count, *rooms.get(name, array.shape)), array.dtype)
-            for name, array in zip(_STATE, self._empty, strict=True)
+    def _made(self, count: int) -> Copies:
+        """Arrays for so many copies, as large as an episode can need them."""
+        bank, layout = self.supply.bank(0, 1), self.supply.setting.layout
+        episode = {name: array[0] for name, array in bank._asdict().items()}
+        workload = self.supply.draw(0)._replace(**episode)
+        empty = open_world(Empty(layout.pools, layout.nodes, layout.gpus), workload)
+        jobs = (len(workload.jobs),)
+        rooms = {"running": jobs, "ends": jobs}  # all at once, if they are slices
+        own = {
+            name: np.zeros((count, *rooms.get(name, array.shape)), array.dtype)
+            for name, array in empty._asdict().items()
+            if name in _OWN
+        }
+        return Copies(
+            empty._replace(**own),
+            empty,
+            bank,
+            np.zeros(2, np.int64),
+            np.ones(count, np.bool_),
+            np.zeros(count, np.int64),
+            np.zeros(count),
+            np.zeros(1, DECISION),
         )
-        self._own = Bank._make(np.zeros((count, *a.shape[1:]), a.dtype) for a in own)
-        self.begins, self.episodes = np.ones(count, np.bool_), np.zeros(count, np.int64)
-        self.paid = np.zeros(count)
-        self._scratch = (
-            np.zeros(0), np.zeros(1, DECISION), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN)
-        )  # fmt: skip
 
     @property
     def count(self) -> int:
@@ -109,16 +158,17 @@ class Worlds:
     @property
     def following(self) -> int:
         """Number of the next episode that a copy will begin."""
-        return int(self._cursor.sum())
+        return int(self._copies.cursor.sum())
 
-    def state(self, i: int) -> State:
-        """The state of copy i: not a copy, and not to be changed."""
-        return State._make([*(array[i] for array in self._copies), self._scratch[0]])
+    def world(self, i: int) -> World:
+        """Copy i as a world: its own arrays, not to be changed; its outcome is kept by nobody."""
+        worlds = self._copies.worlds
+        return worlds._replace(**{name: getattr(worlds, name)[i] for name in _OWN})
 
     def workload(self, i: int) -> Workload:
         """What comes to copy i."""
-        own = {name: array[i] for name, array in self._own._asdict().items()}
-        return Workload(**own, **dict(zip(COMMON, self._common, strict=True)))
+        world = self.world(i)
+        return Workload._make(getattr(world, name) for name in Workload._fields)
 
     def begin(self, first: int) -> None:
         """Let every copy begin anew, with episodes from number `first` on."""
@@ -157,41 +207,42 @@ class Worlds:
         return f"action {action} (start the job of slot {slot} on GPU {gpu})"
 
     def _run(self, actions: NDArray[np.int64]) -> None:
-        first = 0
+        first, step = 0, _compiled()
         while True:
-            first = worlds_kernel.step(
-                first, actions, self._sizes, self.tau, self.idle_weight, self._copies,
-                tuple(self._own), self._common, tuple(self._bank), self._cursor, self._empty,
-                *self._scratch, self.begins, self.episodes, self.paid,
-                self.observations, self.masks, self.rewards, self.dones, self.finals, self.endings,
-            )  # fmt: skip
+            first = step(first, actions, self._terms, self._copies, self._shown)
             if first == self.count:
                 return
             if first < 0:
                 who = "the player" if self._stops else f"copy {-1 - first}"
-                raise PolicyError(f"{who} {faults.message(self._copies[0][-1 - first, 0])}")
+                raise PolicyError(
+                    f"{who} {faults.message(self._copies.worlds.totals[-1 - first, 0])}"
+                )
             if self._stops and self.dones[0]:
                 return
             self._refill()
 
     def _empty_bank(self, following: int) -> None:
         """Let the bank be used up, so that the next step draws the episodes from this number on."""
-        self._cursor[:] = len(self._bank.jobs), following - len(self._bank.jobs)
+        rows = len(self._copies.bank.jobs)
+        self._copies.cursor[:] = rows, following - rows
 
     def _refill(self) -> None:
         """Replace a bank that is used up."""
-        number = self.following
+        number, worlds = self.following, self._copies.worlds
         bank = self.supply.bank(number, self.count)
-        width = max(bank.events.shape[1], self._own.events.shape[1])
-        self._bank = bank._replace(events=widened(bank.events, width))
-        self._own = self._own._replace(events=widened(self._own.events, width))
-        self._cursor[:] = 0, number
+        width = max(bank.events.shape[1], worlds.events.shape[1])
+        self._copies = self._copies._replace(
+            worlds=worlds._replace(events=widened(worlds.events, width)),
+            bank=bank._replace(events=widened(bank.events, width)),
+        )
+        self._copies.cursor[:] = 0, number
 
     def _kept(self) -> dict[str, NDArray[Any]]:
         """All that changes, by name, but for the number of the next episode."""
-        arrays = {f"state.{name}": a for name, a in zip(_STATE, self._copies, strict=True)}
-        arrays |= {f"episode.{name}": array for name, array in self._own._asdict().items()}
-        return arrays | {name: getattr(self, name) for name in (*_LEDGER, *_SHOWN)}
+        worlds = self._copies.worlds
+        arrays = {f"state.{name}": getattr(worlds, name) for name in STATE_FIELDS}
+        arrays |= {f"episode.{name}": getattr(worlds, name) for name in Bank._fields}
+        return arrays | {name: getattr(self, name) for name in (*_LEDGER, *Shown._fields)}
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         """Copies of all arrays that `restore` needs to go on with the very same steps."""
@@ -207,9 +258,10 @@ class Worlds:
         following = arrays.get("following")
         if following is None or following.shape != (1,):
             raise ConfigError("checkpoint: 'following' is missing: these are not of worlds")
-        width = np.shape(arrays.get("episode.events", self._own.events))[-1]
-        own = self._own._replace(events=np.zeros((self.count, width), EVENT))
-        kept = self._kept() | {"episode.events": own.events}
+        worlds = self._copies.worlds
+        width = np.shape(arrays.get("episode.events", worlds.events))[-1]
+        worlds = worlds._replace(events=np.zeros((self.count, width), EVENT))
+        kept = self._kept() | {"episode.events": worlds.events}
         for name, array in kept.items():
             found = arrays.get(name)
             if found is None or (found.shape, found.dtype.names) != (
@@ -219,5 +271,5 @@ class Worlds:
                 raise ConfigError(f"checkpoint: {name!r} is missing or of other worlds than these")
         for name, array in kept.items():
             array[...] = arrays[name]
-        self._own = own
+        self._copies = self._copies._replace(worlds=worlds)
         self._empty_bank(int(following[0]))

@@ -7,14 +7,18 @@ in model/state.py; O and A as in encode/paper_kernel.py.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from adlro.compiled import njit
 from adlro.encode.full_kernel import observe_more
 from adlro.encode.paper_kernel import Vector, act, allow, observe
+from adlro.envs.bank import Bank
 from adlro.model.state import Counts, Floats, Mask, Records, Row
 from adlro.sim.kernel import advance, apply, clone
 from adlro.sim.roll_kernel import copy_job
+from adlro.sim.world import World, view_of
 
 # An episode that has ended.
 ENDING = np.dtype(
@@ -29,42 +33,92 @@ ENDING = np.dtype(
 )
 
 
-@njit
-def _of_copy(i: int, copies: tuple[Records, ...]) -> tuple[Records, ...]:
-    """The state of one copy."""
-    return (
-        copies[0][i], copies[1][i], copies[2][i], copies[3][i], copies[4][i], copies[5][i],
-        copies[6][i], copies[7][i], copies[8][i], copies[9][i], copies[10][i],
-    )  # fmt: skip
+class Terms(NamedTuple):
+    """What is seen, done and paid."""
+
+    window: int  # waiting jobs that are seen and may be started
+    types: int  # of jobs
+    columns: int  # most GPUs of any node
+    is_full: int  # 1 = full observations
+    may_wait: int  # 1 = the last action is to wait
+    tau: float  # seconds of a typical job, for full observations
+    idle_weight: float  # lambda of the reward
+
+
+class Copies(NamedTuple):
+    """B copies, and what they begin with."""
+
+    worlds: World  # state and episode [B, ...] each; what is the same for all as in one world
+    empty: World  # a world before anything has come
+    bank: Bank  # [S, ...] episodes to begin
+    cursor: Counts  # [2] the row of the bank that is next, and the number of the episode in row 0
+    begins: Mask  # [B] copies that wait for an episode
+    episodes: Counts  # [B] their numbers
+    paid: Floats  # [B] what has been handed out as rewards of the present episode
+    out: Records  # [1] room for a decision
+
+
+class Shown(NamedTuple):
+    """What a learner is shown after a step; only written here."""
+
+    observations: Vector  # [B, O]
+    masks: Mask  # [B, A]
+    rewards: Floats  # [B]
+    dones: Mask  # [B]
+    finals: Vector  # [B, O] what was seen at the end, where dones
+    endings: Records  # [B] ENDING, where dones
 
 
 @njit
-def _workload(i: int, own: tuple[Records, ...], common: tuple[Records, ...]) -> tuple[Records, ...]:
-    """The workload of row i of a bank, with what is the same for all episodes."""
-    return (
-        own[0][i], own[1][i], own[2][i], own[3][i], own[4][i], common[0], common[1], common[2],
-        own[5][i], common[3], common[4], common[5],
-    )  # fmt: skip
+def _world(i: int, worlds: World, k: int, episodes: Bank) -> World:
+    """Copy i with the episode of row k as what comes to it."""
+    return World(
+        worlds.totals[i],
+        worlds.queue[i],
+        worlds.eligible[i],
+        worlds.undone[i],
+        worlds.running[i],
+        worlds.ends[i],
+        worlds.wear[i],
+        worlds.cells[i],
+        worlds.pools[i],
+        worlds.nodes[i],
+        worlds.gpus[i],
+        worlds.arrivals,
+        episodes.jobs[k],
+        episodes.est[k],
+        episodes.allowed[k],
+        episodes.seconds[k],
+        episodes.events[k],
+        worlds.colocation,
+        worlds.demands,
+        worlds.readings,
+        episodes.holders[k],
+        worlds.quotas,
+        worlds.caps,
+        worlds.ageing,
+        worlds.outcome,
+        worlds.spans,
+    )
 
 
 @njit
-def _copy_episode(source: tuple[Records, ...], to: tuple[Records, ...]) -> None:
-    """Copy all that is an episode's own of a workload."""
-    for j in range(len(source[0])):
-        copy_job(j, source, j, to)
-    for e in range(len(source[4])):
-        to[4][e] = source[4][e]
+def _episodes(worlds: World) -> Bank:
+    """The episodes that the copies play."""
+    return Bank(
+        worlds.jobs, worlds.est, worlds.allowed, worlds.seconds, worlds.events, worlds.holders
+    )
 
 
 @njit
-def _begin(
-    source: tuple[Records, ...], work: tuple[Records, ...], empty: tuple[Records, ...],
-    state: tuple[Records, ...], nothing: Floats,
-) -> None:  # fmt: skip
-    """Put a copy before the first arrival of an episode."""
-    clone(*empty, nothing, *state, nothing)
-    _copy_episode(source, work)
-    state[0][0].now = work[0][0].arrival
+def _begin(source: World, empty: World, world: World) -> None:
+    """Put a copy before the first arrival of the episode of `source`."""
+    clone(empty, world)
+    for j in range(len(source.jobs)):
+        copy_job(j, source, j, world)
+    for e in range(len(source.events)):
+        world.events[e] = source.events[e]
+    world.totals[0].now = world.jobs[0].arrival
 
 
 @njit
@@ -74,18 +128,22 @@ def _cost(w: Row, idle_weight: float) -> float:
 
 
 @njit
-def _look(
-    sizes: Counts, tau: float, state: tuple[Records, ...], work: tuple[Records, ...], x: Vector
-) -> None:
-    """Write the observation of a state into x [O]; sizes: see `step`."""
-    w = state[0][0]
-    waiting = state[1][w.head : w.head + w.waiting]
-    window, types, columns = sizes[0], sizes[1], sizes[2]
-    observe(work[0], waiting, state[9], state[10], window, types, columns, x)
-    if sizes[3] > 0:
-        more = x[len(state[9]) * columns + 1 + window * (1 + types) :]
-        mask = state[2][w.head : w.head + w.waiting]
-        observe_more(w.now, work[0], work[1], waiting, mask, state[8], state[10], window, tau, more)
+def _look(terms: Terms, world: World, x: Vector) -> None:
+    """Write the observation of a world into x [O]."""
+    window, types, columns, view = terms.window, terms.types, terms.columns, view_of(world)
+    observe(view, window, types, columns, x)
+    if terms.is_full > 0:
+        more = x[len(view.nodes) * columns + 1 + window * (1 + types) :]
+        observe_more(view, window, terms.tau, more)
+
+
+@njit
+def _note_end(episode: int, world: World, ending: Row) -> None:
+    """Write down what came of an episode."""
+    w = world.totals[0]
+    ending.episode, ending.jobs = episode, len(world.jobs)
+    ending.job_seconds, ending.idle_seconds = w.job_seconds, w.idle_seconds
+    ending.span = w.now - world.jobs[0].arrival
 
 
 @njit
@@ -99,89 +157,53 @@ def first_forbidden(actions: Counts, begins: Mask, masks: Mask) -> int:
 
 
 @njit
-def step(
-    first: int, actions: Counts, sizes: Counts, tau: float, idle_weight: float,
-    copies: tuple[Records, ...], own: tuple[Records, ...], common: tuple[Records, ...],
-    bank: tuple[Records, ...], cursor: Counts, empty: tuple[Records, ...], nothing: Floats,
-    out: Records, outcome: Records, spans: Records, begins: Mask,
-    episodes: Counts, paid: Floats, observations: Vector, masks: Mask, rewards: Floats,
-    dones: Mask, finals: Vector, endings: Records,
-) -> int:  # fmt: skip
+def step(first: int, actions: Counts, terms: Terms, copies: Copies, shown: Shown) -> int:
     """Do actions [B], which must be allowed, and move each copy on to its next decision.
 
-    A copy whose episode ends (dones) takes the next one of the bank at once.
-
-    Args:
-        first: the copy to go on with, see below.
-        actions: [B].
-        sizes: [5] window, types, columns; 1 = full observations; 1 = the last action is to wait.
-        tau: seconds of a typical job, for full observations.
-        idle_weight: lambda of the reward.
-        copies: the states, [B, ...] each.
-        own: jobs, est, allowed, seconds, events and holders of the episode of each copy.
-        common: the other parts of a workload.
-        bank: as `own`, of S episodes.
-        cursor: [2] the row of the bank that is next, and the number of the episode in row 0.
-        empty: a state before anything has come.
-        nothing: [0] the memory of no policy.
-        out: [1] room for a decision.
-        outcome: [J] written by all copies, read by nobody.
-        spans: [0].
-        begins: [B] copies that wait for an episode.
-        episodes: [B] their numbers.
-        paid: [B] what has been handed out as rewards of the present episode.
-        observations: [B, O], as all that follow only written.
-        masks: [B, A].
-        rewards: [B].
-        dones: [B].
-        finals: [B, O] what was seen at the end, where dones.
-        endings: [B] ENDING, where dones.
+    A copy whose episode ends (dones) takes the next one of the bank at once. `first` is the copy to
+    go on with: 0, or what the last call returned.
 
     Returns:
         B; or the copy at which the bank was used up: call again with it as `first`; or -1 - i after
         a fault of copy i. There is one `apply` and one `advance`: each takes seconds to compile.
     """
-    window, starts = sizes[0], sizes[0] * copies[10].shape[1]
+    worlds, bank, cursor, out = copies.worlds, copies.bank, copies.cursor, copies.out
+    begins, episodes, paid = copies.begins, copies.episodes, copies.paid
+    masks, rewards, dones = shown.masks, shown.rewards, shown.dones
+    starts, own = terms.window * worlds.gpus.shape[1], _episodes(worlds)
     for i in range(first, len(actions)):
-        state, work = _of_copy(i, copies), _workload(i, own, common)
-        w, answered, asked, began = state[0][0], 0, False, False
+        world = _world(i, worlds, i, own)
+        w, answered, asked, began = world.totals[0], 0, False, False
         if not begins[i]:
             rewards[i], dones[i] = 0.0, False
             if actions[i] < starts:
-                waiting = state[1][w.head : w.head + w.waiting]
-                answered = act(actions[i], waiting, state[9], state[10], out)
+                answered = act(actions[i], view_of(world), out)
         while not asked:
             if begins[i]:
-                if cursor[0] == len(bank[0]):
+                if cursor[0] == len(bank.jobs):
                     return i
-                source = _workload(cursor[0], bank, common)
-                _begin(source, work, empty, state, nothing)
+                _begin(_world(i, worlds, cursor[0], bank), copies.empty, world)
                 episodes[i], paid[i], begins[i] = cursor[0] + cursor[1], 0.0, False
                 cursor[0] += 1
                 began = True
             if answered > 0:
-                if apply(answered, out, *state, *work, outcome, spans) < 0:
+                if apply(answered, out, world) < 0:
                     return -1 - i
                 answered = 0
-            elif not advance(*state, *work, outcome, spans):
+            elif not advance(world):
                 if w.fault != 0:
                     return -1 - i
-                rewards[i], dones[i], begins[i] = paid[i] - _cost(w, idle_weight), True, True
-                endings[i].episode, endings[i].jobs = episodes[i], len(work[0])
-                endings[i].job_seconds, endings[i].idle_seconds = w.job_seconds, w.idle_seconds
-                endings[i].span = w.now - work[0][0].arrival
-                _look(sizes, tau, state, work, finals[i])
+                rewards[i] = paid[i] - _cost(w, terms.idle_weight)
+                dones[i], begins[i] = True, True
+                _note_end(episodes[i], world, shown.endings[i])
+                _look(terms, world, shown.finals[i])
                 continue
-            waiting = state[1][w.head : w.head + w.waiting]
-            mask = state[2][w.head : w.head + w.waiting]
-            may = masks[i][:starts]
-            choices = allow(work[0], waiting, mask, state[8], state[9], state[10], window, may)
-            asked = choices > 0
+            asked = allow(view_of(world), terms.window, masks[i][:starts]) > 0
         if not began:  # what passes before the first decision is paid with that
-            cost = _cost(w, idle_weight)
+            cost = _cost(w, terms.idle_weight)
             rewards[i] = paid[i] - cost
             paid[i] = cost
-        if sizes[4] > 0:
+        if terms.may_wait > 0:
             masks[i, starts] = w.running > 0
-        _look(sizes, tau, state, work, observations[i])
+        _look(terms, world, shown.observations[i])
     return len(actions)

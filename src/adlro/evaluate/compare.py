@@ -20,7 +20,7 @@ from adlro.evaluate.stats import estimate, percent_difference
 from adlro.policies import own
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.synthetic import Setting, generate
 from adlro.workloads.workload import Workload
 
@@ -132,7 +132,7 @@ class _Task(NamedTuple):
             result = run_one(self.setting, workload, policy, seed)
             cpu_s = time.thread_time() - before
             counted = (
-                int(result.world[key]) for key in ("decisions", "real_decisions", "preemptions")
+                int(result.totals[key]) for key in ("decisions", "real_decisions", "preemptions")
             )
             runs.append(Run(measure(self.setting, workload, result), cpu_s, *counted))
             self.watch(policy, seed, workload, result)

@@ -25,10 +25,10 @@ from adlro.encode.network import ASKED, MOST_UNITS, predict
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate.compare import run_one
 from adlro.model.state import START, WAKE, Floats, Records
+from adlro.model.view import View
 from adlro.policies import adlro
-from adlro.policies.active import View
 from adlro.policies.registry import Policy
-from adlro.sim.signature import DECIDE, FLOATS, TABLE, compile_decide, compile_steps
+from adlro.sim.signature import FLOATS, TABLE, VIEW, compile_decide, compiled_steps
 from adlro.sim.simulator import is_compiled
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
@@ -115,10 +115,9 @@ def compile_all(policy: Policy) -> None:
     """Compile (or load) all that an explanation needs, now."""
     if is_compiled(policy.decide):
         compile_decide(policy.decide)
-    compile_steps()
-    seen = DECIDE.args[:9]
-    dispatcher(write_choices).compile((*seen, types.int64, FLOATS, FLOATS, TABLE, TABLE))
-    dispatcher(write_plan).compile((types.int64, types.int64, TABLE, *seen, FLOATS, TABLE))
+    compiled_steps()
+    dispatcher(write_choices).compile((VIEW, types.int64, FLOATS, FLOATS, TABLE, TABLE))
+    dispatcher(write_plan).compile((types.int64, types.int64, TABLE, VIEW, FLOATS, TABLE))
 
 
 def watch(setting: Setting, workload: Workload, policy: Policy, seed: int, see: See) -> None:
@@ -131,14 +130,13 @@ def watch(setting: Setting, workload: Workload, policy: Policy, seed: int, see: 
     """
     compiled = is_compiled(policy.decide)
     ask = compile_decide(policy.decide) if compiled else policy.decide
-    compile_steps()
+    compiled_steps()
 
-    def decide(now: float, *rest: Records) -> int:
-        *arrays, params, memory, out = rest
-        view = View(now, *(_unlocked(array) for array in arrays))
-        mine = (*view, params, memory, np.asarray(out)) if compiled else (now, *rest)
-        answered: int = ask(*mine)
-        if see(view, answered, out):
+    def decide(view: View, params: Floats, memory: Floats, out: Records) -> int:
+        plain = _of_arrays(_unlocked, view)
+        mine = (plain, np.asarray(out)) if compiled else (view, out)
+        answered: int = ask(mine[0], params, memory, mine[1])
+        if see(plain, answered, out):
             raise _Seen
         return answered
 
@@ -152,11 +150,14 @@ class _Seen(BaseException):
     """Ends a run that has been watched for long enough; not an error of the policy's."""
 
 
+def _of_arrays(change: Callable[[Records], Records], view: View) -> View:
+    """A view with all of its arrays changed."""
+    return View._make(change(part) if isinstance(part, np.ndarray) else part for part in view)
+
+
 def _unlocked(array: Records) -> Records:
-    """A plain view as the kernel hands it out: for a read-only one numba would compile anew."""
-    plain = array.view(np.ndarray)
-    plain.flags.writeable = True
-    return plain
+    """A plain copy that may be written: for a read-only array numba would compile anew."""
+    return np.array(array)
 
 
 class _Table(NamedTuple):
@@ -202,7 +203,7 @@ def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Deci
         PolicyError: its answer is none of the choices that can be weighed.
     """
     table = _empty_table(view)
-    count, planned, tau = write_choices(*view, *_closer(policy, view), *table)
+    count, planned, tau = write_choices(view, *_closer(policy, view), *table)
     if count == 0:
         return None
     chosen = _answer(view, answered, out, table, count)
@@ -221,7 +222,7 @@ def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Deci
 
 
 def _kept(view: View) -> View:
-    return View._make((view.now, *(array.copy() for array in view[1:])))
+    return _of_arrays(np.copy, view)
 
 
 def _option(
@@ -256,7 +257,7 @@ class _Search:
     def see(self, view: View, answered: int, out: Records) -> bool:
         """True = the run may end."""
         self.table = self.table or _empty_table(view)
-        count, planned, _ = write_choices(*view, *_closer(self.policy, view), *self.table)
+        count, planned, _ = write_choices(view, *_closer(self.policy, view), *self.table)
         if count == 0:
             return False
         self.count, self.last = self.count + 1, view.now
@@ -346,7 +347,7 @@ def _plan_after(decision: Decision, i: int) -> dict[int, Planned]:
     scratch = np.zeros(drain.scratch_size(len(view.gpus), len(view.pools)))
     plan = np.zeros((MOST_PLANNED, len(PLANNED)))
     row = i + len(table) - len(decision.options)
-    count = write_plan(row, len(table), table, *view, scratch, plan)
+    count = write_plan(row, len(table), table, view, scratch, plan)
     return {
         int(view.queue["job"][int(place)]): Planned(
             int(pool), float(start - view.now), float(end - view.now)

@@ -7,19 +7,33 @@ the cheapest. One step of improvement, so no bound: a policy may do better.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from adlro.encode.drain import MOST_PAIRS, Pairs, shortest_pairs
 from adlro.errors import PolicyError
-from adlro.model.state import OUTCOME, SPAN, START, Records
+from adlro.model import faults
+from adlro.model.state import START, Floats, Records
+from adlro.model.view import RECENT_ARRIVALS, View
 from adlro.policies import registry
 from adlro.policies.registry import Policy
-from adlro.sim import faults, kernel
-from adlro.sim.signature import compile_decide, compile_steps, compiled_run
-from adlro.sim.simulator import Result, all_of, is_real
-from adlro.sim.state import Empty, State, answers, clone, fresh
+from adlro.sim import kernel, steps
+from adlro.sim.signature import (
+    ANSWER,
+    DECIDE,
+    FLOATS,
+    VIEW,
+    WORLD,
+    compile_decide,
+    compiled_steps,
+    entry_point,
+)
+from adlro.sim.simulator import Result, clone
+from adlro.sim.world import Empty, World, answers, open_world, own_memory
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -37,53 +51,78 @@ class _Choice(NamedTuple):
 _WAIT = _Choice(-1, -1)
 
 
+class _Calls(NamedTuple):
+    """Compiled code without its dispatchers, which would look at all types in each call."""
+
+    decide: Callable[[View, Floats, Floats, Records], int]
+    shortest_pairs: Callable[[int, View, Pairs], int]
+    clone: Callable[[World, World], None]
+    run: Callable[[Callable[..., int], Floats, Floats, Records, World], None]
+
+
+@functools.cache  # to look a signature up, numba hashes every field of its records
+def _calls(decide: Callable[..., int]) -> _Calls:
+    pairs = types.NamedUniTuple(FLOATS, len(Pairs._fields), Pairs)
+    return _Calls(
+        entry_point(decide, *DECIDE.args),
+        entry_point(shortest_pairs, types.int64, VIEW, pairs),
+        entry_point(steps.clone, WORLD, WORLD),
+        entry_point(kernel.run, types.FunctionType(DECIDE), FLOATS, FLOATS, ANSWER, WORLD),
+    )
+
+
 class _Ahead(NamedTuple):
     """What looking ahead needs, made once a run."""
 
     rollout: Policy
-    workload: Workload
+    calls: _Calls
     horizon: int
     pairs: int  # feasible pairs that are tried
-    copy: State
+    memory: Floats  # of the rollout policy in the world itself
+    copy: World
+    copied_memory: Floats
     out: Records
-    outcome: Records
 
 
-def _seen(state: State, workload: Workload) -> tuple[Records, ...]:
-    """The arguments of decide from `jobs` to `gpus`, as compiled code takes them."""
-    w = state.world[0]
-    waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
-    arrived = int(w["arrived"])
-    return (
-        workload.jobs[:arrived], workload.est[:arrived], state.queue[waiting],
-        state.eligible[waiting], state.running[: int(w["running"])], state.pools, state.nodes,
-        state.gpus,
-    )  # fmt: skip
+def _seen(world: World) -> View:
+    """What compiled code sees of a world: its own arrays, not copies."""
+    w = world.totals[0]
+    arrived, rows = int(w["arrived"]), int(w["rows"])
+    waiting = slice(w["head"], w["head"] + w["waiting"])
+    return View(
+        float(w["now"]),
+        world.jobs[:rows],
+        world.est[:rows],
+        world.queue[waiting],
+        world.eligible[waiting],
+        world.running[: w["running"]],
+        world.pools,
+        world.nodes,
+        world.gpus,
+        arrived,
+        world.arrivals[max(arrived - RECENT_ARRIVALS, 0) : arrived],
+    )
 
 
-def _first_choice(state: State, ahead: _Ahead) -> _Choice:
+def _first_choice(view: View, ahead: _Ahead) -> _Choice:
     """What min-min would do."""
-    policy, out = ahead.rollout, ahead.out
-    seen = _seen(state, ahead.workload)
-    now = float(state.world[0]["now"])
-    if policy.decide(now, *seen, policy.params, state.memory, out) == 0:
+    out = ahead.out
+    if ahead.calls.decide(view, ahead.rollout.params, ahead.memory, out) == 0:
         return _WAIT
     return _Choice(int(out[0]["job"]), int(out[0]["pool"]))
 
 
-def _choices(state: State, ahead: _Ahead) -> list[_Choice]:
+def _choices(view: View, ahead: _Ahead) -> list[_Choice]:
     """Min-min's choice first, then waiting, then the feasible pairs with the smallest estimates."""
     pairs = Pairs(*np.empty((3, MOST_PAIRS)))
-    jobs, est, queue, eligible, _, pools, nodes, gpus = _seen(state, ahead.workload)
-    most = MOST_PAIRS - 1
-    count = shortest_pairs(most, jobs, est, queue, eligible, pools, nodes, gpus, pairs)
+    count = ahead.calls.shortest_pairs(MOST_PAIRS - 1, view, pairs)
     if count == 0:
         return [_WAIT]
     found = [
-        _Choice(int(queue["job"][int(q)]), int(p))
+        _Choice(int(view.queue["job"][int(q)]), int(p))
         for q, p in zip(pairs.places[:count], pairs.pools[:count], strict=True)
     ]
-    first = _first_choice(state, ahead)
+    first = _first_choice(view, ahead)
     if ahead.pairs == 0:
         return [first]
     return list(dict.fromkeys([first, _WAIT, *found[: ahead.pairs]]))
@@ -93,34 +132,27 @@ def _write(choice: _Choice, out: Records) -> None:
     out[0] = (START, choice.job, choice.pool, -1, -1, 0.0)
 
 
-def _cost(choice: _Choice, state: State, ahead: _Ahead) -> float:
+def _cost(choice: _Choice, world: World, ahead: _Ahead) -> float:
     """Seconds that all jobs up to the horizon spend in the system if a choice is made now."""
-    copy, out, outcome = ahead.copy, ahead.out, ahead.outcome
-    kernel.clone(*state, *copy)
-    most = int(state.world[0]["arrived"]) + ahead.horizon
-    work = ahead.workload
-    part = work._replace(
-        jobs=work.jobs[:most],
-        est=work.est[:most],
-        allowed=work.allowed[:most],
-        seconds=work.seconds[:most],
-    )
-    everything = all_of(copy, part, outcome, np.zeros(0, SPAN))
+    policy, memory, out = ahead.rollout, ahead.copied_memory, ahead.out
+    foreseen = world.arrivals[: int(world.totals["arrived"][0]) + ahead.horizon]
+    copy = ahead.copy._replace(arrivals=foreseen)
+    ahead.calls.clone(world, copy)
+    memory[:] = ahead.memory
     if choice != _WAIT:
         _write(choice, out)
-        kernel.apply(1, out, *everything)
-        copy.world["wake"] = copy.world["now"]  # so that min-min goes on in this moment
-    policy = ahead.rollout
-    compiled_run()(policy.decide, policy.params, copy.memory, out, *everything)
-    failed = copy.world["fault"][0] != faults.NONE
-    return np.inf if failed else float(copy.world["job_seconds"][0])
+        compiled_steps().apply(1, out, copy)
+        copy.totals["wake"] = copy.totals["now"]  # so that min-min goes on in this moment
+    ahead.calls.run(policy.decide, policy.params, memory, out, copy)
+    failed = copy.totals["fault"][0] != faults.NONE
+    return np.inf if failed else float(copy.totals["job_seconds"][0])
 
 
-def _best(state: State, ahead: _Ahead) -> _Choice:
-    choices = _choices(state, ahead)
+def _best(view: View, world: World, ahead: _Ahead) -> _Choice:
+    choices = _choices(view, ahead)
     best, least = choices[0], np.inf
     for choice in choices if len(choices) > 1 else []:
-        cost = _cost(choice, state, ahead)
+        cost = _cost(choice, world, ahead)
         if cost < least - _CLEARLY:
             best, least = choice, cost
     return best
@@ -152,29 +184,34 @@ def hindsight(
         PolicyError: jobs are left waiting for ever.
     """
     layout = setting.layout
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
     rollout = registry.load("min-min", setting)
     rollout = rollout._replace(decide=compile_decide(rollout.decide))
-    compile_steps()
-    state = fresh(empty, workload, rollout.memory, seed)
-    outcome, spans = np.zeros(len(workload.jobs), OUTCOME), np.zeros(0, SPAN)
-    out, world = answers(state), state.world[0]
+    world = open_world(Empty(layout.pools, layout.nodes, layout.gpus), workload)
+    memory, out, totals = own_memory(rollout.memory, seed), answers(world), world.totals[0]
     ahead = _Ahead(
-        rollout, workload, horizon, pairs, clone(state), answers(state), np.zeros_like(outcome)
+        rollout,
+        _calls(rollout.decide),
+        horizon,
+        pairs,
+        memory,
+        clone(world),
+        memory.copy(),
+        answers(world),
     )
-    everything = all_of(state, workload, outcome, spans)
-    while kernel.advance(*everything):
+    entry = compiled_steps()
+    while entry.advance(world):
         choice = _Choice(0, 0)
         while choice != _WAIT:
-            world["decisions"] += 1
-            world["real_decisions"] += is_real(state, workload)
-            choice = _best(state, ahead)
+            view = _seen(world)
+            totals["decisions"] += 1
+            totals["real_decisions"] += entry.is_real(world)
+            choice = _best(view, world, ahead)
             if choice != _WAIT:
                 _write(choice, out)
-                kernel.apply(1, out, *everything)
-    if world["fault"] != faults.NONE:
-        raise PolicyError(f"hindsight {faults.message(world)}")
-    return Result(outcome, world, state.gpus, spans)
+                entry.apply(1, out, world)
+    if totals["fault"] != faults.NONE:
+        raise PolicyError(f"hindsight {faults.message(totals)}")
+    return Result(world.outcome, totals, world.gpus, world.spans)
 
 
 def mean_jct(setting: Setting, workload: Workload, seed: int) -> float:

@@ -146,7 +146,7 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
     best = fastest_possible(workload, layout)[counted]
     span = window(workload, result).length
     use = _use(setting, workload, result)
-    idle_s = float(result.world["idle_seconds"])
+    idle_s = float(result.totals["idle_seconds"])
     up_s = float(result.gpus["busy"].sum()) + idle_s
     throughput = len(workload.jobs) / span
     jain_users, fairness = _user_fairness(jobs, best, jct, len(layout.gpus))
@@ -162,7 +162,7 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
         p99_jct_s=p99,
         mean_wait_s=float(wait.mean()),
         longest_wait_s=float(wait.max()),
-        mean_queue=float(result.world["wait_seconds"]) / span,
+        mean_queue=float(result.totals["wait_seconds"]) / span,
         restarts=float(outcome["restarts"].mean()),
         killed_jobs=float(outcome["killed"].sum()),
         bounded_slowdown=float(np.maximum(1, jct / np.maximum(run, SLOWDOWN_FLOOR_S)).mean()),
@@ -172,7 +172,7 @@ def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
         gpu_utilisation=use.share,
         idle_gpu_s=idle_s,
         lost_gpu_s=float((result.outcome["lost"] * width(workload.jobs)).sum()),
-        fragmentation=float(result.world["stranded_seconds"]) / up_s,
+        fragmentation=float(result.totals["stranded_seconds"]) / up_s,
         gpu_imbalance=_variation(use.by_gpu),
         model_imbalance=_variation(use.by_model),
         energy_kwh=use.energy_kwh,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.rooms import ANY_FREE, BLOCK, in_blocks, left_between, may_have
 from adlro.model.state import START, WHOLE, Floats, Mask, Records, Row
+from adlro.model.view import View
 
 
 @njit
@@ -88,10 +89,10 @@ def fits(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
 
 
 @njit
-def any_feasible(
-    jobs: Records, queue: Records, eligible: Mask, pools: Records, nodes: Records, gpus: Records
-) -> bool:
+def any_feasible(view: View) -> bool:
     """True when at least one waiting job could start somewhere now."""
+    jobs, queue, eligible = view.jobs, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
     for q in range(len(queue)):
         for p in range(len(pools)):
             if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
@@ -115,16 +116,10 @@ def served(now: float, run: Row, job: Row) -> float:
 
 
 @njit
-def smallest_feasible(
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-) -> tuple[int, int]:
+def smallest_feasible(view: View) -> tuple[int, int]:
     """Queue place and pool of the feasible pair with the smallest estimate; (-1, -1) if none."""
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
     best, best_q, best_p = float("inf"), -1, -1
     for q in range(len(queue)):
         j = queue[q].job
@@ -148,13 +143,13 @@ def start(out: Records, j: int, p: int) -> int:
 
 
 @njit
-def fastest_feasible(
-    job: Row, seconds: Floats, allowed: Mask, pools: Records, nodes: Records, gpus: Records
-) -> int:
-    """The pool with the smallest estimate that fits now, or -1; seconds [M], allowed [P]."""
+def fastest_feasible(q: int, view: View) -> int:
+    """The pool with the smallest estimate of a waiting job that fits it now, or -1."""
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    job, seconds, may = view.jobs[view.queue[q].job], view.est[view.queue[q].job], view.eligible[q]
     best, best_p = float("inf"), -1
     for p in range(len(pools)):
-        if allowed[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes, gpus):
+        if may[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes, gpus):
             best, best_p = seconds[pools[p].model], p
     return best_p
 
@@ -192,51 +187,44 @@ def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> flo
 
 
 @njit
-def start_by_score(
-    scores: Floats,
-    jobs: Records,
-    est: Floats,
-    queue: Records,
-    eligible: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    out: Records,
-) -> int:
+def start_by_score(scores: Floats, view: View, out: Records) -> int:
     """Start the job with the smallest score [Q] of those that fit, on its fastest feasible pool.
 
     Of equals the older. Returns the number of decisions written to out: 1, or 0 if nothing fits.
     """
     best, best_q, best_p = float("inf"), -1, -1
-    for q in range(len(queue)):
+    for q in range(len(view.queue)):
         if scores[q] < best:
-            j = queue[q].job
-            p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
+            p = fastest_feasible(q, view)
             if p >= 0:
                 best, best_q, best_p = scores[q], q, p
     if best_q < 0:
         return 0
-    return start(out, queue[best_q].job, best_p)
+    return start(out, view.queue[best_q].job, best_p)
 
 
 @njit
-def first_feasible(job: Row, allowed: Mask, pools: Records, nodes: Records, gpus: Records) -> int:
-    """The lowest of the pools allowed [P] that fits now, or -1."""
-    for p in range(len(pools)):
-        if allowed[p] and fits(job, pools[p], nodes, gpus):
+def first_feasible(q: int, view: View) -> int:
+    """The lowest of the pools where a waiting job may start and fits now, or -1."""
+    job, may = view.jobs[view.queue[q].job], view.eligible[q]
+    for p in range(len(view.pools)):
+        if may[p] and fits(job, view.pools[p], view.nodes, view.gpus):
             return p
     return -1
 
 
 @njit_apart
-def roomiest_node(job: Row, allowed: Mask, pools: Records, nodes: Records, gpus: Records) -> int:
-    """The node with the largest capacity, over the pools allowed [P] that fit; or -1.
+def roomiest_node(q: int, view: View) -> int:
+    """The node with the largest capacity for a waiting job, over its feasible pools; or -1.
 
     Of equals the lower index. Where a gang begins that no node can hold alone.
     """
+    job, may, pools, nodes, gpus = (
+        view.jobs[view.queue[q].job], view.eligible[q], view.pools, view.nodes, view.gpus
+    )  # fmt: skip
     most, best = wide(0), wide(-1)
     for p in range(len(pools)):
-        if allowed[p] and fits(job, pools[p], nodes, gpus):
+        if may[p] and fits(job, pools[p], nodes, gpus):
             for n in range(pools[p].first_node, pools[p].first_node + pools[p].nodes):
                 room = capacity(job, nodes[n], gpus)
                 if room > most:

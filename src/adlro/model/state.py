@@ -7,11 +7,12 @@ jobs, E events, K kinds of demand, H quotas.
 *Rules* (read-only, applied by the world): holders [J, 2], quotas [H], caps [H, M], ageing.
 *Truth* (simulator only, never handed to a policy): seconds [J, M], events [E], colocation [T, T],
 readings [T + 1, M] (the last row: idle).
-*State* (small; a clone copies only what is in use): world, queue, eligible, running, pools, nodes,
+*State* (small; a clone copies only what is in use): totals, queue, eligible, running, pools, nodes,
 gpus and the policy's own memory; on the side of the truth undone [Q], ends [R], wear [G, 2] and
 cells [T, M].
 
-A job's id is its place in `jobs`, which is sorted by arrival: of two jobs, the smaller id is older.
+WAITING.job, RUNNING.job, GPU.job and DECISION.job are a job's row in `jobs` and `est`. The
+simulator has a row for every job; a live cluster reuses rows, so a row tells no age: JOB.id does.
 Memory is in whole MB and GPU shares in thousandths, so that giving back what was taken is exact.
 """
 
@@ -41,6 +42,7 @@ PREEMPTION = -1  # how a run can end besides FINISH and FAILURE
 
 JOB = np.dtype(
     [
+        ("id", "i8"),  # grows with arrival and is never reused: of two jobs, the smaller is older
         ("arrival", "f8"),  # seconds since the start of the run
         ("requested", "f8"),  # seconds the user asked for, on the reference GPU
         ("limit", "f8"),  # seconds after which a run is ended; infinite = never
@@ -159,8 +161,8 @@ DECISION = np.dtype(
     align=True,
 )
 
-# The simulator's side of the state: never handed to a policy.
-WORLD = np.dtype(
+# The clock, the counters and the integrals of a simulated world: never handed to a policy.
+TOTALS = np.dtype(
     [
         ("now", "f8"),
         ("wake", "f8"),  # the one timer: earliest wake asked for, infinite = none
@@ -171,7 +173,9 @@ WORLD = np.dtype(
         ("head", "i8"),  # the queue is queue[head : head + waiting]
         ("waiting", "i8"),
         ("running", "i8"),
-        ("arrived", "i8"),
+        ("arrived", "i8"),  # of the list of arrivals
+        ("arrived_before", "i8"),  # jobs that had arrived before that list begins
+        ("rows", "i8"),  # of the table of jobs that have been in use
         ("finished", "i8"),
         ("up_gpus", "i8"),
         ("busy_gpus", "i8"),  # GPUs handed out whole
@@ -185,7 +189,7 @@ WORLD = np.dtype(
         ("decisions", "i8"),  # calls of decide
         ("real_decisions", "i8"),  # those with at least one feasible pair
         ("wakes", "i8"),  # timers in a row with no finish, event or arrival between them
-        ("fault", "i8"),  # why the run stopped, 0 = it did not (see sim/faults.py)
+        ("fault", "i8"),  # why the run stopped, 0 = it did not (see model/faults.py)
         ("fault_job", "i8"),
         ("fault_pool", "i8"),
         ("fault_value", "f8"),

@@ -1,48 +1,37 @@
 """The jobs that wait or run, as arrays, for policies that plan over all of them at once.
 
-Dimensions: A active jobs (oldest first), R runs, P pools, J jobs of the whole run. Not a policy.
+Dimensions: A active jobs (oldest first), R runs, P pools, J rows of the table of jobs.
+Not a policy.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adlro.compiled import njit, njit_allocating
+from adlro.model.context import Context
 from adlro.model.state import WHOLE, Floats, Mask, Records
-from adlro.sim.run_kernel import left_by_estimate, span_factor, timeline
-from adlro.workloads.synthetic import Setting
+from adlro.model.timeline import left_by_estimate, span_factor, timeline
+from adlro.model.view import View
 
 HEAD = 12  # numbers of a policy's memory that stand before the rows of the jobs
-_SHARED = 2  # columns of a row after those of the pools: STEP and GOAL
+STEP, GOAL, _KNOWN = range(3)  # columns of a row after those of the pools; _KNOWN: JOB.id + 1
+SHARED = 3  # how many these are
 _NEARLY = 1e-9  # seconds: the world stops a run that is too young by less than this
 _LEAST = 1e-9  # seconds: no estimate counts as less, to divide by
 
 Indices = NDArray[np.int64]
 
 
-class View(NamedTuple):
-    """What a policy sees: the arguments of decide up to `gpus`, as plain arrays."""
-
-    now: float
-    jobs: Records
-    est: Floats
-    queue: Records
-    eligible: Mask
-    running: Records
-    pools: Records
-    nodes: Records
-    gpus: Records
-
-
 class Notes(NamedTuple):
     """What a policy keeps from call to call, as views of its memory."""
 
     head: Floats  # [HEAD] numbers of the whole run; the first is the seed
-    eligible: Floats  # [J, P] where a job may run, as seen when it last waited
+    eligible: Floats  # [J, P] where a job may run, as seen when it last waited, or where it runs
     step: Floats  # [J] when its turn to start comes in the plan of this moment, 0 = not in it
     goal: Floats  # [J] the pool that the plan has for it
     own: Floats  # [J, ...] the policy's own columns
@@ -51,7 +40,7 @@ class Notes(NamedTuple):
 class Active(NamedTuple):
     """The active jobs of a moment, oldest first."""
 
-    ids: Indices
+    rows: Indices  # in the table of jobs
     run: Indices  # place in `running`, -1 = it waits
     pool: Indices  # where it runs, -1 = it waits
     left: Floats  # share of its work still to do, by the estimate
@@ -89,37 +78,36 @@ class Active(NamedTuple):
         """
         count, pools = self.seconds.shape
         rank = np.empty(count)
-        rank[np.lexsort((self.ids, self.served))] = np.arange(count)
+        rank[np.argsort(self.served, kind="stable")] = np.arange(count)
         stays = self.pool[:, None] == np.arange(pools)
         bonus: Floats = 1e-3 * (1.0 - rank[:, None] / count) + 1e-4 * stays
         return bonus
 
 
-def memory_size(setting: Setting, columns: int = 0) -> int:
+def memory_size(context: Context, columns: int = 0) -> int:
     """How many numbers a policy with so many columns of its own for each job keeps."""
-    return int(HEAD + setting.scenario.jobs * (len(setting.pools) + _SHARED + columns))
+    return int(HEAD + context.rows * (len(context.pools) + SHARED + columns))
 
 
-def plain_view(*arguments: Any) -> View:  # noqa: ANN401  those of decide up to `gpus`
-    """The arguments of decide up to `gpus` as plain arrays: reading a recarray is slow."""
-    now, *arrays = arguments
-    return View(now, *map(np.asarray, arrays))
+def plain_view(view: View) -> View:
+    """The same view with plain arrays: reading a recarray is slow."""
+    now, *arrays, arrived, recent = view
+    return View._make([now, *map(np.asarray, arrays), arrived, recent])
 
 
 def notes_of(memory: Floats, view: View, columns: int = 0) -> Notes:
-    """A policy's memory by name; also notes where those who wait may run."""
+    """A policy's memory by name; also notes which jobs are active, and where they may run."""
     pools = len(view.pools)
-    rows = memory[HEAD:].reshape(-1, pools + _SHARED + columns)
-    note_eligible(view.queue, view.eligible, rows)
-    shared = rows[:, pools : pools + _SHARED]
-    own = rows[:, pools + _SHARED :]
-    return Notes(memory[:HEAD], rows[:, :pools], shared[:, 0], shared[:, 1], own)
+    rows = memory[HEAD:].reshape(-1, pools + SHARED + columns)
+    note_jobs(view, rows)
+    step, goal, own = rows[:, pools + STEP], rows[:, pools + GOAL], rows[:, pools + SHARED :]
+    return Notes(memory[:HEAD], rows[:, :pools], step, goal, own)
 
 
 def fingerprint(view: View) -> tuple[float, float, float]:
     """Changes when a job comes or goes, or a node."""
     active = len(view.queue) + len(view.running)
-    return float(len(view.jobs)), float(active), float(zlib.crc32(view.nodes["up"].tobytes()))
+    return float(view.arrived), float(active), float(zlib.crc32(view.nodes["up"].tobytes()))
 
 
 @njit
@@ -143,25 +131,29 @@ def _is_pinned(now, run, job):
 
 
 @njit_allocating
-def gather(now, jobs, est, queue, eligible, running, pools):
+def gather(view, eligible):
     """The fields of Active, in their order; eligible [J, P] as in Notes."""
+    now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
+    running, pools = view.running, view.pools
     runs, count = len(running), len(running) + len(queue)
-    found = np.empty(count, np.int64)
+    found, ids = np.empty(count, np.int64), np.empty(count, np.int64)
     for i in range(count):
         found[i] = running[i].job if i < runs else queue[i - runs].job
-    order = np.argsort(found)
-    ids, run_of, pool_of = found[order], np.full(count, -1), np.full(count, -1)
+        ids[i] = jobs[found[i]].id
+    order = np.argsort(ids)
+    rows, run_of, pool_of = found[order], np.full(count, -1), np.full(count, -1)
     left, served, width = np.empty(count), np.empty(count), np.empty(count)
     begun, pinned = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     restarts, seconds = np.empty(count, np.int64), np.full((count, len(pools)), np.inf)
     room, taken = np.empty(len(pools)), np.zeros(len(pools))
     for a in range(count):
-        job, i = jobs[ids[a]], order[a]
+        j, i = rows[a], order[a]
+        job = jobs[j]
         width[a] = job.gpus * (job.share / WHOLE)
         if i < runs:
             run = running[i]
             run_of[a], pool_of[a], restarts[a] = i, run.pool, run.restarts
-            left[a] = left_now(now, run, job, pools[run.pool], est[ids[a]])
+            left[a] = left_now(now, run, job, pools[run.pool], est[j])
             served[a] = run.served + (now - run.start) * width[a]
             begun[a], pinned[a] = job.checkpoint >= 0, _is_pinned(now, run, job)
         else:
@@ -169,8 +161,8 @@ def gather(now, jobs, est, queue, eligible, running, pools):
             left[a], served[a] = waiting.left, waiting.served
             restarts[a], begun[a] = waiting.restarts, waiting.saved > 0
         for p in range(len(pools)):
-            if eligible[ids[a], p] > 0 and job.gpus <= pools[p].gpus:
-                seconds[a, p] = max(est[ids[a], pools[p].model] * left[a], _LEAST)
+            if eligible[j, p] > 0 and job.gpus <= pools[p].gpus:
+                seconds[a, p] = max(est[j, pools[p].model] * left[a], _LEAST)
     for r in range(runs):
         job = jobs[running[r].job]
         if _is_pinned(now, running[r], job):
@@ -178,25 +170,47 @@ def gather(now, jobs, est, queue, eligible, running, pools):
     for p in range(len(pools)):
         room[p] = pools[p].gpus - taken[p]
     return (
-        ids, run_of, pool_of, left, begun, restarts, pinned, width, served, seconds, room
+        rows, run_of, pool_of, left, begun, restarts, pinned, width, served, seconds, room
     )  # fmt: skip
 
 
+@njit
+def _takes_over(row, job, pools):
+    """True when a row of the memory is that of another job than this; it then starts from zero."""
+    known = float(job.id + 1)
+    if row[pools + _KNOWN] == known:
+        return False
+    for k in range(len(row)):
+        row[k] = 0.0
+    row[pools + _KNOWN] = known
+    return True
+
+
 @njit_allocating
-def note_eligible(queue, eligible, rows):
-    """Keep where those who wait may run in their rows [J, ...]."""
+def note_jobs(view, rows):
+    """Keep where the active jobs may run, in their rows [J, ...].
+
+    A job that is seen waiting may run where it is eligible; one that never was, only where it runs.
+    """
+    jobs, queue, running, pools = view.jobs, view.queue, view.running, len(view.pools)
     for q in range(len(queue)):
-        for p in range(eligible.shape[1]):
-            rows[queue[q].job, p] = eligible[q, p]
+        j = queue[q].job
+        _takes_over(rows[j], jobs[j], pools)
+        for p in range(pools):
+            rows[j, p] = view.eligible[q, p]
+    for r in range(len(running)):
+        j = running[r].job
+        if _takes_over(rows[j], jobs[j], pools):
+            rows[j, running[r].pool] = 1.0
 
 
 @njit
-def ripe_at(now, jobs, running):
+def ripe_at(view):
     """When the next run that could be stopped if it were older becomes so; infinite = none.
 
     Always after now: start + least_run may be rounded down to a moment at which it is too young.
     """
-    first = np.inf
+    now, jobs, running, first = view.now, view.jobs, view.running, np.inf
     for r in range(len(running)):
         job, start = jobs[running[r].job], running[r].start
         if job.checkpoint >= 0 and now - start < job.least_run - _NEARLY:
@@ -212,10 +226,9 @@ def too_young(now: float, running: Records, jobs: Records) -> Mask:
 
 def next_ripe(view: View) -> float:
     """As `ripe_at`."""
-    return float(ripe_at(view.now, view.jobs, view.running))
+    return float(ripe_at(view))
 
 
 def look(view: View, notes: Notes) -> Active:
     """The active jobs of this moment."""
-    now, jobs, est, queue, _, running, pools, _, _ = view
-    return Active(*gather(now, jobs, est, queue, notes.eligible, running, pools))
+    return Active(*gather(view, notes.eligible))

@@ -15,36 +15,35 @@ from adlro.policies import learned
 PATIENCE = 20.0  # times the run time of the shortest job that could start
 
 
-def params(setting, weights=None):
+def params(context, weights=None):
     """The weights that come with the package, unless told others."""
-    return learned.shipped().params_for(setting.layout) if weights is None else weights
+    return learned.shipped().params_for(context) if weights is None else weights
 
 
-def memory(setting, weights=None):
+def memory(context, weights=None):
     """Scratch; nothing is kept from call to call."""
-    return network.scratch_size(len(setting.layout.gpus), len(setting.pools))
+    return network.scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The choice with the smallest predicted cost; where nothing runs, Min-Min's.
 
     Such states are not labelled in training, for there it makes no sense to wait. Nor does it
     where no end is near: then the shortest job starts, whatever the network says of waiting.
     """
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
-    choices = look(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    choices, running = look(view, scratch), view.running
     if choices.count == 0:
         return 0
     i = choices.planned if len(running) == 0 else 0
     if i == 0:
         if params[ASKED] > 0.0:
-            ranges = params[len(params) - RANGES * est.shape[1] :]
-            kinds = int(params[ASKED])
-            look_closer(kinds, ranges, choices, jobs, est, queue, running, pools, gpus, scratch)
+            ranges = params[len(params) - RANGES * view.est.shape[1] :]
+            look_closer(int(params[ASKED]), ranges, choices, view, scratch)
         i = choose(choices, len(running) > 0, params, units)
     if i == 0:
-        if next_finish(now, running) - now <= PATIENCE * choices.seconds[1]:
+        if next_finish(view.now, running) - view.now <= PATIENCE * choices.seconds[1]:
             return 0
         i = 1  # the shortest: it will be done long before anything ends
-    return start(out, queue[int(choices.places[i])].job, int(choices.pools[i]))
+    return start(out, view.queue[int(choices.places[i])].job, int(choices.pools[i]))

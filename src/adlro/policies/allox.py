@@ -28,17 +28,17 @@ _NOW, _WAITING, _RUNNING, _NEXT, _COUNT, _STARTS = 1, 2, 3, 4, 5, 6  # memory; t
 _MORE = 3  # places a GPU beyond an even spread
 
 
-def params(setting):
+def params(context):
     """The share alpha of the users that take part."""
     return np.array([1.0])
 
 
-def memory(setting):
+def memory(context):
     """The starts of the moment's plan (a job and a pool each), and what it was made for.
 
     A slice may stand there twice: as next on its GPU, and as one that may start beside others.
     """
-    return _STARTS + 4 * int(setting.scenario.jobs)
+    return _STARTS + 4 * int(context.rows)
 
 
 def busy_for(now, most, jobs, running, pools):
@@ -94,12 +94,13 @@ def assign(seconds, gangs, busy):
         places[full] = np.minimum(count, 2 * places[full])
 
 
-def _taking_part(share, now, jobs, queue, running):
+def _taking_part(share, view):
     """Which waiting jobs [Q] are of the users served least."""
+    jobs, queue, running = view.jobs, view.queue, view.running
     if share >= 1.0:
         return np.ones(len(queue), np.bool_)
     runs = jobs[running["job"]]
-    had = running["served"] + (now - running["start"]) * runs["gpus"] * runs["share"] / WHOLE
+    had = running["served"] + (view.now - running["start"]) * runs["gpus"] * runs["share"] / WHOLE
     user = jobs["user"][queue["job"]]
     users = np.unique(user)
     served = np.array(
@@ -110,7 +111,7 @@ def _taking_part(share, now, jobs, queue, running):
 
 
 def _starts(seconds, gangs, sliced, home, busy):
-    """(gang, row of `seconds`, pool) of what may start now; (0, ...) for slices, if they fit."""
+    """(gang, place in `seconds`, pool) of what may start now; (0, ...) for slices, if they fit."""
     machine, place = assign(seconds, gangs, busy)
     first = {}
     for row in np.argsort(place):
@@ -128,43 +129,45 @@ def _starts(seconds, gangs, sliced, home, busy):
     return started + [(0, row, home[machine[row]]) for row in np.flatnonzero(sliced)]
 
 
-def _plan(now, jobs, est, queue, eligible, running, pools, share):
+def _plan(view, share):
     """(job, pool) of all that starts now."""
-    ids = queue["job"]
-    gangs, sliced = jobs["gpus"][ids], jobs["share"][ids] < WHOLE
-    home, busy = busy_for(now, gangs.sum(), jobs, running, pools)
+    jobs, queue, pools, waiting = view.jobs, view.queue, view.pools, view.queue["job"]
+    gangs, sliced = jobs["gpus"][waiting], jobs["share"][waiting] < WHOLE
+    home, busy = busy_for(view.now, gangs.sum(), jobs, view.running, pools)
     if len(home) == 0 or (busy.min() > 0.0 and not sliced.any()):
         return []
     rank = np.arange(len(home)) - np.searchsorted(home, home)
-    seconds = est[ids][:, pools["model"][home]] * queue["left"][:, None]
-    seconds = np.where(eligible[:, home] & (rank >= gangs[:, None] - 1), seconds, np.inf)
-    takes_part = _taking_part(share, now, jobs, queue, running)
-    rows = np.flatnonzero(np.isfinite(seconds).any(axis=1) & takes_part)
-    if len(rows) == 0:
+    seconds = view.est[waiting][:, pools["model"][home]] * queue["left"][:, None]
+    seconds = np.where(view.eligible[:, home] & (rank >= gangs[:, None] - 1), seconds, np.inf)
+    able = np.isfinite(seconds).any(axis=1) & _taking_part(share, view)
+    places = np.flatnonzero(able)
+    if len(places) == 0:
         return []
-    found = _starts(seconds[rows], gangs[rows], sliced[rows], home, busy)
+    found = _starts(seconds[places], gangs[places], sliced[places], home, busy)
     found.sort(key=lambda one: (-one[0], one[1]))
-    return [(ids[rows[row]], pool) for _, row, pool in found]
+    return [(waiting[places[k]], pool) for _, k, pool in found]
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The next start of the moment's plan, which is made at the first call."""
+    queue, running = view.queue, view.running
     if len(queue) == 0:
         return 0
-    if tuple(memory[_NOW:_NEXT]) != (now, len(queue), len(running)):
-        plan = _plan(now, jobs, est, queue, eligible, running, pools, params[0])
-        memory[_NOW:_STARTS] = now, len(queue), len(running), 0, len(plan)
+    if tuple(memory[_NOW:_NEXT]) != (view.now, len(queue), len(running)):
+        plan = _plan(view, params[0])
+        memory[_NOW:_STARTS] = view.now, len(queue), len(running), 0, len(plan)
         memory[_STARTS : _STARTS + 2 * len(plan)] = np.ravel(plan)
     while memory[_NEXT] < memory[_COUNT]:
         at = _STARTS + 2 * int(memory[_NEXT])
         j, p = int(memory[at]), int(memory[at + 1])
         memory[_NEXT] += 1
-        rows = np.flatnonzero(queue["job"] == j)  # none: a slice that started already
-        if eligible[rows, p].any() and fits(jobs[j], pools[p], nodes, gpus):
+        waits = queue["job"] == j  # nowhere: a slice that started already
+        may = view.eligible[waits, p].any()
+        if may and fits(view.jobs[j], view.pools[p], view.nodes, view.gpus):
             memory[_WAITING] -= 1
             memory[_RUNNING] += 1
             return start(out, j, p)
     if len(running) > 0:
         return 0
-    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    q, p = smallest_feasible(view)
     return start(out, queue[q].job, p) if q >= 0 else 0

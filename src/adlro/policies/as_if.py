@@ -1,8 +1,10 @@
 """The state as if all that can be stopped had been: copies for a policy to plan in. Not a policy.
 
 Whoever can be stopped gives its GPUs back and waits with the others; then jobs are chosen one after
-the other. Estimates are such that a restart is paid for where the plan would cause it. Dimensions
-as in active.py.
+the other. Estimates are such that a restart is paid for where the plan would cause it. The copies
+have a table of jobs of their own: first the active ones, so that the row of a job is its place in
+`active`, then those of the last arrivals that are no longer active. Dimensions as in active.py;
+K rows of that table.
 """
 
 from typing import NamedTuple
@@ -12,25 +14,18 @@ import numpy as np
 from adlro.compiled import njit, njit_allocating
 from adlro.encode.candidates_kernel import RECENT
 from adlro.model.place import join, leave, moved, place, release
-from adlro.model.state import DECISION, DEMAND, RUNNING, WAITING, WHOLE, Floats, Mask, Records
+from adlro.model.state import DECISION, DEMAND, RUNNING, WAITING, WHOLE, Records
+from adlro.model.timeline import span_factor
+from adlro.model.view import View
 from adlro.policies.active import Indices
-from adlro.sim.run_kernel import span_factor
 
 _LEAST = 0.1  # of a run's time left that counts at least
 
 
 class AsIf(NamedTuple):
-    """What decide gets, but for `now`; jobs are numbered from `first` on."""
+    """The copies, and what was chosen in them."""
 
-    first: int
-    jobs: Records
-    est: Floats
-    queue: Records  # the first counts[0] are in use
-    eligible: Mask
-    running: Records  # the first counts[1]
-    pools: Records
-    nodes: Records
-    gpus: Records
+    seen: View  # jobs [K]; of queue and running the first counts[0] and counts[1] are in use
     out: Records  # [1]
     counts: Indices  # [3] who waits, who runs, who was chosen
     target: Indices  # [A] pools of those chosen, -1 = not
@@ -40,114 +35,162 @@ class AsIf(NamedTuple):
 @njit
 def pin_dear(active, jobs, times):
     """Pin the runs that have less left than so many times what a restart costs them."""
-    for a in range(len(active.ids)):
+    for a in range(len(active.rows)):
         p = active.pool[a]
-        if p >= 0 and active.seconds[a, p] < times * jobs[active.ids[a]].checkpoint:
+        if p >= 0 and active.seconds[a, p] < times * jobs[active.rows[a]].checkpoint:
             active.pinned[a] = True
+
+
+@njit_allocating
+def _listed(active, view):
+    """Rows [K] of the view that the copies' table is made of, and in that the last arrivals."""
+    jobs, count = view.jobs, len(active.rows)
+    last = view.recent[max(len(view.recent) - RECENT, 0) :]
+    rows, recent = np.empty(count + len(last), np.int64), np.empty(len(last), np.int64)
+    rows[:count] = active.rows
+    total, a = count, 0
+    for k in range(len(last)):
+        while a < count and jobs[active.rows[a]].id < jobs[last[k]].id:  # both: oldest first
+            a += 1
+        if a < count and active.rows[a] == last[k]:
+            recent[k] = a
+        else:
+            rows[total], recent[k] = last[k], total
+            total += 1
+    return rows[:total], recent
 
 
 @njit
 def _restart(a, active, jobs):
     """Cost of a restart as a share of all that the job has to do, as estimates are."""
-    return max(jobs[active.ids[a]].checkpoint, 0.0) / active.left[a] if active.begun[a] else 0.0
+    return max(jobs[active.rows[a]].checkpoint, 0.0) / active.left[a] if active.begun[a] else 0.0
 
 
 @njit_allocating
-def _estimates(first, stay, active, jobs, est, pools):
-    """Copy of est from job `first` on, with restarts.
+def _estimates(stay, active, rows, view):
+    """Estimates [K, M] for the rows, with restarts.
 
     Who starts from a checkpoint pays for it, and who moves takes `stay` times as long besides, for
     moves are not free of doubt. Who goes on saves the restart that it would need later.
     """
-    own = est[first:].copy()
-    for a in range(len(active.ids)):
+    est, pools = view.est, view.pools
+    own = np.empty((len(rows), est.shape[1]))
+    for k in range(len(rows)):
+        for m in range(est.shape[1]):
+            own[k, m] = est[rows[k], m]
+    for a in range(len(active.rows)):
         if active.pinned[a]:
             continue
-        j, cost = active.ids[a], _restart(a, active, jobs)
+        j, cost = active.rows[a], _restart(a, active, view.jobs)
         held = pools[active.pool[a]].model if active.pool[a] >= 0 else -1
         for m in range(est.shape[1]):
             if m == held:
-                own[j - first, m] = max(est[j, m] - cost, _LEAST * est[j, m])
+                own[a, m] = max(est[j, m] - cost, _LEAST * est[j, m])
             else:
-                own[j - first, m] = est[j, m] * (stay if held >= 0 else 1.0) + cost
+                own[a, m] = est[j, m] * (stay if held >= 0 else 1.0) + cost
     return own
 
 
-@njit_allocating
-def _leave(active, rows, jobs, running, world):
-    """Fill in those who go on, and those who wait."""
-    going, waiting, of = len(running), 0, np.empty(len(running), np.int64)
-    for a in range(len(active.ids)):
-        if active.run[a] >= 0:
-            of[active.run[a]] = a
+@njit
+def _fill_queue(active, may, then):
+    """Fill in those who wait: all that is not pinned; may [J, ...] as in as_if_stopped."""
+    queue, eligible, waiting = then.seen.queue, then.seen.eligible, 0
+    for a in range(len(active.rows)):
         if not active.pinned[a]:
-            world.queue[waiting].job = active.ids[a] - world.first
-            world.queue[waiting].left = active.left[a]
-            for p in range(len(world.pools)):
-                world.eligible[waiting, p] = rows[active.ids[a], p] > 0
+            queue[waiting].job, queue[waiting].left = a, active.left[a]
+            for p in range(eligible.shape[1]):
+                eligible[waiting, p] = may[active.rows[a], p] > 0
             waiting += 1
-    for r in range(len(running)):
-        world.running[r] = running[r]
-        world.running[r].job -= world.first
-    for r in range(len(running) - 1, -1, -1):  # the last takes the place of who leaves
-        if not active.pinned[of[r]]:
-            release(running[r], jobs, world.pools, world.nodes, world.gpus)
-            if jobs[running[r].job].share < WHOLE:
-                leave(r, world.running, world.gpus)
-            going -= 1
-            world.running[r] = world.running[going]
-            if r < going and world.jobs[world.running[r].job].share < WHOLE:
-                moved(r, world.running, world.gpus)
-    world.counts[0], world.counts[1] = waiting, going
-
-
-@njit_allocating
-def as_if_stopped(stay, active, rows, jobs, est, running, pools, nodes, gpus):
-    """The state of all active jobs, of whom only the pinned still run.
-
-    `stay` as in _estimates; rows [J, ...] begin with where a job may run, as in Notes.
-    """
-    count = len(active.ids)
-    first = min(active.ids[0], max(len(jobs) - RECENT, 0)) if count > 0 else 0
-    world = AsIf(
-        first, jobs[first:], _estimates(first, stay, active, jobs, est, pools),
-        np.zeros(count, WAITING), np.zeros((count, len(pools)), np.bool_), np.zeros(count, RUNNING),
-        pools.copy(), nodes.copy(), gpus.copy(), np.zeros(1, DECISION), np.zeros(3, np.int64),
-        np.full(count, -1), np.arange(count),
-    )  # fmt: skip
-    _leave(active, rows, jobs, running, world)
-    return world
-
-
-@njit_allocating
-def carry_out(now, active, world):
-    """Start the job of world.out in the copies, and note its target."""
-    answer, demands, slot = world.out[0], np.zeros(0, DEMAND), world.counts[1]
-    j, pool, run = answer.job, world.pools[answer.pool], world.running[slot]
-    a = np.searchsorted(active.ids, j + world.first)
-    run.gpu, run.nodes = place(answer, world.jobs, demands, world.pools, world.nodes, world.gpus)
-    run.job, run.pool, run.start, run.left = j, answer.pool, now, active.left[a]
-    seconds = world.est[j, pool.model] * active.left[a]
-    run.expected = now + seconds * span_factor(run, world.jobs[j], pool)
-    if world.jobs[j].share < WHOLE:
-        join(slot, world.running, world.gpus)
-    q = 0
-    while world.queue[q].job != j:
-        q += 1
-    world.counts[0] -= 1
-    for k in range(q, world.counts[0]):
-        world.queue[k] = world.queue[k + 1]
-        world.eligible[k, :] = world.eligible[k + 1, :]
-    world.target[a], world.order[world.counts[2]] = answer.pool, a
-    world.counts[1] += 1
-    world.counts[2] += 1
+    then.counts[0] = waiting
 
 
 @njit
-def complete_order(world):
+def _fill_running(active, running, then):
+    """Fill in those who go on: all that is pinned."""
+    own, jobs, gpus = then.seen.running, then.seen.jobs, then.seen.gpus
+    for a in range(len(active.rows)):
+        r = active.run[a]
+        if r >= 0:
+            own[r] = running[r]
+            own[r].job = a
+            g = own[r].gpu if jobs[a].share == WHOLE else -1
+            while g >= 0:
+                gpus[g].job = a
+                g = gpus[g].next
+    going = len(running)
+    for r in range(len(running) - 1, -1, -1):  # the last takes the place of who leaves
+        a = own[r].job
+        if not active.pinned[a]:
+            release(own[r], jobs, then.seen.pools, then.seen.nodes, gpus)
+            if jobs[a].share < WHOLE:
+                leave(r, own, gpus)
+            going -= 1
+            own[r] = own[going]
+            if r < going and jobs[own[r].job].share < WHOLE:
+                moved(r, own, gpus)
+    then.counts[1] = going
+
+
+@njit_allocating
+def as_if_stopped(stay, active, may, view):
+    """The state of all active jobs, of whom only the pinned still run.
+
+    `stay` as in _estimates; rows of may [J, ...] begin with where a job may run, as in Notes.
+    """
+    count = len(active.rows)
+    rows, recent = _listed(active, view)
+    own = View(
+        view.now, view.jobs[rows], _estimates(stay, active, rows, view), np.zeros(count, WAITING),
+        np.zeros((count, len(view.pools)), np.bool_), np.zeros(count, RUNNING), view.pools.copy(),
+        view.nodes.copy(), view.gpus.copy(), view.arrived, recent,
+    )  # fmt: skip
+    then = AsIf(
+        own, np.zeros(1, DECISION), np.zeros(3, np.int64), np.full(count, -1), np.arange(count)
+    )
+    _fill_queue(active, may, then)
+    _fill_running(active, view.running, then)
+    return then
+
+
+@njit_allocating
+def as_it_stands(then):
+    """The view of those who wait and run as if."""
+    view, waiting, going = then.seen, then.counts[0], then.counts[1]
+    return View(
+        view.now, view.jobs, view.est, view.queue[:waiting], view.eligible[:waiting],
+        view.running[:going], view.pools, view.nodes, view.gpus, view.arrived, view.recent,
+    )  # fmt: skip
+
+
+@njit_allocating
+def carry_out(active, then):
+    """Start the job of then.out in the copies, and note its target."""
+    view, answer, slot = then.seen, then.out[0], then.counts[1]
+    a, pool, run = answer.job, view.pools[answer.pool], view.running[slot]
+    demands = np.zeros(0, DEMAND)
+    run.gpu, run.nodes = place(answer, view.jobs, demands, view.pools, view.nodes, view.gpus)
+    run.job, run.pool, run.start, run.left = a, answer.pool, view.now, active.left[a]
+    seconds = view.est[a, pool.model] * active.left[a]
+    run.expected = view.now + seconds * span_factor(run, view.jobs[a], pool)
+    if view.jobs[a].share < WHOLE:
+        join(slot, view.running, view.gpus)
+    q = 0
+    while view.queue[q].job != a:
+        q += 1
+    then.counts[0] -= 1
+    for k in range(q, then.counts[0]):
+        view.queue[k] = view.queue[k + 1]
+        view.eligible[k, :] = view.eligible[k + 1, :]
+    then.target[a], then.order[then.counts[2]] = answer.pool, a
+    then.counts[1] += 1
+    then.counts[2] += 1
+
+
+@njit
+def complete_order(then):
     """Put those who were not chosen behind those who were, the oldest first."""
-    chosen = world.counts[2]
-    for a in range(len(world.target)):
-        if world.target[a] < 0:
-            world.order[chosen] = a
+    chosen = then.counts[2]
+    for a in range(len(then.target)):
+        if then.target[a] < 0:
+            then.order[chosen] = a
             chosen += 1

@@ -18,19 +18,20 @@ from adlro.model.state import WHOLE
 _CORES, _GPUS = range(2)  # params
 
 
-def params(setting):
+def params(context):
     """The most cores, and the most GPUs, that a node of the cluster has."""
-    nodes = setting.layout.nodes
+    nodes = context.nodes
     return np.array([nodes["cores"].max(), nodes["gpus"].max()], dtype=np.float64)
 
 
 @njit_apart
-def _fullest_node(job, may, pools, nodes, gpus, most_cores, most_gpus):
+def _fullest_node(job, may, pools, nodes, gpus, params):
     """The node to be filled, or -1; may [P].
 
     What the job takes is the same on every node, so what is left before it tells them apart; times
     2000 C N it is a whole number, and ties are exact.
     """
+    most_cores, most_gpus = params[_CORES], params[_GPUS]
     least, best = np.inf, wide(-1)
     for p in range(len(pools)):
         if may[p]:
@@ -46,15 +47,16 @@ def _fullest_node(job, may, pools, nodes, gpus, most_cores, most_gpus):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The oldest job that fits anywhere, on the fullest node."""
+    jobs, queue, pools, nodes, gpus = view.jobs, view.queue, view.pools, view.nodes, view.gpus
     for q in range(len(queue)):
-        j, may = queue[q].job, eligible[q]
-        if first_feasible(jobs[j], may, pools, nodes, gpus) >= 0:
-            cores, most = params[_CORES], params[_GPUS]
-            n, g = _fullest_node(jobs[j], may, pools, nodes, gpus, cores, most), wide(-1)
+        if first_feasible(q, view) >= 0:
+            j = queue[q].job
+            n = _fullest_node(jobs[j], view.eligible[q], pools, nodes, gpus, params)
+            g = wide(-1)
             if n < 0:
-                n = roomiest_node(jobs[j], may, pools, nodes, gpus)
+                n = roomiest_node(q, view)
             if jobs[j].share < WHOLE:
                 g = tightest_gpu(jobs[j], n, pools[nodes[n].pool], nodes, gpus)
             return start_on(out, j, n, g, nodes, gpus)

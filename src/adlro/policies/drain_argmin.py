@@ -10,12 +10,11 @@ counts is how fast the queue would drain (encode/drain.py).
 
 import numpy as np
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.encode import drain as draining
 from adlro.encode.drain import (
     MOST_PAIRS,
-    cost_of_start,
-    cost_of_waiting,
+    cost_of,
     next_finish,
     open_drain,
     place_in,
@@ -30,50 +29,44 @@ from adlro.model.room import start
 _CLEARLY = 1e-6  # seconds: costs that differ by less are the same but for rounding
 
 
-def memory(setting):
+def memory(context):
     """Scratch for the choices and both plans; nothing is kept from call to call."""
-    gpus, pools = len(setting.layout.gpus), len(setting.pools)
+    gpus, pools = len(context.gpus), len(context.pools)
     return max(draining.scratch_size(gpus, pools), 3 * MOST_PAIRS + plan_size(gpus, pools))
 
 
 @njit
-def _cost(q, p, seconds, most, jobs, queue, pools, nodes, drain):
-    """Drain cost of starting a pair."""
-    job = jobs[queue[q].job]
-    seconds *= span_penalty(job, pools[p], nodes)
-    return cost_of_start(place_in(drain, q), p, seconds, most, drain, pools)
-
-
-@njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The choice with the smallest drain cost."""
     pairs, scratch = split_pairs(memory)
-    most = MOST_PAIRS - 1
-    count = shortest_pairs(most, jobs, est, queue, eligible, pools, nodes, gpus, pairs)
+    count = shortest_pairs(MOST_PAIRS - 1, view, pairs)
     if count == 0:
         return 0
-    until = next_finish(now, running)
-    q, p = min_min_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, scratch)
+    jobs, queue, pools = view.jobs, view.queue, view.pools
+    until = next_finish(view.now, view.running)
+    q, p = min_min_start(view, scratch)
     known = count
     if q >= 0:
         pairs.places[count], known = q, count + 1
-    drain = open_drain(
-        now, jobs, est, queue, eligible, running, pools, nodes, gpus, pairs, known, scratch
-    )
+    drain = open_drain(view, pairs, known, scratch)
     best, best_q, best_p = np.inf, q, p
-    if q >= 0:
-        seconds = est[queue[q].job, pools[p].model] * queue[q].left
-        best = _cost(q, p, seconds, best, jobs, queue, pools, nodes, drain)
-    if until < np.inf:
-        cost = cost_of_waiting(until, best - _CLEARLY, drain, pools)
+    for i in range(-2, count):  # one loop: `cost_of` is inlined, and large
+        a, b, k, time = wide(-1), wide(-1), wide(-1), until  # i = -1: to wait
+        if i == -2:
+            a, b = q, p
+            if q >= 0:
+                time = view.est[queue[q].job, pools[p].model] * queue[q].left
+        elif i >= 0:
+            a, b, time = int(pairs.places[i]), int(pairs.pools[i]), pairs.seconds[i]
+        is_again = i >= 0 and a == q and b == p
+        if is_again or (i == -2 and q < 0) or (i == -1 and until == np.inf):
+            continue
+        if a >= 0:
+            k = place_in(drain, a)
+            time *= span_penalty(jobs[queue[a].job], pools[b], view.nodes)
+        cost = cost_of(k, b, time, best - _CLEARLY, drain, pools)
         if cost < best - _CLEARLY:
-            best, best_q = cost, -1
-    for i in range(count):
-        a, b = int(pairs.places[i]), int(pairs.pools[i])
-        if a != q or b != p:
-            cost = _cost(a, b, pairs.seconds[i], best - _CLEARLY, jobs, queue, pools, nodes, drain)
-            if cost < best - _CLEARLY:
-                best, best_q, best_p = cost, a, b
+            best, best_q, best_p = cost, a, b
     if best_q < 0:
         return 0
     return start(out, queue[best_q].job, best_p)

@@ -6,40 +6,46 @@ another pool, ends before the reservation, or fits beside it (POLICIES 1.1).
 
 import numpy as np
 
-from adlro.compiled import njit, njit_allocating
+from adlro.compiled import njit, njit_allocating, wide
 from adlro.encode.plan import fill_free_times, free_until
 from adlro.model.room import fastest_feasible, fits, has_some, start
 
 
 @njit
-def _reservation(job, seconds, left, may, pools, times):
-    """Pool and time of the head's reservation; seconds [M], may [P], times [G]."""
+def _reservation(view, times):
+    """Pool and time of the head's reservation; times [G]."""
+    est, eligible, pools = view.est, view.eligible, view.pools
+    head, left = view.queue[0].job, view.queue[0].left
+    job = view.jobs[head]
     best, pool, at = np.inf, -1, np.inf
     for p in range(len(pools)):
-        if may[p] and pools[p].gpus >= job.gpus:
+        if eligible[0, p] and pools[p].gpus >= job.gpus:
             first = pools[p].first_gpu
             ready = times[first + job.gpus - 1]
-            if ready + seconds[pools[p].model] * left < best:
-                best, pool, at = ready + seconds[pools[p].model] * left, p, ready
+            end = ready + est[head, pools[p].model] * left
+            if end < best:
+                best, pool, at = end, p, ready
     return pool, at
 
 
 @njit_allocating
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Start the head if it fits, else the first younger job that does not stand in its way."""
+    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
     if len(queue) == 0:
         return 0
     head = queue[0].job
-    p = fastest_feasible(jobs[head], est[head], eligible[0], pools, nodes, gpus)
+    p = fastest_feasible(wide(0), view)
     if p >= 0:
         return start(out, head, p)
-    gang, left, may = jobs[head].gpus, queue[0].left, eligible[0]
+    gang = wide(jobs[head].gpus)
     scratch, spare = np.empty(len(gpus) + len(pools)), 0
     times, counts = scratch[: len(gpus)], scratch[len(gpus) :]
-    fill_free_times(now, gang, jobs, running, pools, counts, times)
-    reserved, at = _reservation(jobs[head], est[head], left, may, pools, times)
+    fill_free_times(gang, view, counts, times)
+    reserved, at = _reservation(view, times)
     if reserved >= 0:
-        spare = free_until(reserved, at, now, jobs, running, pools) - gang
+        spare = free_until(reserved, at, view) - gang
     for q in range(1, len(queue)):
         j = queue[q].job
         best, best_p = np.inf, -1

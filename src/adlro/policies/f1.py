@@ -14,12 +14,14 @@ from adlro.model.room import shortest, start_by_score, width
 
 
 @njit_allocating
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the smallest F1."""
+    jobs, est, queue = view.jobs, view.est, view.queue
+    eligible, pools = view.eligible, view.pools
     scores = np.empty(len(queue))
     for q in range(len(queue)):
         j = queue[q].job
         seconds = shortest(est[j], queue[q].left, eligible[q], pools)
         submitted = 870.0 * math.log10(jobs[j].arrival + 1.0)
         scores[q] = math.log10(seconds) * width(jobs[j]) + submitted
-    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)
+    return start_by_score(scores, view, out)

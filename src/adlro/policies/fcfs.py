@@ -8,8 +8,10 @@ from adlro.model.room import fits, start
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Strict head of line; pools in file order."""
+    jobs, queue, eligible = view.jobs, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
     for q in range(len(queue)):
         j, may_start = queue[q].job, False
         for p in range(len(pools)):

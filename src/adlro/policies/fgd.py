@@ -18,9 +18,16 @@ from adlro.model.room import first_feasible, roomiest_node, start_on
 from adlro.model.state import DEMAND, WHOLE
 
 
-def params(setting):
-    """The scenario's DEMAND records [K], their bytes read as numbers."""
-    return setting.typical_demands().view(np.float64)
+def refuses(context):
+    """A cluster whose typical demands are not known."""
+    if len(context.demands) == 0:
+        return "it needs typical demands, which this cluster does not know"
+    return None
+
+
+def params(context):
+    """The typical DEMAND records [K], their bytes read as numbers."""
+    return context.demands.view(np.float64)
 
 
 @njit_apart
@@ -49,13 +56,14 @@ def _least_spoilt(job, may, pools, demands, nodes, gpus):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The oldest job that fits anywhere, where fragments grow least."""
+    queue, nodes, gpus = view.queue, view.nodes, view.gpus
     for q in range(len(queue)):
-        j, may = queue[q].job, eligible[q]
-        if first_feasible(jobs[j], may, pools, nodes, gpus) >= 0:
-            n, g = _least_spoilt(jobs[j], may, pools, params.view(DEMAND), nodes, gpus)
+        if first_feasible(q, view) >= 0:
+            j, may, demands = queue[q].job, view.eligible[q], params.view(DEMAND)
+            n, g = _least_spoilt(view.jobs[j], may, view.pools, demands, nodes, gpus)
             if n < 0:
-                n = roomiest_node(jobs[j], may, pools, nodes, gpus)
+                n = roomiest_node(q, view)
             return start_on(out, j, n, g, nodes, gpus)
     return 0

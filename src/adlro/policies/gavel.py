@@ -16,16 +16,18 @@ larger X, who runs there already, the older) while the GPUs last. Not a policy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from adlro.compiled import njit_allocating
+from adlro.model.context import Context
 from adlro.model.state import Floats, Records
+from adlro.model.view import View
 from adlro.policies import rounds
-from adlro.policies.active import Active, Notes, View, memory_size, notes_of
+from adlro.policies.active import Active, Notes, memory_size, notes_of
 from adlro.policies.moves import take_in_order
 from adlro.policies.rounds import Plan
-from adlro.workloads.synthetic import Setting
 
 ROUND_S = 360.0
 _MOST_OWED = 10.0  # rounds
@@ -34,23 +36,41 @@ _MORE = 3  # columns of a row after shares, owed and received: for the policy's 
 Solver = Callable[[View, Active, Floats], Floats]  # the last: the policy's own columns, [J, 3]
 
 
-def params(setting: Setting) -> Floats:
+class Ledger(NamedTuple):
+    """What pairs of a job and a pool have coming to them, as views of the memory."""
+
+    shares: Floats  # [J, P] the X of the last solution
+    owed: Floats  # [J, P] seconds
+    received: Floats  # [J, P] seconds
+
+
+def params(context: Context) -> Floats:
     """Seconds from round to round."""
     return np.array([ROUND_S])
 
 
-def memory(setting: Setting) -> int:
+def memory(context: Context) -> int:
     """Beside what rounds need, for each job: X, owed and received by pool, and three numbers."""
-    return memory_size(setting, 3 * len(setting.pools) + _MORE)
+    return memory_size(context, 3 * len(context.pools) + _MORE)
 
 
 @njit_allocating
-def bring_up_to_date(now, last, length, ids, jobs, running, shares, owed, received):
-    """Add the time since the last round to owed and received, [J, P] as shares, and limit both."""
+def bring_up_to_date(last, length, rows, view, ledger):
+    """Add the time since the last round to owed and received, and limit both.
+
+    Args:
+        last: when that round was.
+        length: seconds from round to round.
+        rows: [A] of the active jobs.
+        view: what the policy sees.
+        ledger: what is brought up to date.
+    """
+    now, jobs, running = view.now, view.jobs, view.running
+    shares, owed, received = ledger.shares, ledger.owed, ledger.received
     for r in range(len(running)):
         run = running[r]
         received[run.job, run.pool] += now - max(run.start, last)
-    for j in ids:
+    for j in rows:
         since = now - max(last, jobs[j].arrival)
         for p in range(shares.shape[1]):
             owed[j, p] += shares[j, p] * since
@@ -62,27 +82,25 @@ def _account(view: View, notes: Notes, active: Active, length: float) -> None:
     """Bring owed and received up to date with the time since the last round."""
     if not notes.head[rounds.BEGUN]:
         return
-    pools, last = len(view.pools), notes.head[rounds.LAST]
-    shares, owed, received = (notes.own[:, k * pools : (k + 1) * pools] for k in range(3))
-    bring_up_to_date(
-        view.now, last, length, active.ids, view.jobs, view.running, shares, owed, received
-    )
+    pools = len(view.pools)
+    ledger = Ledger(*(notes.own[:, k * pools : (k + 1) * pools] for k in range(3)))
+    bring_up_to_date(notes.head[rounds.LAST], length, active.rows, view, ledger)
 
 
 def _by_priority(view: View, notes: Notes, active: Active, length: float) -> Plan:
     """Targets from the shares: the pairs with the highest priority that fit."""
     pools = len(view.pools)
-    shares, owed, received = (notes.own[active.ids, k * pools : (k + 1) * pools] for k in range(3))
+    shares, owed, received = (notes.own[active.rows, k * pools : (k + 1) * pools] for k in range(3))
     shares = np.where(active.open(), shares, 0.0)
     priority = (owed + shares * length) / (received + length)
     a, p = np.nonzero(shares)
     elsewhere = active.pool[a] != p
     order = np.lexsort((a, elsewhere, -shares[a, p], -priority[a, p].round(9)))
-    target = np.full(len(active.ids), -1)
+    target = np.full(len(active.rows), -1)
     take_in_order(a[order], p[order], active.width, active.room.copy(), target)
     rank = np.where(target >= 0, priority[np.arange(len(target)), target], -np.inf)
-    rotates = bool(((shares > 0) & (shares < 1)).any()) and len(active.ids) > 1
-    return Plan(target, np.lexsort((active.ids, -rank)), rotates)
+    rotates = bool(((shares > 0) & (shares < 1)).any()) and len(active.rows) > 1
+    return Plan(target, np.argsort(-rank, kind="stable"), rotates)
 
 
 def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solver) -> int:
@@ -94,7 +112,7 @@ def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solv
         _account(view, notes, active, length)
         if changed:
             shares = solve(view, active, notes.own[:, 3 * pools :])
-            notes.own[active.ids, :pools] = shares
+            notes.own[active.rows, :pools] = shares
         return _by_priority(view, notes, active, length)
 
     return rounds.answer(view, notes, length, plan, out)

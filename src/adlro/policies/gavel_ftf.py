@@ -30,8 +30,8 @@ _LEAST = 0.01  # of its isolated speed
 
 def _equal_speeds(view, active):
     """Speed [A], relative to its best, of each job with an equal part of every pool."""
-    gpus = view.jobs["gpus"][active.ids][:, None]
-    shares = np.minimum(view.pools["gpus"] / (len(active.ids) * gpus), 1.0)
+    gpus = view.jobs["gpus"][active.rows][:, None]
+    shares = np.minimum(view.pools["gpus"] / (len(active.rows) * gpus), 1.0)
     shares = np.where(np.isfinite(active.seconds), shares, 0.0)
     shares /= np.maximum(shares.sum(axis=1), 1.0)[:, None]
     return (active.relative() * shares).sum(axis=1)
@@ -39,11 +39,11 @@ def _equal_speeds(view, active):
 
 def _isolated(active, speed, best, own):
     """Seconds [A] that each job takes in isolation from its arrival to its end; keeps the books."""
-    past, left, before = own[active.ids, :3].T
+    past, left, before = own[active.rows, :3].T
     done = np.where(before > 0, np.maximum(left - active.left, 0.0), 0.0)
     past = past + np.divide(done, before, out=np.zeros_like(done), where=before > 0)
     rate = speed / best * active.left  # of the whole work in a second
-    own[active.ids, :3] = np.column_stack([past, active.left, rate])
+    own[active.rows, :3] = np.column_stack([past, active.left, rate])
     return past + active.left / rate
 
 
@@ -54,7 +54,7 @@ def _solve(view, active, own):
     best, speed = np.where(np.isfinite(fastest), fastest, 1.0), _equal_speeds(view, active)
     speed = np.where(speed > 0, speed, 1.0)
     alone = _isolated(active, speed, best, own)
-    age, where = view.now - view.jobs["arrival"][active.ids], f"gavel-ftf at {view.now:.0f} s"
+    age, where = view.now - view.jobs["arrival"][active.rows], f"gavel-ftf at {view.now:.0f} s"
     if not able.any():
         return np.zeros(mask.shape)
 
@@ -83,7 +83,6 @@ def _solve(view, active, own):
     return shares
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """In a round, the pairs by priority; between rounds, what fits."""
-    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
-    return gavel.answer(view, params, memory, out, _solve)
+    return gavel.answer(plain_view(view), params, memory, out, _solve)

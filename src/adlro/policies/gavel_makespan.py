@@ -23,7 +23,6 @@ def _solve(view, active, own):
     return fairest(active.relative(), need, active, mask, where)
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """In a round, the pairs by priority; between rounds, what fits."""
-    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
-    return gavel.answer(view, params, memory, out, _solve)
+    return gavel.answer(plain_view(view), params, memory, out, _solve)

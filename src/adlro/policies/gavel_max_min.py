@@ -19,11 +19,10 @@ params, memory = gavel.params, gavel.memory
 def _solve(view, active, own):
     speeds, mask = active.relative(), active.open()
     even = speeds @ (view.pools["gpus"] / max(view.pools["gpus"].sum(), 1))
-    need = np.where(even > 0, even, 1.0) / view.jobs["gpus"][active.ids]
+    need = np.where(even > 0, even, 1.0) / view.jobs["gpus"][active.rows]
     return fairest(speeds, need, active, mask, f"gavel-max-min at {view.now:.0f} s")
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """In a round, the pairs by priority; between rounds, what fits."""
-    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
-    return gavel.answer(view, params, memory, out, _solve)
+    return gavel.answer(plain_view(view), params, memory, out, _solve)

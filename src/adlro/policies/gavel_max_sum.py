@@ -20,7 +20,6 @@ def _solve(view, active, own):
     return most(gain, active, active.open(), f"gavel-max-sum at {view.now:.0f} s")
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """In a round, the pairs by priority; between rounds, what fits."""
-    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
-    return gavel.answer(view, params, memory, out, _solve)
+    return gavel.answer(plain_view(view), params, memory, out, _solve)

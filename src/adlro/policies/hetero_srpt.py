@@ -21,21 +21,21 @@ _STAY, _SOON = range(2)  # params
 _MOMENT, _KNOWN = 1, slice(2, 5)  # memory: when the plan was made, and for which jobs and nodes
 
 
-def params(setting):
+def params(context):
     """Bonus for staying, and the seconds added to the time left."""
     return np.array([1.05, 1.0])
 
 
-def memory(setting):
+def memory(context):
     """See active.py."""
-    return memory_size(setting)
+    return memory_size(context)
 
 
 def _weights(view, active, params):
     """Worth [A, P] of each job on each pool; 0 where a plan may not put it."""
     fastest = active.fastest()
     left = np.where(np.isfinite(fastest), fastest, 0.0)
-    cost = np.where(active.begun, view.jobs["checkpoint"][active.ids], 0.0)
+    cost = np.where(active.begun, view.jobs["checkpoint"][active.rows], 0.0)
     moved = left / (left + cost + 1e-300)
     stays = active.pool[:, None] == np.arange(len(view.pools))
     worth = active.relative() / (left + params[_SOON])[:, None]
@@ -56,7 +56,7 @@ def _match(worth, room):
 
 def _targets(view, active, worth):
     single = active.width == 1
-    single &= view.jobs["share"][active.ids] == WHOLE
+    single &= view.jobs["share"][active.rows] == WHOLE
     target, room = np.full(len(worth), -1), active.room.copy()
     if not single.all():
         a, p = np.nonzero(worth)
@@ -68,17 +68,17 @@ def _targets(view, active, worth):
     return target
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Once a moment, make the plan and stop whom it stops; then start what it starts."""
-    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    view = plain_view(view)
     notes, known = notes_of(memory, view), fingerprint(view)
-    if notes.head[_MOMENT] != now or tuple(notes.head[_KNOWN]) != known:
-        notes.head[_MOMENT], notes.head[_KNOWN] = now, known
+    if notes.head[_MOMENT] != view.now or tuple(notes.head[_KNOWN]) != known:
+        notes.head[_MOMENT], notes.head[_KNOWN] = view.now, known
         active = look(view, notes)
         worth = _weights(view, active, params)
         target = _targets(view, active, worth)
         at = np.take_along_axis(worth, np.maximum(target, 0)[:, None], 1)[:, 0] / active.width
-        order = np.lexsort((active.ids, active.fastest(), -np.where(target >= 0, at, 0.0)))
+        order = np.lexsort((active.fastest(), -np.where(target >= 0, at, 0.0)))
         count = stop_for(view, notes, active, target, order, out)
         if count > 0:
             return count

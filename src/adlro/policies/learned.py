@@ -29,7 +29,6 @@ from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.encode.paper_network import PaperNetwork
 from adlro.errors import OutputError, PolicyError, TelemetryError
 from adlro.model.arrays import packed
-from adlro.model.cluster import Layout
 from adlro.model.state import Floats
 from adlro.policies import meters
 from adlro.policies.card import AnyCard, Card, Origin, parse, shortened, write
@@ -65,11 +64,11 @@ class Learned(NamedTuple):
             return paper_network.flat(self.network)
         return networks.flat(self.network, KNOWN[self.card.policy])
 
-    def params_for(self, layout: Layout) -> Floats:
+    def params_for(self, cluster: meters.Cluster) -> Floats:
         """All that the policy's decide is handed on a cluster."""
         if isinstance(self.network, PaperNetwork):
             return self.params
-        return meters.made_ready(self.network, layout, KNOWN[self.card.policy])
+        return meters.made_ready(self.network, cluster, KNOWN[self.card.policy])
 
 
 _APART = ("features", "norm")  # of a network: no arrays

@@ -31,26 +31,17 @@ import numba.core.dispatcher
 import numpy as np
 from numba import types
 
-from adlro.compiled import Dispatcher, dispatcher
+from adlro.compiled import Dispatcher
+from adlro.encode.candidates_kernel import MOST_CHOICES, scratch_size
 from adlro.errors import PolicyError
+from adlro.model import faults
+from adlro.model.context import Context
 from adlro.model.state import WAKE, Floats, Records
-from adlro.policies import lookahead_kernel
-from adlro.policies.active import View
-from adlro.policies.desk import Desk
-from adlro.policies.lookahead_kernel import FAULT, FEW
-from adlro.sim import faults, simulator
-from adlro.sim.signature import (
-    ANSWER,
-    BOOKS,
-    DECIDE,
-    FLOATS,
-    STATE,
-    TABLE,
-    WORKLOAD,
-    compile_decide,
-)
-from adlro.sim.simulator import Player, is_compiled
-from adlro.workloads.synthetic import Setting
+from adlro.model.view import View
+from adlro.policies.lookahead_kernel import FAULT, FEW, Handed, Scratch, look_ahead
+from adlro.sim.rebuild import Rebuilt
+from adlro.sim.signature import ANSWER, DECIDE, FLOATS, TABLE, WORLD, compile_decide, entry_point
+from adlro.sim.simulator import Eyes, Player, is_compiled
 
 SUFFIX = "+lookahead"
 _MOST = {"FUTURES": 1_000, "ARRIVALS": 10_000}
@@ -155,19 +146,10 @@ def _compiled() -> Callable[..., int]:
 
 @functools.cache
 def _compiled_once() -> Callable[..., int]:
-    tuple_of: Callable[..., types.BaseTuple] = types.Tuple
-    state = tuple_of(STATE)
-    look_ahead = dispatcher(lookahead_kernel.look_ahead)
-    look_ahead.compile(
-        (
-            types.float64, TABLE, types.FunctionType(DECIDE), FLOATS, FLOATS, FLOATS, FLOATS,
-            FLOATS, TABLE, ANSWER, ANSWER, state, state, tuple_of(WORKLOAD), *BOOKS,
-        )
-    )  # fmt: skip
-    look_ahead.disable_compile()
-    (only,) = look_ahead.overloads.values()
-    entry: Callable[..., int] = only.entry_point
-    return entry
+    handed = types.NamedUniTuple(FLOATS, len(Handed._fields), Handed)
+    scratch = types.NamedTuple([TABLE, FLOATS, FLOATS, TABLE, ANSWER], Scratch)
+    decide = types.FunctionType(DECIDE)
+    return entry_point(look_ahead, types.float64, decide, handed, scratch, ANSWER, WORLD, WORLD)
 
 
 class _Found:
@@ -197,14 +179,15 @@ class _Run(NamedTuple):
     memory: Floats
     copied: Floats  # the base policy's memory in a copy
     trial: Records  # and its answers; as in any answer before it is given, nothing is named
-    desk: Desk
+    look: Floats
+    rebuilt: Rebuilt
 
 
 class Lookahead:
     """The decide of a policy that looks ahead."""
 
-    def __init__(self, base: Player, wish: Wish, setting: Setting) -> None:
-        self._name, self._wish, self._setting = base.name, wish, setting
+    def __init__(self, base: Player, wish: Wish, context: Context) -> None:
+        self._name, self._wish, self._context = base.name, wish, context
         decide = compile_decide(base.decide)
         self._ask, self._plain = _Found(decide), decide.py_func
         self._look_ahead = _compiled()
@@ -215,15 +198,17 @@ class Lookahead:
         """The run that this memory belongs to."""
         run: _Run | None = getattr(self._runs, "last", None)
         if run is None or run.memory is not memory:
-            desk = Desk(self._setting, self._wish.futures, self._wish.arrivals, view)
-            run = _Run(memory, np.array(memory[_OWN:]), np.array(out), desk)
+            context = self._context
+            look = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
+            rebuilt = Rebuilt(view, context.types, context.placement, context.rules)
+            run = _Run(memory, np.array(memory[_OWN:]), np.array(out), look, rebuilt)
             self._runs.last = run
         return run
 
-    def _draws(self, arrived: int, memory: Floats) -> tuple[Floats, int]:
+    def _draws(self, view: View, memory: Floats) -> tuple[Floats, int]:
         """Luck for every arrival, by the run's seed and the call; and how many futures."""
         futures, arrivals = self._wish[:2]
-        if arrivals == 0 or arrived < FEW:
+        if arrivals == 0 or len(view.recent) < FEW:
             return np.zeros((0, 2)), 1
         rng = np.random.default_rng((int(memory[_SEED]), int(memory[_CALLS]), _LUCK))
         return rng.random((futures * arrivals, 2)), futures
@@ -233,31 +218,32 @@ class Lookahead:
         """How many numbers it keeps from call to call, the base policy's among them."""
         return self._memory
 
-    def decide(self, *args: Any) -> int:  # noqa: ANN401  the one signature
+    def decide(self, view: View, params: Floats, memory: Floats, out: Records) -> int:
         """The base policy's answer, or a better one."""
-        view, (params, memory, out) = View(*args[:9]), args[9:]
         if memory[_CALLS] == 0:  # the base policy, too, finds the seed in its memory
             memory[_OWN], memory[_WAKE] = memory[_SEED], math.inf
         memory[_CALLS] += 1
         if memory[_WAKE] <= view.now:
             memory[_WAKE] = math.inf
-        _, copied, trial, desk = self._run(view, memory, out)
-        desk.rebuild(view, memory[_WAKE])
-        draws, futures = self._draws(len(view.jobs), memory)
+        _, copied, trial, look, rebuilt = self._run(view, memory, out)
+        draws, futures = self._draws(view, memory)
+        rebuilt.follow(view, memory[_WAKE], len(draws) // futures)
         mine, before = np.asarray(out), memory[_OWN:].copy()
+        scratch = Scratch(
+            draws, look, np.zeros(MOST_CHOICES), np.zeros((MOST_CHOICES, futures)), trial
+        )
+        handed = Handed(params, memory[_OWN:], copied)
         try:
-            answered: int = self._look_ahead(
-                self._wish.gate, draws, self._ask, params, memory[_OWN:], copied, desk.scratch,
-                desk.others, desk.gains[futures], mine, trial, desk.state[:11], desk.copy[:11],
-                tuple(desk.work), desk.outcome, desk.spans,
-            )  # fmt: skip
+            answered = self._look_ahead(
+                self._wish.gate, self._ask, handed, scratch, mine, rebuilt.world, rebuilt.copy
+            )
         except Exception:  # once more in plain Python, where the traceback names the line
-            self._plain(*view, params, before, out)
-            seen = simulator.view(desk.copy, simulator.lock(desk.copy, desk.work))
-            self._plain(*seen, params, copied, trial.view(np.recarray))
+            self._plain(view, params, before, out)
+            seen = Eyes(rebuilt.copy).view()
+            self._plain(seen, params, copied, trial.view(np.recarray))
             raise
         if answered == FAULT:
-            said = faults.message(desk.copy.world[0])
+            said = faults.message(rebuilt.copy.totals[0])
             raise PolicyError(f"looking ahead, {self._name} {said}")
         for decision in mine[: max(answered, 0)]:
             if decision["kind"] == WAKE:

@@ -1,28 +1,26 @@
 """Looking ahead, compiled: a policy's answer beside all other choices, each played on in a copy.
 
-The state is one that was rebuilt from what a policy sees, and the workload holds the jobs that have
-arrived, with their estimates as run times, and room for those that may come. Futures are drawn
-from the last arrivals. State and workload are tuples, as in sim/roll_kernel.py.
+The world is one that was rebuilt from what a policy sees (sim/rebuild.py): run times are the
+estimates. Futures are drawn from the last arrivals.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from adlro.compiled import njit
 from adlro.encode.candidates_kernel import Choices, look
-from adlro.model.room import expected_end, start
-from adlro.model.state import START, WAKE, WHOLE, Floats, Records, Row
-from adlro.sim import faults
-from adlro.sim.close_kernel import stranded
-from adlro.sim.ends_kernel import put, sift
-from adlro.sim.roll_kernel import ask, branch, copy_job
-from adlro.sim.run_kernel import span_factor, timeline
+from adlro.model import faults
+from adlro.model.room import start
+from adlro.model.state import START, WAKE, Floats, Records, Row
+from adlro.sim.rebuild_kernel import fill_in
+from adlro.sim.roll_kernel import Asked, ask, branch, copy_job
+from adlro.sim.world import World, view_of
 
-RECENT = 128  # arrivals that futures are drawn from
 FEW = 8  # arrivals that tell too little of what comes: copies know of none
 _LEAST_GAIN = 1e-6  # seconds that a choice must save
 _LEAST_SHARE = 1e-9  # and of the cost: what is less may be rounding
@@ -30,62 +28,48 @@ _NEVER = 1e7  # seconds
 FAULT = -(1 << 40)  # instead of a number of decisions
 
 
-@njit
-def fill_in(state: tuple[Records, ...], work: tuple[Records, ...]) -> None:
-    """Fill in what a policy does not see, as far as it can know: all ends as by the estimate.
+class Handed(NamedTuple):
+    """What the base policy is handed with every call."""
 
-    A job that is overdue is expected anew, and so ends then in every copy.
-    """
-    w, running, ends, jobs = state[0][0], state[4], state[5], work[0]
-    w.busy_gpus = w.busy_slices = w.stranded = w.up_gpus = 0
-    for p in range(len(state[8])):
-        w.up_gpus += state[8][p].gpus
-    for g in range(len(state[10])):
-        if state[10][g].slice >= 0:
-            w.stranded += stranded(state[10][g])
-    for r in range(w.running):
-        run, end = running[r], ends[r]
-        job = jobs[run.job]
-        if job.share == WHOLE:
-            w.busy_gpus += job.gpus
-        else:
-            w.busy_slices += job.share
-        run.expected = min(expected_end(run, w.now), run.start + job.limit)
-        end.end, end.since = run.expected, w.now
-        end.slowness = span_factor(run, job, state[8][run.pool])
-        until, _, _, _ = timeline(run.expected - run.start, run, job)
-        before, _, _, _ = timeline(w.now - run.start, run, job)
-        end.todo = end.kept = (until - before) / end.slowness
-        put(r, r, ends)
-        sift(r, r + 1, running, ends)
-    for q in range(w.waiting):
-        state[3][q] = state[1][q].left
+    params: Floats
+    memory: Floats
+    copied_memory: Floats  # in a copy
+
+
+class Scratch(NamedTuple):
+    """Room to work in: C choices, M futures of H arrivals."""
+
+    draws: Floats  # [M * H, 2] luck of every arrival
+    look: Floats  # for encode/candidates_kernel.py
+    others: Floats  # [C] choices besides the base policy's own
+    gains: Floats  # [C, M] seconds
+    trial: Records  # decisions that are tried
 
 
 @njit
-def _write_future(draws: Floats, arrived: int, now: float, work: tuple[Records, ...]) -> None:
-    """Let jobs come from `arrived` on: draws [H, 2] say which job again, and after which gap."""
-    first = max(arrived - RECENT, 0)
-    count, moment = arrived - first, now
+def _write_future(draws: Floats, world: World) -> None:
+    """Let jobs come: draws [H, 2] say which of the last ones again, and after which gap."""
+    w, jobs, arrivals = world.totals[0], world.jobs, world.arrivals
+    count, moment = w.arrived, w.now
     for h in range(len(draws)):
-        j, i = arrived + h, first + int(draws[h, 0] * count)
-        before = first + int(draws[h, 1] * (count - 1))
-        moment += work[0][before + 1].arrival - work[0][before].arrival
-        copy_job(i, work, j, work)
-        work[0][j].arrival = moment
+        i, j = arrivals[int(draws[h, 0] * count)], arrivals[count + h]
+        before = int(draws[h, 1] * (count - 1))
+        moment += jobs[arrivals[before + 1]].arrival - jobs[arrivals[before]].arrival
+        copy_job(i, world, j, world)
+        jobs[j].arrival, jobs[j].id = moment, jobs[arrivals[count - 1]].id + 1 + h
 
 
 @njit
-def _cost(state: tuple[Records, ...], copy: tuple[Records, ...], jobs: Records) -> float:
-    """Time in the system of all jobs of a copy, from the state's moment on.
+def _cost(world: World, copy: World) -> float:
+    """Time in the system of all jobs of a copy, from the world's moment on.
 
     Jobs that found no place, for what they need is down, count as _NEVER each: however long the
     copy was played on, more of them is worse and as many of them is the same.
     """
-    w, c = state[0][0], copy[0][0]
+    w, c = world.totals[0], copy.totals[0]
     total: float = c.job_seconds - w.job_seconds
     for q in range(c.head, c.head + c.waiting):
-        total += _NEVER - (c.now - max(jobs[copy[1][q].job].arrival, w.now))
+        total += _NEVER - (c.now - max(world.jobs[copy.queue[q].job].arrival, w.now))
     return total
 
 
@@ -156,44 +140,37 @@ def best_gain(count: int, gate: float, margin: float, gains: Floats) -> int:
 
 @njit
 def look_ahead(
-    gate: float, draws: Floats, base: Callable[..., int], params: Floats, memory: Floats,
-    copied_memory: Floats, scratch: Floats, others: Floats, gains: Floats, out: Records,
-    trial: Records, state: tuple[Records, ...], copy: tuple[Records, ...],
-    work: tuple[Records, ...], outcome: Records, spans: Records,
-) -> int:  # fmt: skip
+    gate: float,
+    decide: Callable[..., int],  # the base policy's, a first-class compiled function
+    handed: Handed,
+    scratch: Scratch,
+    out: Records,
+    world: World,
+    copy: World,
+) -> int:
     """Ask the base policy, and replace its answer where another choice is better in the copies.
-
-    Shapes: others [C] and gains [C, M] are scratch, M futures; draws [M * H, 2] for H arrivals in
-    each.
 
     Returns:
         How many decisions stand in `out`, or FAULT, which is then noted in the copy.
     """
-    w, queue = state[0][0], state[1]
-    answered = ask(base, params, memory, out, state, work)
+    w, queue, others, gains = world.totals[0], world.queue, scratch.others, scratch.gains
+    base, trial = Asked(decide, handed.params, handed.memory), scratch.trial
+    answered = ask(base, out, world)
     if w.waiting == 0 or answered < 0 or answered > len(out):
         return answered
     for d in range(answered):
         if out[d].kind not in (START, WAKE):
             return answered
-    choices = look(
-        w.now, work[0][: w.arrived], work[1][: w.arrived], queue[: w.waiting],
-        state[2][: w.waiting], state[4][: w.running], state[8], state[9], state[10], scratch,
-    )  # fmt: skip
+    choices = look(view_of(world), scratch.look)
     may_wait = w.running > 0 or w.wake < np.inf  # else it could be for ever
     count = _count_others(answered, may_wait, out, choices, queue, others)
     if count == 0:
         return answered
-    fill_in(state, work)
+    fill_in(world)
     futures, own = gains.shape[1], 0.0
-    arrivals = len(draws) // futures
-    last = w.arrived + arrivals
-    part = (
-        work[0][:last], work[1][:last], work[2][:last], work[3][:last], work[4], work[5], work[6],
-        work[7], work[8][:last], work[9], work[10], work[11],
-    )  # fmt: skip
+    arrivals = len(scratch.draws) // futures
     for k in range(futures):
-        _write_future(draws[k * arrivals : (k + 1) * arrivals], w.arrived, w.now, part)
+        _write_future(scratch.draws[k * arrivals : (k + 1) * arrivals], world)
         usual = 0.0
         for n in range(-1, count):  # -1 = the base policy's own answer
             tried = answered
@@ -202,12 +179,10 @@ def look_ahead(
             else:
                 for d in range(answered):
                     trial[d] = out[d]
-            sound = branch(
-                tried, base, params, memory, copied_memory, trial, state, copy, part, outcome, spans
-            )
-            if not sound and not _waits_for_ever(copy[0][0]):
+            sound = branch(tried, base, handed.copied_memory, trial, world, copy)
+            if not sound and not _waits_for_ever(copy.totals[0]):
                 return FAULT
-            cost = _cost(state, copy, work[0])
+            cost = _cost(world, copy)
             if n < 0:
                 usual = cost
                 own += cost / futures

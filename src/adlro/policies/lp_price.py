@@ -17,9 +17,16 @@ _KAPPA = 1.5  # how many times the cheapest price a job pays
 _LEAST = 0.1  # of the dearest price: a pool that the LP does not fill is not for nothing
 
 
-def params(setting):
+def refuses(context):
+    """A cluster for which the capacity LP cannot be solved: its job types are not known."""
+    if len(context.lp_prices) == 0:
+        return "it needs the prices of the capacity LP, which this cluster does not know"
+    return None
+
+
+def params(context):
     """How dear a pool may be at most, in times the cheapest, then the price of each, [1 + P]."""
-    return np.array([_KAPPA, *np.maximum(setting.lp_prices, _LEAST)])
+    return np.array([_KAPPA, *np.maximum(context.lp_prices, _LEAST)])
 
 
 @njit
@@ -33,9 +40,10 @@ def _cheapest(job, seconds, may, prices, pools):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The cheapest pair at a fair price."""
-    prices = params[1:]
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus, prices = view.pools, view.nodes, view.gpus, params[1:]
     best, best_q, best_p = np.inf, -1, -1
     for q in range(len(queue)):
         j = queue[q].job
@@ -45,8 +53,8 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
             is_best = eligible[q, p] and pays <= most and pays * queue[q].left < best
             if is_best and fits(jobs[j], pools[p], nodes, gpus):
                 best, best_q, best_p = pays * queue[q].left, q, p
-    if best_q < 0 and len(running) == 0:
-        best_q, best_p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    if best_q < 0 and len(view.running) == 0:
+        best_q, best_p = smallest_feasible(view)
     if best_q < 0:
         return 0
     return start(out, queue[best_q].job, best_p)

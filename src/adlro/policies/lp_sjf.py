@@ -12,9 +12,14 @@ from adlro.model.room import fastest_up, fits, start
 from adlro.policies import static_affinity_lp
 
 
-def params(setting):
+def refuses(context):
+    """A cluster for which the capacity LP cannot be solved: as for static-affinity-lp."""
+    return static_affinity_lp.refuses(context)
+
+
+def params(context):
     """1 where a job type may use a pool, flat [T * P]: as for static-affinity-lp."""
-    return static_affinity_lp.params(setting)
+    return static_affinity_lp.params(context)
 
 
 @njit
@@ -27,9 +32,10 @@ def _only_pool(job, seconds, may, shares, pools):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The allowed pair that fits with the smallest estimate."""
-    count = len(pools)
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, len(view.pools)
     best, best_q, best_p = np.inf, -1, -1
     for q in range(len(queue)):
         j = queue[q].job

@@ -5,15 +5,15 @@ largest c_j goes next and holds its place, even in the future. Long jobs get the
 short ones fill the gaps. Source: Ibarra and Kim (1977), Maheswaran et al. (1999); late binding.
 """
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.encode.plan_order import BY_END, largest_first_start
 from adlro.model.room import start
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The plan's first start."""
-    q, p = largest_first_start(BY_END, now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    q, p = largest_first_start(wide(BY_END), view)
     if q < 0:
         return 0
-    return start(out, queue[q].job, p)
+    return start(out, view.queue[q].job, p)

@@ -13,25 +13,25 @@ from adlro.encode.plan_order import best_in_plan, hold, is_due, may_start
 from adlro.model.room import any_feasible, start
 
 
-def memory(setting):
+def memory(context):
     """Scratch for the plan; nothing is kept from call to call."""
-    return len(setting.layout.gpus) + len(setting.pools)
+    return len(context.gpus) + len(context.pools)
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The plan's first start."""
-    if not any_feasible(jobs, queue, eligible, pools, nodes, gpus):
+    if not any_feasible(view):
         return 0
-    times, counts = memory[: len(gpus)], memory[len(gpus) : len(gpus) + len(pools)]
-    fill_free_times(now, asked(jobs, queue), jobs, running, pools, counts, times)
+    jobs, queue, pools, total = view.jobs, view.queue, view.pools, len(view.gpus)
+    times, counts = memory[:total], memory[total : total + len(pools)]
+    fill_free_times(asked(jobs, queue), view, counts, times)
     for q in range(len(queue)):
-        if not may_start(now, jobs, queue[q:], pools, counts, times):
+        if not may_start(q, view, counts, times):
             return 0
-        j, left, may = queue[q].job, queue[q].left, eligible[q]
-        best = best_in_plan(now, jobs[j], est[j], left, may, pools, nodes, gpus, times)
+        j, best = queue[q].job, best_in_plan(q, view, times)
         if best.end < np.inf:
-            if is_due(now, jobs[j], pools[best.pool], nodes, gpus, times):
+            if is_due(jobs[j], pools[best.pool], view, times):
                 return start(out, j, best.pool)
             hold(jobs[j], best, pools, counts, times)
     return 0

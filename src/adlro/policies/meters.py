@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from adlro.encode.network import Network, flat
-from adlro.model.cluster import Layout
 from adlro.model.gpu import GpuModel
 from adlro.model.state import Floats
 from adlro.telemetry.normalise import Norm, bounds, empty
+
+
+class Cluster(Protocol):
+    """What names the GPU models of a cluster: a Layout, a Context."""
+
+    @property
+    def models(self) -> tuple[GpuModel, ...]:
+        """[M], in the order of the columns of est."""
 
 
 def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
@@ -27,15 +35,15 @@ def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
     return np.array(rows, np.float64).ravel()
 
 
-def made_ready(network: Network, layout: Layout, known: tuple[str, ...]) -> Floats:
+def made_ready(network: Network, cluster: Cluster, known: tuple[str, ...]) -> Floats:
     """The params of decide on a cluster: weights, and behind them what telemetry needs, if any.
 
     Args:
         network: the weights.
-        layout: the cluster.
+        cluster: with its GPU models.
         known: the features that the policy fills in, in the order of their columns.
     """
     params = flat(network, known)
     if not network.reads_meters:
         return params
-    return np.concatenate([params, ranges(network.norm, layout.models)])
+    return np.concatenate([params, ranges(network.norm, cluster.models)])

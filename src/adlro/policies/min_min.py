@@ -10,15 +10,15 @@ from adlro.encode.plan import min_min_start, scratch_size
 from adlro.model.room import start
 
 
-def memory(setting):
+def memory(context):
     """Scratch for the plan; nothing is kept from call to call."""
-    return scratch_size(len(setting.layout.gpus), len(setting.pools))
+    return scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The plan's first start."""
-    q, p = min_min_start(now, jobs, est, queue, eligible, running, pools, nodes, gpus, memory)
+    q, p = min_min_start(view, memory)
     if q < 0:
         return 0
-    return start(out, queue[q].job, p)
+    return start(out, view.queue[q].job, p)

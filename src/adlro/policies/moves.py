@@ -14,13 +14,36 @@ next call shows it. Dimensions as in active.py; Q waiting jobs.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
 from adlro.model.place import place, release
 from adlro.model.room import fits, start
-from adlro.model.state import DECISION, DEMAND, PREEMPT, WAKE, Floats, Records
-from adlro.policies.active import Active, Indices, Notes, View
+from adlro.model.state import DECISION, DEMAND, PREEMPT, WAKE, Floats, Mask, Records
+from adlro.model.view import View
+from adlro.policies.active import Active, Indices, Notes
+
+
+class Cluster(NamedTuple):
+    """The records that moves change, as copies; jobs are known by their place in `active`."""
+
+    jobs: Records  # [A]
+    running: Records  # [R]
+    pools: Records
+    nodes: Records
+    gpus: Records
+
+
+class Assignment(NamedTuple):
+    """Where the jobs are to run, and where they do."""
+
+    order: Indices  # [A] places in `active`, the most important first
+    target: Indices  # [A] pools, -1 = none
+    pinned: Mask  # [A] must not be stopped
+    run: Indices  # [A] place in `running`, -1 = waits
+    held: Indices  # [A] the pool where it runs, -1 = none; changes as moves are planned
 
 
 @njit_allocating
@@ -41,88 +64,117 @@ def take_in_order(chosen, pools, width, room, target):
             room[p] -= width[a]
 
 
-@njit
-def _holds_without(a, p, stopped, count, spared, run, jobs, running, pools, nodes, gpus):
-    """True when job a fits pool p (of copies) once all `stopped` but the spared one have left."""
-    for i in range(count):
-        if i != spared and stopped[i] >= 0:
-            release(running[run[stopped[i]]], jobs, pools, nodes, gpus)
-    return fits(jobs[a], pools[p], nodes, gpus)
+@njit_allocating
+def _copy(view, active):
+    """The cluster of a view."""
+    running = view.running.copy()
+    for a in range(len(active.rows)):
+        if active.run[a] >= 0:
+            running[active.run[a]].job = a
+    return Cluster(
+        view.jobs[active.rows], running, view.pools.copy(), view.nodes.copy(), view.gpus.copy()
+    )
 
 
 @njit_allocating
-def _whom_to_stop(k, order, target, held, pinned, run, jobs, running, pools, nodes, gpus):
-    """Jobs that must leave the target of job order[k] so that it fits; none if that is in vain."""
+def _copy_again(cluster):
+    """The same with room of its own; jobs and runs are shared, for nobody changes them."""
+    pools, nodes, gpus = cluster.pools.copy(), cluster.nodes.copy(), cluster.gpus.copy()
+    return Cluster(cluster.jobs, cluster.running, pools, nodes, gpus)
+
+
+@njit
+def _release(r, cluster):
+    """Give back what the r-th run holds."""
+    release(cluster.running[r], cluster.jobs, cluster.pools, cluster.nodes, cluster.gpus)
+
+
+@njit
+def _fits(a, p, cluster):
+    """True when job a has room on pool p."""
+    return fits(cluster.jobs[a], cluster.pools[p], cluster.nodes, cluster.gpus)
+
+
+@njit
+def _holds_without(k, stopped, spared, plan, cluster):
+    """True when the k-th of the order fits its target once all `stopped` but the spared one left.
+
+    `cluster` is changed.
+    """
+    for i in range(len(stopped)):
+        if i != spared and stopped[i] >= 0:
+            _release(plan.run[stopped[i]], cluster)
+    a = plan.order[k]
+    return _fits(a, plan.target[a], cluster)
+
+
+@njit_allocating
+def _whom_to_stop(k, plan, cluster):
+    """Jobs that must leave the target of the k-th job so that it fits; none if that is in vain."""
+    order, target = plan.order, plan.target
     a, p = order[k], target[order[k]]
     stopped, count, enough = np.empty(len(order), np.int64), 0, False
-    left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
+    after = _copy_again(cluster)
     for i in range(2 * len(order)):
         wanted, place_in_order = i >= len(order), len(order) - 1 - i % len(order)
         b = order[place_in_order]
         if enough or (wanted and place_in_order <= k):
             break
-        if held[b] == p and (target[b] == p) == wanted and not pinned[b]:
-            release(running[run[b]], jobs, left, machines, cards)
+        if plan.held[b] == p and (target[b] == p) == wanted and not plan.pinned[b]:
+            _release(plan.run[b], after)
             stopped[count] = b
             count += 1
-            enough = fits(jobs[a], left[p], machines, cards)
+            enough = _fits(a, p, after)
     if not enough:
         return stopped[:0]
     for i in range(count - 1):  # one whose leaving turns out not to be needed stays
-        left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
-        if _holds_without(a, p, stopped, count, i, run, jobs, running, left, machines, cards):
+        if _holds_without(k, stopped[:count], i, plan, _copy_again(cluster)):
             stopped[i] = -1
     kept = stopped[:count]
     return kept[kept >= 0]
 
 
 @njit_allocating
-def plan_moves(order, target, pinned, run, held, jobs, running, pools, nodes, gpus, stop, step):
-    """Fill stop [A] with 1 for those to be stopped, and step [A] with the turns of those to start.
+def plan_moves(order, target, active, view):
+    """Who is to be stopped (1, [A]), and the turns of those that are to start (0 = none, [A]).
 
     Args:
         order: [A] jobs by their place in `active`, the most important first.
         target: [A] pools, -1 = none.
-        pinned: [A] must not be stopped.
-        run: [A] place in running, -1 = waits.
-        held: [A] the pool where it runs; changed.
-        jobs: [A] their records.
-        running: [R], with `job` a place in `jobs`.
-        pools: copies of the cluster's records, as are nodes and gpus: they are changed.
-        nodes: see pools.
-        gpus: see pools.
-        stop: see above.
-        step: see above.
+        active: the active jobs.
+        view: what the policy sees.
     """
+    cluster = _copy(view, active)
+    plan = Assignment(order, target, active.pinned, active.run, active.pool.copy())
+    stop, step = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
     decision, demands, turn = np.zeros(1, DECISION)[0], np.zeros(0, DEMAND), 0
     for k in range(len(order)):
         a, p = order[k], target[order[k]]
-        if p < 0 or held[a] == p or pinned[a]:
+        if p < 0 or plan.held[a] == p or plan.pinned[a]:
             continue
-        if not fits(jobs[a], pools[p], nodes, gpus):
-            others = _whom_to_stop(
-                k, order, target, held, pinned, run, jobs, running, pools, nodes, gpus
-            )
+        if not _fits(a, p, cluster):
+            others = _whom_to_stop(k, plan, cluster)
             if len(others) == 0:
                 continue
             for b in others:
-                release(running[run[b]], jobs, pools, nodes, gpus)
-                stop[b], held[b] = 1, -1
-        if held[a] >= 0:
-            release(running[run[a]], jobs, pools, nodes, gpus)
-            stop[a], held[a] = 1, -1
+                _release(plan.run[b], cluster)
+                stop[b], plan.held[b] = 1, -1
+        if plan.held[a] >= 0:
+            _release(plan.run[a], cluster)
+            stop[a], plan.held[a] = 1, -1
         decision.job, decision.pool, decision.node, decision.gpu = a, p, -1, -1
-        place(decision, jobs, demands, pools, nodes, gpus)
+        place(decision, cluster.jobs, demands, cluster.pools, cluster.nodes, cluster.gpus)
         turn += 1
         step[a] = turn
+    return stop, step
 
 
 @njit
-def _where_to_start(waiting, goal, may, seconds, job, pools, nodes, gpus):
-    """The goal (-1 = none) if the job can start there, else its fastest pool where it can, or -1.
-
-    Shapes: may [P], seconds [M] for the whole job.
-    """
+def _where_to_start(q, goal, view):
+    """The goal (-1 = none) if job q can start there, else its fastest pool where it can, or -1."""
+    waiting, may = view.queue[q], view.eligible[q]
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    job, seconds = view.jobs[waiting.job], view.est[waiting.job]
     may_there = goal >= 0 and may[goal] and seconds[pools[goal].model] < np.inf
     if may_there and fits(job, pools[goal], nodes, gpus):
         return goal
@@ -135,33 +187,27 @@ def _where_to_start(waiting, goal, may, seconds, job, pools, nodes, gpus):
 
 
 @njit_allocating
-def first_start(worth, steps, goals, jobs, est, queue, eligible, pools, nodes, gpus, out):
+def first_start(worth, steps, goals, view, out):
     """Write the start of the first job that can: by its step, then by worth, then by age.
 
     Args:
         worth: [Q] of those without a step, the largest first.
         steps: [J] turns in the plan, 0 = not in it.
         goals: [J] pools that the plan has for those in it.
-        jobs: as decide gets it, and so all that follow.
-        est: see jobs.
-        queue: see jobs.
-        eligible: see jobs.
-        pools: see jobs.
-        nodes: see jobs.
-        gpus: see jobs.
-        out: see jobs.
+        view: what the policy sees.
+        out: where the decision is written.
 
     Returns:
         How many decisions were written.
     """
     first, chosen, pool = (np.inf, np.inf, np.inf), -1, -1
-    for q in range(len(queue)):
-        j = queue[q].job
-        goal, key = -1, (np.inf, -worth[q], float(j))
+    for q in range(len(view.queue)):
+        j = view.queue[q].job
+        goal, key = -1, (np.inf, -worth[q], float(q))
         if steps[j] > 0:
-            goal, key = int(goals[j]), (steps[j], -worth[q], float(j))
+            goal, key = int(goals[j]), (steps[j], -worth[q], float(q))
         if key < first:
-            p = _where_to_start(queue[q], goal, eligible[q], est[j], jobs[j], pools, nodes, gpus)
+            p = _where_to_start(q, goal, view)
             if p >= 0:
                 first, chosen, pool = key, j, p
     return start(out, chosen, pool) if chosen >= 0 else 0
@@ -171,27 +217,16 @@ def stop_for(
     view: View, notes: Notes, active: Active, target: Indices, order: Indices, out: Records
 ) -> int:
     """Write the stops that lead to the targets, and note who starts where; how many stops."""
-    notes.step[active.ids] = 0.0
-    running = np.array(view.running)
-    running["job"] = np.searchsorted(active.ids, running["job"])
-    stop, step = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
-    cluster = (np.array(view.pools), np.array(view.nodes), np.array(view.gpus))
-    jobs, held = view.jobs[active.ids], active.pool.copy()
-    plan_moves(
-        order, target, active.pinned, active.run, held, jobs, running, *cluster, stop, step
-    )  # fmt: skip
-    notes.step[active.ids], notes.goal[active.ids] = step, target
-    stopped = active.ids[stop > 0]
+    stop, step = plan_moves(order, target, active, view)
+    notes.step[active.rows], notes.goal[active.rows] = step, target
+    stopped = active.rows[stop > 0]
     out["kind"][: len(stopped)], out["job"][: len(stopped)] = PREEMPT, stopped
     return len(stopped)
 
 
 def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> int:
     """Write a start: of the plan in its order, then of who fits, by falling `worth` [Q]."""
-    count: int = first_start(
-        worth, notes.step, notes.goal, view.jobs, view.est, view.queue, view.eligible, view.pools,
-        view.nodes, view.gpus, np.asarray(out),
-    )  # fmt: skip
+    count: int = first_start(worth, notes.step, notes.goal, view, np.asarray(out))
     return count
 
 

@@ -15,7 +15,7 @@ from adlro.model.room import served, start_by_score, width
 _AGE, _SIZE, _QOS, _FAIR, _AGE_MAX = range(5)  # params
 
 
-def params(setting):
+def params(context):
     """The four weights, and the seconds after which a job grows no older."""
     return np.array([1000.0, 1000.0, 1000.0, 1000.0, 7 * 86_400.0])
 
@@ -42,11 +42,12 @@ def _usage(now, jobs, queue, running):
 
 
 @njit_allocating
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the highest priority."""
+    now, jobs, queue, gpus = view.now, view.jobs, view.queue, len(view.gpus)
     if len(queue) == 0:
         return 0
-    lowest, users, held = _usage(now, jobs, queue, running)
+    lowest, users, held = _usage(now, jobs, queue, view.running)
     total = held.sum()
     scores = np.empty(len(queue))
     for q in range(len(queue)):
@@ -54,6 +55,6 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
         age = min(1.0, (now - job.arrival) / params[_AGE_MAX])
         usage = held[job.user - lowest] / total if total > 0.0 else 0.0
         fair = 2.0 ** (-usage * users)
-        rank = params[_AGE] * age + params[_SIZE] * (width(job) / len(gpus))
+        rank = params[_AGE] * age + params[_SIZE] * (width(job) / gpus)
         scores[q] = -(rank + params[_QOS] * job.priority + params[_FAIR] * fair)
-    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)
+    return start_by_score(scores, view, out)

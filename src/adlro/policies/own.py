@@ -16,13 +16,12 @@ from typing import Any
 import numba
 
 from adlro.errors import PolicyError
+from adlro.model.view import View
 from adlro.sim.signature import compile_decide
 from adlro.sim.simulator import is_compiled
 
-ARGUMENTS = (
-    "now", "jobs", "est", "queue", "eligible", "running", "pools", "nodes", "gpus", "params",
-    "memory", "out",
-)  # fmt: skip
+ARGUMENTS = ("view", "params", "memory", "out")
+_FORMER = 12  # arguments that decide had before there was a view
 
 
 @contextlib.contextmanager
@@ -109,6 +108,16 @@ def _compile(decide: Callable[..., Any], path: Path) -> None:
         raise PolicyError(f"{path}:{line}: decide cannot be compiled: {reason}") from exc
 
 
+def _mend(decide: Callable[..., Any], call: str) -> str:
+    """What to write instead of a decide that cannot be called as it must."""
+    said = f"decide takes {len(ARGUMENTS)} arguments: {call}"
+    names = list(inspect.signature(plain(decide)).parameters)
+    if len(names) == _FORMER:
+        given = ", ".join(f"view.{name}" for name in View._fields[: _FORMER - 3])
+        said += f", not {_FORMER}; begin it with: {', '.join(names[: _FORMER - 3])} = {given}"
+    return said
+
+
 def load(path: Path) -> ModuleType:
     """Import a file with a `decide` and check its signature.
 
@@ -125,8 +134,7 @@ def load(path: Path) -> ModuleType:
     try:
         inspect.signature(plain(decide)).bind(*ARGUMENTS)
     except TypeError as exc:
-        where = f"{path}:{first_line(decide)}"
-        raise PolicyError(f"{where}: decide takes {len(ARGUMENTS)} arguments: {call}") from exc
+        raise PolicyError(f"{path}:{first_line(decide)}: {_mend(decide, call)}") from exc
     if is_compiled(decide):
         _check_bounds(module)
         _compile(module.decide, path)

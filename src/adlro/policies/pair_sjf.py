@@ -8,9 +8,9 @@ from adlro.model.room import smallest_feasible, start
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The feasible pair with the smallest estimate."""
-    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
+    q, p = smallest_feasible(view)
     if q < 0:
         return 0
-    return start(out, queue[q].job, p)
+    return start(out, view.queue[q].job, p)

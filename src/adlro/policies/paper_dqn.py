@@ -12,7 +12,7 @@ from adlro.policies import learned
 NAME = "paper-dqn"
 
 
-def params(setting, weights=None):
+def params(context, weights=None):
     """The weights that come with the package, for the cluster of paper16, unless told others."""
     return learned.shipped(NAME).params if weights is None else weights
 
@@ -24,10 +24,10 @@ def _words(found):
     )
 
 
-def refuses(setting, weights=None):
+def refuses(context, weights=None):
     """A cluster of another shape than that of the weights: other nodes, GPUs or job types."""
-    made_for = sizes_of(params(setting, weights))
-    there = sizes(setting.layout, len(setting.scenario.types), made_for.window)
+    made_for = sizes_of(params(context, weights))
+    there = sizes(context, context.types, made_for.window)
     if there == made_for:
         return None
     return (
@@ -36,24 +36,24 @@ def refuses(setting, weights=None):
     )
 
 
-def memory(setting, weights=None):
+def memory(context, weights=None):
     """Scratch; nothing is kept from call to call."""
-    known = params(setting, weights)
+    known = params(context, weights)
     shape: Sizes = sizes_of(known)
     return shape.observation + 2 * shape.actions + paper_network.scratch_size(known)
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The allowed action of the largest value; none where none of the first W jobs can start."""
     columns, types, window = int(params[1]), int(params[2]), int(params[3])
-    actions = window * len(gpus)
+    actions = window * len(view.gpus)
     allowed = memory[:actions]
-    if allow(jobs, queue, eligible, pools, nodes, gpus, window, allowed) == 0:
+    if allow(view, window, allowed) == 0:
         return 0
     q = memory[actions : 2 * actions]
-    width = len(nodes) * columns + 1 + window * (1 + types)
+    width = len(view.nodes) * columns + 1 + window * (1 + types)
     x, scratch = memory[2 * actions : 2 * actions + width], memory[2 * actions + width :]
-    observe(jobs, queue, nodes, gpus, window, types, columns, x)
+    observe(view, window, types, columns, x)
     values(x, params, scratch, q)
-    return act(best(q, allowed), queue, nodes, gpus, out)
+    return act(best(q, allowed), view, out)

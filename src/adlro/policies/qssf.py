@@ -11,11 +11,13 @@ from adlro.model.room import shortest, start_by_score, width
 
 
 @njit_allocating
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the smallest p * n."""
+    jobs, est, queue = view.jobs, view.est, view.queue
+    eligible, pools = view.eligible, view.pools
     scores = np.empty(len(queue))
     for q in range(len(queue)):
         j = queue[q].job
         seconds = shortest(est[j], queue[q].left, eligible[q], pools)
         scores[q] = seconds * width(jobs[j])
-    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)
+    return start_by_score(scores, view, out)

@@ -10,7 +10,7 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-def memory(setting):
+def memory(context):
     """Two numbers: the run's seed (the world writes it first) and the generator's state."""
     return 2
 
@@ -30,9 +30,10 @@ def _draw(memory):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Count the feasible pairs, draw one of them, find it again."""
-    count = 0
+    jobs, queue, eligible = view.jobs, view.queue, view.eligible
+    pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, 0
     for q in range(len(queue)):
         for p in range(len(pools)):
             if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):

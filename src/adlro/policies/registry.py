@@ -19,10 +19,10 @@ import numpy as np
 
 import adlro.policies
 from adlro.errors import PolicyError, suggestion
+from adlro.model.context import Context, Known, known
 from adlro.model.state import Floats
 from adlro.policies import learned, lookahead, own
 from adlro.sim.simulator import is_compiled
-from adlro.workloads.synthetic import Setting
 
 LEARNED = "adlro"  # the learned policy of the package that is played unless told otherwise
 _SHIPPED = (
@@ -33,7 +33,7 @@ _SHIPPED = (
 
 
 class Policy(NamedTuple):
-    """A policy made ready for a scenario; what sim.simulator.Player asks for."""
+    """A policy made ready for a cluster; what sim.simulator.Player asks for."""
 
     name: str
     decide: Callable[..., int]
@@ -108,7 +108,7 @@ class Facts(NamedTuple):
     is_preemptive: bool
     params: str | None  # what it says of its parameters; None = it has none
     memory: str | None  # and of what it keeps from call to call
-    refuses: str | None  # and of the scenarios that it cannot run
+    refuses: str | None  # and of where it cannot run
 
 
 def facts(name: str) -> Facts:
@@ -142,20 +142,20 @@ def _refuse_ahead(name: str, reason: str | None) -> None:
         raise PolicyError(f"policy {name} cannot look ahead: {reason}")
 
 
-def _ask(part: str, found: _Found, setting: Setting) -> Any:  # noqa: ANN401  a number or a phrase
-    """What a policy says of a scenario, if it does; that of a file is told its weights."""
+def _ask(part: str, found: _Found, context: Known) -> Any:  # noqa: ANN401  a number or a phrase
+    """What a policy says of a context, if it does; that of a file is told its weights."""
     function = getattr(found.module, part, None)
-    known = () if found.learned is None else (found.learned.params_for(setting.layout),)
-    return function(setting, *known) if function is not None else None
+    weights = () if found.learned is None else (found.learned.params_for(context),)
+    return function(context, *weights) if function is not None else None
 
 
-def _reason(found: _Found, setting: Setting) -> str | None:
-    reason: str | None = _ask("refuses", found, setting)
+def _reason(found: _Found, context: Known) -> str | None:
+    reason: str | None = _ask("refuses", found, context)
     return reason
 
 
-def refusal(name: str, setting: Setting) -> str | None:
-    """Why a policy cannot run a scenario, in a phrase; None = it can.
+def refusal(name: str, context: Context) -> str | None:
+    """Why a policy cannot run there, in a phrase; None = it can.
 
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
@@ -163,7 +163,7 @@ def refusal(name: str, setting: Setting) -> str | None:
     name, wish = lookahead.split(name)
     found = _find(name)
     with own.mistakes(found.file):
-        reason = _reason(found, setting)
+        reason = _reason(found, known(context))
     if wish is None or reason is not None:
         return reason
     preempts = _is_preemptive(found.module, found.name)
@@ -177,37 +177,38 @@ def _is_preemptive(module: ModuleType, name: str) -> bool:
     return said
 
 
-def load(name: str, setting: Setting) -> Policy:
+def load(name: str, context: Context) -> Policy:
     """A policy by name, or from the user's file, made ready; with `+lookahead` behind it or not.
 
     Anything that ends in .npz or .json is a learned policy, by either of its two files; anything
-    else with a slash or .py is code. The name of a file's policy is that of the file.
+    else with a slash or .py is code. The name of a file's policy is that of the file. Whatever else
+    the context may be (a scenario's setting, say), a policy is told no more than `known` of it.
 
     Raises:
-        PolicyError: there is no such policy, it cannot run this scenario, or the user's file is
-            wrong.
+        PolicyError: there is no such policy, it cannot run there, or the user's file is wrong.
     """
     name, wish = lookahead.split(name)
-    ready = _load(name, setting)
+    told = known(context)
+    ready = _load(name, told)
     if wish is None:
         return ready
     reason = lookahead.refusal(ready.decide, is_preemptive=ready.is_preemptive)
     _refuse_ahead(ready.name, reason)
-    ahead = lookahead.Lookahead(ready, wish, setting)
+    ahead = lookahead.Lookahead(ready, wish, told)
     full = ready.name + wish.suffix
     return ready._replace(name=full, decide=ahead.decide, memory=ahead.memory)
 
 
-def _load(name: str, setting: Setting) -> Policy:
+def _load(name: str, context: Known) -> Policy:
     """A policy as it is, made ready."""
     found = _find(name)
     name, module, file, _ = found
     with own.mistakes(file):
-        reason = _reason(found, setting)
+        reason = _reason(found, context)
         if reason is not None:
-            raise PolicyError(f"policy {name} cannot run {setting.scenario.name}: {reason}")
-        params = _ask("params", found, setting)
-        memory = _ask("memory", found, setting) or 0
+            raise PolicyError(f"policy {name} cannot run {context.name}: {reason}")
+        params = _ask("params", found, context)
+        memory = _ask("memory", found, context) or 0
         ready = np.ascontiguousarray(params if params is not None else (), np.float64).ravel()
         line, preempts = own.first_line(module.decide), _is_preemptive(module, name)
         return Policy(name, module.decide, ready, int(memory), file, line, preempts)

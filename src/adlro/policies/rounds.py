@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.model.state import Records
+from adlro.model.view import View
 from adlro.policies.active import (
     Active,
     Indices,
     Notes,
-    View,
     fingerprint,
     look,
     next_ripe,
@@ -55,7 +55,7 @@ def _all_at_their_best(view: View, notes: Notes) -> bool:
     if len(view.queue) > 0:
         return False
     active = look(view, notes)
-    own = active.seconds[np.arange(len(active.ids)), active.pool]
+    own = active.seconds[np.arange(len(active.rows)), active.pool]
     return bool((own <= active.fastest()).all())
 
 
@@ -95,6 +95,6 @@ def answer(view: View, notes: Notes, length: float, plan: Planner, out: Records)
             count = stop_for(view, notes, active, made.target, made.order, out)
             if count > 0:
                 return count
-    worth = -view.queue["job"].astype(np.float64)
+    worth = -np.arange(len(view.queue), dtype=np.float64)  # the older first
     count = start_what_fits(view, notes, worth, out)
     return count if count > 0 else wake(_next(view, notes, length), out)

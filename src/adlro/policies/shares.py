@@ -37,7 +37,7 @@ def _solve(gain: Floats, rows: csc_array, bounds: Floats, where: str) -> Floats:
 
 def _limits(a: Indices, p: Indices, active: Active) -> tuple[Floats, Indices, Floats]:
     """Coefficients, rows and bounds of the limits of jobs (A rows), then of pools (P rows)."""
-    jobs = len(active.ids)
+    jobs = len(active.rows)
     coefficients = np.concatenate([np.ones(len(a)), active.width[a]])
     bounds = np.concatenate([np.ones(jobs), np.maximum(active.room, 0.0)])
     return coefficients, np.concatenate([a, jobs + p]), bounds

@@ -30,20 +30,20 @@ _OTHER = 4  # scipy's status for what it has no name for: the limit of nodes
 _EXACT = 1e-6  # as near as this to 0 or 1 is 0 or 1
 
 
-def params(setting):
+def params(context):
     """Seconds from round to round, the power p and the price lambda of a job without GPUs."""
     return np.array([60.0, -0.5, 1.1])
 
 
-def memory(setting):
+def memory(context):
     """See active.py."""
-    return memory_size(setting)
+    return memory_size(context)
 
 
 def _goodput(view, active):
     """G [A, P] with the restart factor; 0 where the job may not be put."""
     slowest = np.where(np.isfinite(active.seconds), active.seconds, 0.0).max(axis=1)
-    jobs = view.jobs[active.ids]
+    jobs = view.jobs[active.rows]
     goodput = jobs["gpus"][:, None] * slowest[:, None] / active.seconds
     age, cost = view.now - jobs["arrival"], np.maximum(jobs["checkpoint"], 0.0)
     runs = active.pool >= 0
@@ -89,17 +89,17 @@ def _assign(profit, active, where):
     return target
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """In a round, what the program says; between rounds, what fits."""
-    view = plain_view(now, jobs, est, queue, eligible, running, pools, nodes, gpus)
+    view = plain_view(view)
 
     def plan(view, notes, active, changed):
-        goodput, count = _goodput(view, active), len(active.ids)
+        goodput, count = _goodput(view, active), len(active.rows)
         price = np.where(goodput > 0, goodput, np.inf) ** params[_POWER]
         profit = params[_IDLE] - price + active.tie_break()
         profit = np.where(goodput > 0, profit, 0.0)
         target = _assign(profit, active, f"sia at {view.now:.0f} s")
         each = np.where(target >= 0, profit[np.arange(count), target] / active.width, 0.0)
-        return Plan(target, np.lexsort((active.ids, -each)), False)
+        return Plan(target, np.argsort(-each, kind="stable"), False)
 
     return rounds.answer(view, notes_of(memory, view), float(params[_ROUND]), plan, out)

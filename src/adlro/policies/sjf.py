@@ -7,8 +7,9 @@ from adlro.model.room import fastest_feasible, start
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one whose best estimate anywhere is smallest."""
+    est, queue, eligible, pools = view.est, view.queue, view.eligible, view.pools
     best, best_q, best_p = np.inf, -1, -1
     for q in range(len(queue)):
         j = queue[q].job
@@ -17,7 +18,7 @@ def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params,
             if eligible[q, p]:
                 shortest = min(shortest, est[j, pools[p].model] * queue[q].left)
         if shortest < best:
-            p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
+            p = fastest_feasible(q, view)
             if p >= 0:
                 best, best_q, best_p = shortest, q, p
     if best_q < 0:

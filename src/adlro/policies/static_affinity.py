@@ -10,19 +10,28 @@ from adlro.compiled import njit
 from adlro.model.room import fastest_up, fits, start
 
 
-def params(setting):
+def refuses(context):
+    """A cluster whose job types, or their GPU models, are not known."""
+    if len(context.affinity) == 0:
+        return "it needs job types, which this cluster does not know"
+    return None
+
+
+def params(context):
     """The GPU model of each job type, [T]."""
-    return np.array(setting.affinity, dtype=np.float64)
+    return np.array(context.affinity, dtype=np.float64)
 
 
-def memory(setting):
+def memory(context):
     """One flag a pool: closed for the rest of this walk."""
-    return len(setting.pools)
+    return len(context.pools)
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Walk the queue; the first job of each pool starts there or closes it."""
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
     closed = memory[: len(pools)]
     closed[:] = 0.0
     shut = 0

@@ -10,14 +10,21 @@ from adlro.compiled import njit
 from adlro.model.room import fastest_up, fits, start
 
 
-def params(setting):
+def refuses(context):
+    """A cluster for which the capacity LP cannot be solved: its job types are not known."""
+    if len(context.type_shares) == 0:
+        return "it needs job types, which this cluster does not know"
+    return None
+
+
+def params(context):
     """1 where a job type may use a pool, flat [T * P]."""
-    return (setting.type_shares > 1e-9).astype(np.float64).ravel()
+    return (context.type_shares > 1e-9).astype(np.float64).ravel()
 
 
-def memory(setting):
+def memory(context):
     """Two flags a pool: closed for the rest of this walk; open to the job at hand."""
-    return 2 * len(setting.pools)
+    return 2 * len(context.pools)
 
 
 @njit
@@ -32,9 +39,10 @@ def _mark(job, own, may, shares, pools, fastest):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Walk the queue; a job starts on its fastest open pool or closes all that it may use."""
-    count = len(pools)
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, len(view.pools)
     closed, may = memory[:count], memory[count : 2 * count]
     closed[:] = 0.0
     shut = 0

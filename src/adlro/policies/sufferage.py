@@ -6,17 +6,15 @@ largest goes next (of equals the smaller completion) and holds its place, even i
 Source: Maheswaran et al. (1999), with late binding.
 """
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.encode.plan_order import BY_LOSS, largest_first_start
 from adlro.model.room import start
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The plan's first start."""
-    q, p = largest_first_start(
-        BY_LOSS, now, jobs, est, queue, eligible, running, pools, nodes, gpus
-    )
+    q, p = largest_first_start(wide(BY_LOSS), view)
     if q < 0:
         return 0
-    return start(out, queue[q].job, p)
+    return start(out, view.queue[q].job, p)

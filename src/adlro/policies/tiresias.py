@@ -9,7 +9,7 @@ checkpoint, or is younger than its least run time, is left alone.
 
 import numpy as np
 
-from adlro.compiled import njit, njit_allocating
+from adlro.compiled import njit, njit_allocating, wide
 from adlro.model.place import release
 from adlro.model.room import fastest_feasible, fits, served
 from adlro.model.room import start as write_start
@@ -20,14 +20,15 @@ PREEMPTIVE = True
 _THRESHOLD, _ROUND = range(2)  # params
 _NEXT = 1  # memory: when the next round is due
 _SOON = 1.0  # seconds after a border at which it is surely crossed
+_LATE = 2.0**52  # what the second queue adds to an id: more than any, and their sum is exact
 
 
-def params(setting):
+def params(context):
     """GPU-seconds that end a job's time in the first queue, and seconds between two rounds."""
     return np.array([18_000.0, 60.0])
 
 
-def memory(setting):
+def memory(context):
     """The run's seed (unused) and when the next round is due."""
     return 2
 
@@ -45,16 +46,17 @@ def _listed(now, jobs, queue, running, threshold):
     keys = np.empty(count + len(queue))
     for r in range(count):
         late = served(now, running[r], jobs[running[r].job]) >= threshold
-        keys[r] = running[r].job + len(jobs) * late
+        keys[r] = jobs[running[r].job].id + _LATE * late
     for q in range(len(queue)):
-        keys[count + q] = queue[q].job + len(jobs) * (queue[q].served >= threshold)
+        keys[count + q] = jobs[queue[q].job].id + _LATE * (queue[q].served >= threshold)
     return np.argsort(keys)
 
 
 @njit_allocating
-def _make_room(now, j, p, behind, jobs, running, pools, nodes, gpus, out):
+def _make_room(j, p, behind, view, out):
     """Preempt runs on pool p, the last `behind` first, until job j fits; how many, 0 = in vain."""
-    left, machines, cards = pools.copy(), nodes.copy(), gpus.copy()
+    now, jobs, running = view.now, view.jobs, view.running
+    left, machines, cards = view.pools.copy(), view.nodes.copy(), view.gpus.copy()
     count = 0
     for i in behind[::-1]:
         if i < len(running) and running[i].pool == p:
@@ -69,8 +71,10 @@ def _make_room(now, j, p, behind, jobs, running, pools, nodes, gpus, out):
 
 
 @njit_allocating
-def _help(now, jobs, est, queue, eligible, running, pools, nodes, gpus, threshold, out):
+def _help(view, threshold, out):
     """Preemptions that let a waiting job start, and its start; returns how many decisions."""
+    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
+    running, pools = view.running, view.pools
     order = _listed(now, jobs, queue, running, threshold)
     behind = len(order)  # nobody from here on can be stopped
     while behind > 0:
@@ -86,7 +90,7 @@ def _help(now, jobs, est, queue, eligible, running, pools, nodes, gpus, threshol
         j = queue[q].job
         tried[:] = False
         for _ in range(len(pools)):
-            best, p = np.inf, -1
+            best, p = np.inf, wide(-1)
             for other in range(len(pools)):
                 seconds = est[j, pools[other].model]
                 if eligible[q, other] and not tried[other] and seconds < best:
@@ -95,7 +99,7 @@ def _help(now, jobs, est, queue, eligible, running, pools, nodes, gpus, threshol
                 break
             tried[p] = True
             later = order[k + 1 : behind]
-            count = _make_room(now, j, p, later, jobs, running, pools, nodes, gpus, out)
+            count = _make_room(j, p, later, view, out)
             if count > 0:
                 out[count].kind, out[count].job, out[count].pool = START, j, p
                 out[count].node = out[count].gpu = -1
@@ -120,24 +124,24 @@ def _next_change(now, jobs, running, threshold):
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The first of the list that fits; else, if a round is due, the first that can make room."""
+    now, queue = view.now, view.queue
     if len(queue) == 0:
         return 0
     threshold, at = params[_THRESHOLD], memory[_NEXT]
     for late in range(2):
         for q in range(len(queue)):
             if (queue[q].served >= threshold) == late:
-                j = queue[q].job
-                p = fastest_feasible(jobs[j], est[j], eligible[q], pools, nodes, gpus)
+                p = fastest_feasible(q, view)
                 if p >= 0:
-                    return write_start(out, j, p)
+                    return write_start(out, queue[q].job, p)
     if now >= memory[_NEXT]:
-        count = _help(now, jobs, est, queue, eligible, running, pools, nodes, gpus, threshold, out)
+        count = _help(view, threshold, out)
         if count > 0:
             return count
         memory[_NEXT] = now + params[_ROUND]
-        at = max(memory[_NEXT], _next_change(now, jobs, running, threshold))
+        at = max(memory[_NEXT], _next_change(now, view.jobs, view.running, threshold))
     if at == np.inf:
         return 0
     out[0].kind, out[0].at = WAKE, at

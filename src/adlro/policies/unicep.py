@@ -14,12 +14,14 @@ from adlro.model.room import shortest, start_by_score
 
 
 @njit_allocating
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the largest wait / (log2(n) * p)."""
+    now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
+    eligible, pools = view.eligible, view.pools
     scores = np.empty(len(queue))
     for q in range(len(queue)):
         j = queue[q].job
         seconds = shortest(est[j], queue[q].left, eligible[q], pools)
         wait = now - jobs[j].arrival
         scores[q] = -(wait / (max(1.0, math.log2(jobs[j].gpus)) * seconds))
-    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)
+    return start_by_score(scores, view, out)

@@ -7,17 +7,15 @@ the priority itself: the root gave the smaller weighted JCT on paper16 at loads 
 and costs the mean less.
 """
 
-from adlro.compiled import njit
+from adlro.compiled import njit, wide
 from adlro.encode.plan_order import BY_WEIGHT, largest_first_start
 from adlro.model.room import start
 
 
 @njit
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """The plan's first start."""
-    q, p = largest_first_start(
-        BY_WEIGHT, now, jobs, est, queue, eligible, running, pools, nodes, gpus
-    )
+    q, p = largest_first_start(wide(BY_WEIGHT), view)
     if q < 0:
         return 0
-    return start(out, queue[q].job, p)
+    return start(out, view.queue[q].job, p)

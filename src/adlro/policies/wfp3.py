@@ -12,12 +12,14 @@ from adlro.model.room import shortest, start_by_score, width
 
 
 @njit_allocating
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the largest (wait / p)^3 * n."""
+    now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
+    eligible, pools = view.eligible, view.pools
     scores = np.empty(len(queue))
     for q in range(len(queue)):
         j = queue[q].job
         seconds = shortest(est[j], queue[q].left, eligible[q], pools)
         ratio = (now - jobs[j].arrival) / seconds
         scores[q] = -(ratio * ratio * ratio * width(jobs[j]))
-    return start_by_score(scores, jobs, est, queue, eligible, pools, nodes, gpus, out)
+    return start_by_score(scores, view, out)

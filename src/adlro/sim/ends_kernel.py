@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from adlro.compiled import njit, wide
 from adlro.model.place import moved
-from adlro.model.state import WHOLE, Records, Row
+from adlro.model.state import WHOLE, Records
+from adlro.sim.world import World
 
 
 @njit
-def _earlier(a: int, b: int, running: Records, ends: Records) -> bool:
+def _earlier(a: int, b: int, world: World) -> bool:
     """True when running record a ends before b; at the same time: the older job."""
+    ends, running, jobs = world.ends, world.running, world.jobs
     if ends[a].end != ends[b].end:
         return ends[a].end < ends[b].end
-    return running[a].job < running[b].job
+    return jobs[running[a].job].id < jobs[running[b].job].id
 
 
 @njit
@@ -26,12 +28,13 @@ def put(slot: int, place: int, ends: Records) -> None:
 
 
 @njit
-def sift(k: int, count: int, running: Records, ends: Records) -> None:
-    """Restore the heap of ends after the record at place k changed."""
+def sift(k: int, count: int, world: World) -> None:
+    """Restore the heap of `count` ends after the record at place k changed."""
+    ends = world.ends
     slot = wide(ends[k].slot)
     while k > 0:
         up = (k - 1) >> 1
-        if not _earlier(slot, wide(ends[up].slot), running, ends):
+        if not _earlier(slot, wide(ends[up].slot), world):
             break
         put(wide(ends[up].slot), k, ends)
         k = up
@@ -39,11 +42,9 @@ def sift(k: int, count: int, running: Records, ends: Records) -> None:
         down = 2 * k + 1
         if down >= count:
             break
-        if down + 1 < count and _earlier(
-            wide(ends[down + 1].slot), wide(ends[down].slot), running, ends
-        ):
+        if down + 1 < count and _earlier(wide(ends[down + 1].slot), wide(ends[down].slot), world):
             down += 1
-        if not _earlier(wide(ends[down].slot), slot, running, ends):
+        if not _earlier(wide(ends[down].slot), slot, world):
             break
         put(wide(ends[down].slot), k, ends)
         k = down
@@ -51,21 +52,20 @@ def sift(k: int, count: int, running: Records, ends: Records) -> None:
 
 
 @njit
-def remove(
-    slot: int, w: Row, running: Records, ends: Records, gpus: Records, jobs: Records
-) -> None:
+def remove(slot: int, world: World) -> None:
     """Take a running record out of the heap and close the gap in the array."""
+    w, running, ends = world.totals[0], world.running, world.ends
     last = w.running - 1
     w.running = last
     k, other = wide(ends[slot].place), wide(ends[last].slot)
     if other != slot:
         put(other, k, ends)
-        sift(k, last, running, ends)
+        sift(k, last, world)
     if slot != last:
         running[slot] = running[last]
         ends[slot].end, ends[slot].since = ends[last].end, ends[last].since
         ends[slot].todo, ends[slot].kept = ends[last].todo, ends[last].kept
         ends[slot].slowness = ends[last].slowness
         put(slot, wide(ends[last].place), ends)
-        if jobs[running[slot].job].share < WHOLE:
-            moved(slot, running, gpus)
+        if world.jobs[running[slot].job].share < WHOLE:
+            moved(slot, running, world.gpus)

@@ -1,7 +1,7 @@
 """The event loop, compiled: the clock and the decisions. Rules: docs/simulator.md.
 
 Two drivers use the same `advance` and `apply`: `run` here for compiled policies, and the loop in
-simulator.py for policies in plain Python. Dimensions as in model/state.py.
+simulator.py, through steps.py, for policies in plain Python.
 """
 
 from __future__ import annotations
@@ -10,227 +10,144 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adlro.compiled import njit, njit_apart, wide
+from adlro.compiled import njit, njit_apart, njit_part, wide
+from adlro.model import faults
+from adlro.model.checks import check_start, check_stop
 from adlro.model.place import join, place
-from adlro.model.room import anchors, any_feasible, capacity, fits
-from adlro.model.state import (
-    FINISH,
-    MIGRATE,
-    PREEMPT,
-    START,
-    WAKE,
-    WHOLE,
-    Counts,
-    Floats,
-    Mask,
-    Records,
-    Row,
-)
-from adlro.sim import faults
+from adlro.model.room import any_feasible
+from adlro.model.rules import has_rules, is_over, renew
+from adlro.model.state import FINISH, MIGRATE, PREEMPT, START, WAKE, WHOLE, Floats, Records, Row
+from adlro.model.timeline import end_after, span_factor
 from adlro.sim.close_kernel import close, cut_short, find_run, pace_slices, read_chain
-from adlro.sim.eligible_kernel import has_rules, is_over, renew
 from adlro.sim.ends_kernel import put, sift
 from adlro.sim.event_kernel import happen
 from adlro.sim.queue_kernel import dequeue, enqueue, find, move
-from adlro.sim.run_kernel import end_after, put_end, slowness, span_factor
+from adlro.sim.run_kernel import put_end, slowness
+from adlro.sim.world import World, rules_of, view_of
 
 MOST_WAKES = 100_000  # timers in a row with no finish, event or arrival between them
 MOST_CALLS = 100_000  # of decide in one moment
-_NEARLY = 1e-9  # seconds
 
 
-@njit_apart
-def _stall(w: Row, queue: Records, moment: float) -> bool:
-    w.fault = faults.STALLED if moment == np.inf else faults.ENDLESS_WAKES
-    w.fault_value = w.waiting if moment == np.inf else w.wakes
-    w.fault_job = queue[w.head].job if w.waiting > 0 else -1
-    return False
-
-
-@njit
-def advance(
-    world: Records,
-    queue: Records,
-    eligible: Mask,
-    undone: Floats,
-    running: Records,
-    ends: Records,
-    wear: Floats,
-    cells: Floats,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    jobs: Records,
-    est: Floats,
-    allowed: Mask,
-    seconds: Floats,
-    events: Records,
-    colocation: Floats,
-    demands: Records,
-    readings: Records,
-    holders: Counts,
-    quotas: Records,
-    caps: Counts,
-    ageing: Floats,
-    outcome: Records,
-    spans: Records,
-) -> bool:
+@njit_part
+def advance(world: World) -> bool:
     """Move the clock to the next moment and let all that is due happen.
 
     Returns:
         False when nothing can happen any more: every job is done, or the policy stalled (a fault).
     """
-    w = world[0]
-    moment = w.wake
-    if w.running > 0:
-        moment = min(moment, ends[ends[0].slot].end)
-    if w.arrived < len(jobs):
-        moment = min(moment, jobs[w.arrived].arrival)
-    if w.events_done < len(events):
-        moment = min(moment, max(events[w.events_done].time, w.now))
+    w = world.totals[0]
+    moment = _next_moment(world)
     if moment == np.inf or w.wakes >= MOST_WAKES:
-        return _stall(w, queue, moment)
-    passed = moment - w.now
-    w.job_seconds += passed * (w.waiting + w.running)
-    w.wait_seconds += passed * w.waiting
-    w.idle_seconds += passed * (w.up_gpus - w.busy_gpus)
-    if w.busy_slices > 0:
-        w.idle_seconds -= passed * (w.busy_slices / WHOLE)
-        w.stranded_seconds += passed * (w.stranded / WHOLE)
+        return _stall(moment, world)
+    _let_pass(moment - w.now, w)
     w.now = moment
     before = w.events
-    while w.running > 0 and ends[ends[0].slot].end <= moment:
-        slot = wide(ends[0].slot)
-        outcome[running[slot].job].finish = moment
-        close(
-            slot, wide(FINISH), w, running, ends, wear, cells, pools, nodes, gpus, jobs, colocation,
-            readings, outcome, spans,
-        )  # fmt: skip
-        w.finished += 1
-        w.events += 1
-    while w.events_done < len(events) and events[w.events_done].time <= moment:
-        happen(
-            events[w.events_done], w, queue, eligible, undone, running, ends, wear, cells, pools,
-            nodes, gpus, jobs, est, allowed, seconds, colocation, readings, outcome, spans,
-        )  # fmt: skip
+    while w.running > 0 and world.ends[world.ends[0].slot].end <= moment:
+        _finish(wide(world.ends[0].slot), world)
+    while w.events_done < len(world.events) and world.events[w.events_done].time <= moment:
+        happen(world.events[w.events_done], world)
         w.events_done += 1
         w.events += 1
-    while w.arrived < len(jobs) and jobs[w.arrived].arrival <= moment:
-        enqueue(w.arrived, w, queue, eligible, undone, allowed)
-        w.arrived += 1
-        w.events += 1
+    while w.arrived < len(world.arrivals) and _next_arrival(world) <= moment:
+        _arrive(world.arrivals[w.arrived], world)
     if w.events > before:
         w.wakes = 0
     if w.wake <= moment:
         w.wake = np.inf
         w.wakes += 1
         w.events += 1
-    if has_rules(quotas, ageing):
-        renew(
-            w.head, w.waiting, w, queue, eligible, running, pools, jobs, est, allowed, holders,
-            quotas, caps, ageing,
-        )  # fmt: skip
-    return w.finished < len(jobs)
+    if has_rules(world.quotas, world.ageing):
+        renew(wide(0), w.waiting, view_of(world), rules_of(world))
+    return w.finished < len(world.arrivals)
 
 
 @njit
-def _stop(w: Row, fault: int, decision: Row, value: float) -> int:
+def _next_arrival(world: World) -> float:
+    """When the next job arrives; there must be one."""
+    arrival: float = world.jobs[world.arrivals[world.totals[0].arrived]].arrival
+    return arrival
+
+
+@njit
+def _next_moment(world: World) -> float:
+    """When something happens next: a timer, a finish, an arrival or an event; infinite = never."""
+    w = world.totals[0]
+    moment: float = w.wake
+    if w.running > 0:
+        moment = min(moment, world.ends[world.ends[0].slot].end)
+    if w.arrived < len(world.arrivals):
+        moment = min(moment, _next_arrival(world))
+    if w.events_done < len(world.events):
+        moment = min(moment, max(world.events[w.events_done].time, w.now))
+    return moment
+
+
+@njit_apart
+def _stall(moment: float, world: World) -> bool:
+    """Note that nothing can happen any more, or nothing but timers."""
+    w = world.totals[0]
+    w.fault = faults.STALLED if moment == np.inf else faults.ENDLESS_WAKES
+    w.fault_value = w.waiting if moment == np.inf else w.wakes
+    w.fault_job = world.jobs[world.queue[w.head].job].id if w.waiting > 0 else -1
+    return False
+
+
+@njit
+def _let_pass(seconds: float, w: Row) -> None:
+    """Add the time that passes to the integrals."""
+    w.job_seconds += seconds * (w.waiting + w.running)
+    w.wait_seconds += seconds * w.waiting
+    w.idle_seconds += seconds * (w.up_gpus - w.busy_gpus)
+    if w.busy_slices > 0:
+        w.idle_seconds -= seconds * (w.busy_slices / WHOLE)
+        w.stranded_seconds += seconds * (w.stranded / WHOLE)
+
+
+@njit
+def _finish(slot: int, world: World) -> None:
+    """End a run whose job is done."""
+    w = world.totals[0]
+    world.outcome[world.running[slot].job].finish = w.now
+    close(slot, wide(FINISH), world)
+    w.finished += 1
+    w.events += 1
+
+
+@njit
+def _arrive(j: int, world: World) -> None:
+    """Let the next job come."""
+    w = world.totals[0]
+    enqueue(j, world)
+    w.arrived += 1
+    w.rows = max(w.rows, j + 1)
+    w.events += 1
+
+
+@njit
+def _stop(fault: int, decision: Row, value: float, w: Row) -> int:
+    """Note why a run stops, and with which decision."""
     w.fault, w.fault_value = fault, value
     w.fault_job, w.fault_pool = decision.job, decision.pool
     return -1
 
 
-@njit_apart
-def _check_named(
-    decision: Row, pools: Records, nodes: Records, gpus: Records, jobs: Records
-) -> int:
-    """The fault of the node or GPU that a start names, 0 if there is room."""
-    pool, job, n = pools[decision.pool], jobs[decision.job], decision.node
-    if n < -1 or decision.gpu < -1:
-        return faults.NO_ROOM_THERE
-    if decision.gpu >= 0:
-        g = decision.gpu
-        if g >= len(gpus) or (n >= 0 and n != gpus[g].node):
-            return faults.NO_ROOM_THERE
-        n = gpus[g].node
-        if not anchors(job, gpus[g], nodes[n], gpus):
-            return faults.NO_ROOM_THERE
-    if n < pool.first_node or n >= pool.first_node + pool.nodes:
-        return faults.NO_ROOM_THERE
-    if capacity(job, nodes[n], gpus) < 1:
-        return faults.NO_ROOM_THERE
-    return faults.NONE
-
-
 @njit
-def _check_start(
-    decision: Row,
-    q: int,
-    eligible: Mask,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    jobs: Records,
-) -> int:
-    """The fault of a start decision, 0 if it is feasible; q is its job's place in the queue."""
-    if q < 0:
-        return faults.NOT_WAITING
-    if decision.pool < 0 or decision.pool >= len(pools):
-        return faults.NO_SUCH_POOL
-    if not eligible[q, decision.pool]:
-        return faults.NOT_ELIGIBLE
-    if not fits(jobs[decision.job], pools[decision.pool], nodes, gpus):
-        return faults.NO_ROOM
-    if decision.node != -1 or decision.gpu != -1:
-        return _check_named(decision, pools, nodes, gpus, jobs)
-    return faults.NONE
-
-
-@njit
-def _check_stop(j: int, slot: int, w: Row, running: Records, jobs: Records) -> int:
-    """The fault of a preemption or migration, 0 if it is feasible; slot is the job's run."""
-    if slot < 0:
-        return faults.NOT_RUNNING
-    if w.now - running[slot].start < jobs[j].least_run - _NEARLY:
-        return faults.TOO_YOUNG
-    return faults.NONE
-
-
-@njit
-def _start(
-    decision: Row,
-    q: int,
-    w: Row,
-    queue: Records,
-    eligible: Mask,
-    undone: Floats,
-    running: Records,
-    ends: Records,
-    wear: Floats,
-    cells: Floats,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    jobs: Records,
-    est: Floats,
-    seconds: Floats,
-    colocation: Floats,
-    demands: Records,
-    readings: Records,
-    outcome: Records,
-) -> None:
+def _start(decision: Row, q: int, world: World) -> None:
+    """Start the job at place q of the queue, which has been checked."""
+    w, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
     j = decision.job
-    job, pool, waiting = jobs[j], pools[decision.pool], queue[q]
-    first, spanned = place(decision, jobs, demands, pools, nodes, gpus)
+    job, pool, waiting = world.jobs[j], world.pools[decision.pool], world.queue[q]
+    first, spanned = place(decision, world.jobs, world.demands, world.pools, world.nodes, gpus)
     slot, gpu = w.running, wide(first)
-    run, end, result = running[slot], ends[slot], outcome[j]
+    run, end, result = running[slot], ends[slot], world.outcome[j]
     run.job, run.pool, run.gpu, run.nodes = j, decision.pool, first, spanned
     run.restarts, run.left, run.saved = waiting.restarts, waiting.left, waiting.saved
     run.start, run.served = w.now, waiting.served
     factor = span_factor(run, job, pool)
-    seen = est[j, pool.model] * run.left * factor
+    seen = world.est[j, pool.model] * run.left * factor
     run.expected = min(end_after(seen, w.now, run, job), w.now + job.limit)
-    end.todo = end.kept = seconds[j, pool.model] * undone[q]
+    end.todo = end.kept = world.seconds[j, pool.model] * world.undone[q]
     end.since, end.slowness = w.now, factor
     w.running += 1
     sliced = job.share < WHOLE
@@ -244,58 +161,40 @@ def _start(
         else:
             w.stranded += gpus[first].free
     if w.worn or sliced:
-        end.slowness = slowness(slot, running, wear, cells, pools, gpus, jobs, colocation)
-    put_end(slot, w.now, running, ends, job, result)
+        end.slowness = slowness(slot, world)
+    put_end(slot, world)
     put(slot, slot, ends)
-    sift(slot, w.running, running, ends)
+    sift(slot, w.running, world)
     if sliced:
-        pace_slices(
-            gpu, slot, w, running, ends, wear, cells, pools, gpus, jobs, colocation, outcome
-        )
-    if len(readings) > 0:
-        read_chain(gpu, running, wear, pools, nodes, gpus, jobs, readings)
+        pace_slices(gpu, slot, world)
+    if len(world.readings) > 0:
+        read_chain(gpu, world)
     if waiting.restarts == 0:
         result.start = w.now
     result.pool, result.nodes, result.restarts = decision.pool, spanned, waiting.restarts
-    dequeue(q, w, queue, eligible, undone)
+    dequeue(q, world)
 
 
-@njit
-def apply(
-    answered: int,
-    out: Records,
-    world: Records,
-    queue: Records,
-    eligible: Mask,
-    undone: Floats,
-    running: Records,
-    ends: Records,
-    wear: Floats,
-    cells: Floats,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    jobs: Records,
-    est: Floats,
-    allowed: Mask,
-    seconds: Floats,
-    events: Records,
-    colocation: Floats,
-    demands: Records,
-    readings: Records,
-    holders: Counts,
-    quotas: Records,
-    caps: Counts,
-    ageing: Floats,
-    outcome: Records,
-    spans: Records,
-) -> int:
+@njit_apart
+def _preempt(slot: int, migrates: bool, world: World) -> None:
+    """Stop a run for the policy; one that migrates may go back to where it was."""
+    j, held = world.running[slot].job, wide(world.running[slot].pool)
+    cut_short(slot, wide(0), world)
+    world.totals[0].preemptions += 1
+    if has_rules(world.quotas, world.ageing):
+        q = find(j, world)
+        renew(q - world.totals[0].head, wide(1), view_of(world), rules_of(world))
+        world.eligible[q, held] |= migrates
+
+
+@njit_part
+def apply(answered: int, out: Records, world: World) -> int:
     """Carry out the first `answered` decisions of `out`, in order, each checked in its turn.
 
     Returns:
         How many jobs were started or stopped; -1 when the run stops with a fault.
     """
-    w = world[0]
+    w = world.totals[0]
     if answered < 0 or answered > len(out):
         w.fault, w.fault_value, w.fault_job = faults.TOO_MANY, answered, len(out)
         return -1
@@ -304,49 +203,31 @@ def apply(
         decision = out[i]
         if decision.kind == WAKE:
             if not decision.at > w.now:
-                return _stop(w, faults.WAKE_IN_THE_PAST, decision, decision.at)
+                return _stop(faults.WAKE_IN_THE_PAST, decision, decision.at, w)
             w.wake = min(w.wake, decision.at)
             continue
         done += 1
         if decision.kind != START:
             if decision.kind not in (PREEMPT, MIGRATE):
-                return _stop(w, faults.UNKNOWN_KIND, decision, float(decision.kind))
-            slot = find_run(decision.job, w, running)
-            fault = _check_stop(decision.job, slot, w, running, jobs)
+                return _stop(faults.UNKNOWN_KIND, decision, float(decision.kind), w)
+            slot = find_run(decision.job, world)
+            fault = check_stop(slot, view_of(world))
             if fault != faults.NONE:
-                return _stop(w, fault, decision, float(decision.kind))
-            held = wide(running[slot].pool)
-            cut_short(
-                slot, wide(0), w, queue, eligible, undone, running, ends, wear, cells, pools, nodes,
-                gpus, jobs, est, allowed, seconds, colocation, readings, outcome, spans,
-            )  # fmt: skip
-            w.preemptions += 1
-            if has_rules(quotas, ageing):
-                q = find(decision.job, w, queue)
-                renew(
-                    q, wide(1), w, queue, eligible, running, pools, jobs, est, allowed, holders,
-                    quotas, caps, ageing,
-                )  # fmt: skip
-                eligible[q, held] |= decision.kind == MIGRATE
+                return _stop(fault, decision, float(decision.kind), w)
+            _preempt(slot, decision.kind == MIGRATE, world)
         if decision.kind != PREEMPT:
-            q = find(decision.job, w, queue)
-            fault = _check_start(decision, q, eligible, pools, nodes, gpus, jobs)
-            limited = fault == faults.NONE and len(quotas) > 0
-            if limited and is_over(decision, w, running, pools, jobs, holders, quotas, caps):
+            q = find(decision.job, world)
+            fault = check_start(decision, q - w.head if q >= 0 else q, view_of(world))
+            limited = fault == faults.NONE and len(world.quotas) > 0
+            if limited and is_over(decision, view_of(world), rules_of(world)):
                 fault = faults.OVER_QUOTA
             if fault != faults.NONE:
                 named = decision.gpu if decision.gpu != -1 else decision.node
-                return _stop(w, fault, decision, float(named))
-            _start(
-                decision, q, w, queue, eligible, undone, running, ends, wear, cells, pools, nodes,
-                gpus, jobs, est, seconds, colocation, demands, readings, outcome,
-            )  # fmt: skip
+                return _stop(fault, decision, float(named), w)
+            _start(decision, q, world)
         decision.node = decision.gpu = -1  # the next answer that names none means none
-    if done > 0 and has_rules(quotas, ageing):
-        renew(
-            w.head, w.waiting, w, queue, eligible, running, pools, jobs, est, allowed, holders,
-            quotas, caps, ageing,
-        )  # fmt: skip
+    if done > 0 and has_rules(world.quotas, world.ageing):
+        renew(wide(0), w.waiting, view_of(world), rules_of(world))
     return done
 
 
@@ -356,62 +237,26 @@ def run(
     params: Floats,
     memory: Floats,
     out: Records,
-    world: Records,
-    queue: Records,
-    eligible: Mask,
-    undone: Floats,
-    running: Records,
-    ends: Records,
-    wear: Floats,
-    cells: Floats,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    jobs: Records,
-    est: Floats,
-    allowed: Mask,
-    seconds: Floats,
-    events: Records,
-    colocation: Floats,
-    demands: Records,
-    readings: Records,
-    holders: Counts,
-    quotas: Records,
-    caps: Counts,
-    ageing: Floats,
-    outcome: Records,
-    spans: Records,
+    world: World,
 ) -> None:
-    """Play a workload to its end (or to a fault, noted in the world) under a compiled policy."""
-    w = world[0]
-    while advance(
-        world, queue, eligible, undone, running, ends, wear, cells, pools, nodes, gpus, jobs, est,
-        allowed, seconds, events, colocation, demands, readings, holders, quotas, caps, ageing,
-        outcome, spans,
-    ):  # fmt: skip
+    """Play a workload to its end (or to a fault, noted in the totals) under a compiled policy."""
+    w = world.totals[0]
+    while advance(world):
         done, last = 1, w.decisions + MOST_CALLS
         while done > 0:
-            waiting = queue[w.head : w.head + w.waiting]
-            mask = eligible[w.head : w.head + w.waiting]
             if w.decisions == last:
                 w.fault, w.fault_value = faults.ENDLESS_ANSWERS, MOST_CALLS
                 return
             w.decisions += 1
-            answered = decide(
-                w.now, jobs[: w.arrived], est[: w.arrived], waiting, mask, running[: w.running],
-                pools, nodes, gpus, params, memory, out,
-            )  # fmt: skip
+            view = view_of(world)
+            answered = decide(view, params, memory, out)
             real = answered > 0 and out[0].kind == START  # it is checked, so it was feasible
             if not real and w.waiting > 0 and w.busy_gpus < w.up_gpus:
-                real = any_feasible(jobs, waiting, mask, pools, nodes, gpus)
+                real = any_feasible(view)
             w.real_decisions += real
-            if answered == 0:  # nothing to apply: the long call costs as much as a decision
+            if answered == 0:
                 break
-            done = apply(
-                answered, out, world, queue, eligible, undone, running, ends, wear, cells, pools,
-                nodes, gpus, jobs, est, allowed, seconds, events, colocation, demands, readings,
-                holders, quotas, caps, ageing, outcome, spans,
-            )  # fmt: skip
+            done = apply(answered, out, world)
         if done < 0:
             break
 
@@ -429,45 +274,29 @@ def _copy_table(table: Floats, to: Floats) -> None:
             to[i, k] = table[i, k]
 
 
-@njit
-def clone(
-    world: Records,
-    queue: Records,
-    eligible: Mask,
-    undone: Floats,
-    running: Records,
-    ends: Records,
-    wear: Floats,
-    cells: Floats,
-    pools: Records,
-    nodes: Records,
-    gpus: Records,
-    memory: Floats,
-    to_world: Records,
-    to_queue: Records,
-    to_eligible: Mask,
-    to_undone: Floats,
-    to_running: Records,
-    to_ends: Records,
-    to_wear: Floats,
-    to_cells: Floats,
-    to_pools: Records,
-    to_nodes: Records,
-    to_gpus: Records,
-    to_memory: Floats,
-) -> None:
-    """Copy a state into another of the same cluster: only what is in use, whatever J is."""
-    w = world[0]
-    to_world[0] = w
-    to_world[0].head = 0
+@njit_part
+def copy_memory(memory: Floats, to: Floats) -> None:
+    """Copy what a policy keeps from call to call."""
+    for i in range(len(memory)):
+        to[i] = memory[i]
+
+
+@njit_part
+def clone(world: World, to: World) -> None:
+    """Copy the state of a world into another of the same cluster: only what is in use.
+
+    What it costs does not depend on how many jobs there are. Workload and books stay as they are.
+    """
+    w = world.totals[0]
+    to.totals[0] = w
+    to.totals[0].head = 0
     for i in range(w.waiting):
-        move(w.head + i, i, queue, eligible, undone, to_queue, to_eligible, to_undone)
+        move(w.head + i, i, world, to)
     for i in range(w.running):
-        to_running[i] = running[i]
-        to_ends[i] = ends[i]
-    _copy_table(wear, to_wear)
-    _copy_table(cells, to_cells)
-    _copy(pools, to_pools)
-    _copy(nodes, to_nodes)
-    _copy(gpus, to_gpus)
-    _copy(memory, to_memory)
+        to.running[i] = world.running[i]
+        to.ends[i] = world.ends[i]
+    _copy_table(world.wear, to.wear)
+    _copy_table(world.cells, to.cells)
+    _copy(world.pools, to.pools)
+    _copy(world.nodes, to.nodes)
+    _copy(world.gpus, to.gpus)

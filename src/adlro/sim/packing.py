@@ -44,6 +44,15 @@ class Packed(NamedTuple):
     share: float  # of all GPUs that is handed out at the end
 
 
+class _Left(NamedTuple):
+    """What is left of a cluster, and by what it is judged."""
+
+    demands: Records  # [K] DEMAND
+    weights: Floats  # [2] of cores and of shares under BEST_FIT
+    nodes: Records  # [N + 1] NODE, the last is scratch
+    gpus: Records  # [G + most GPUs of a node] GPU
+
+
 @njit
 def _able(pod: Row, node: Row, gpus: Records) -> bool:
     """True when a node has all that a pod needs."""
@@ -71,13 +80,12 @@ def _take(pod: Row, n: int, first: int, nodes: Records, gpus: Records) -> None:
 
 
 @njit_apart
-def _fragments_with(
-    pod: Row, n: int, first: int, demands: Records, nodes: Records, gpus: Records
-) -> float:
+def _fragments_with(pod: Row, n: int, first: int, left: _Left) -> float:
     """The fragments of node n once a pod has taken its GPUs from `first` on; tried on a copy.
 
     The copy is the last of the nodes, which belongs to nobody.
     """
+    nodes, gpus = left.nodes, left.gpus
     spare = len(nodes) - 1
     own, copy = nodes[n].first_gpu, nodes[spare].first_gpu
     nodes[spare].pool, nodes[spare].gpus = nodes[n].pool, nodes[n].gpus
@@ -86,30 +94,28 @@ def _fragments_with(
     for k in range(nodes[n].gpus):
         gpus[copy + k].free = gpus[own + k].free
     _take(pod, spare, copy + first - own, nodes, gpus)
-    return fragments(spare, demands, nodes, gpus)
+    return fragments(spare, left.demands, nodes, gpus)
 
 
 @njit_apart
-def _least_fragments(
-    pod: Row, n: int, demands: Records, nodes: Records, gpus: Records
-) -> tuple[float, int]:
+def _least_fragments(pod: Row, n: int, left: _Left) -> tuple[float, int]:
     """The fragments that a pod leaves on node n at best, and the first of its GPUs there.
 
     GPUs with equally much left are alike: only the first of them is tried.
     """
-    node = nodes[n]
+    node, gpus = left.nodes[n], left.gpus
     own = wide(node.first_gpu)
     if pod.gpus == 0:
-        return _fragments_with(pod, n, own, demands, nodes, gpus), wide(-1)
+        return _fragments_with(pod, n, own, left), wide(-1)
     best, best_g = np.inf, wide(-1)
     for g in range(own, own + node.gpus):
         alike = gpus[g].free < pod.share
         for k in range(own, g):
             alike = alike or gpus[k].free == gpus[g].free
         if not alike:
-            left = _fragments_with(pod, n, wide(g), demands, nodes, gpus)
-            if left < best - _TIE:
-                best, best_g = left, wide(g)
+            found = _fragments_with(pod, n, wide(g), left)
+            if found < best - _TIE:
+                best, best_g = found, wide(g)
             if pod.share == WHOLE:
                 break
     return best, best_g
@@ -130,27 +136,19 @@ def _least_room(pod: Row, node: Row, weights: Floats, gpus: Records) -> tuple[fl
 
 
 @njit_apart
-def _score(
-    rule: int,
-    pod: Row,
-    n: int,
-    before: float,
-    weights: Floats,
-    demands: Records,
-    nodes: Records,
-    gpus: Records,
-) -> tuple[float, int]:
+def _score(rule: int, pod: Row, n: int, before: float, left: _Left) -> tuple[float, int]:
     """What node n scores for a pod, infinite if it has no room, and the GPU that goes with it.
 
     `before` is the fragments that it has now.
     """
-    if not _able(pod, nodes[n], gpus):
+    node = left.nodes[n]
+    if not _able(pod, node, left.gpus):
         return np.inf, wide(-1)
     if rule == ANY:
         return 0.0, wide(-1)
     if rule == BEST_FIT:
-        return _least_room(pod, nodes[n], weights, gpus)
-    after, g = _least_fragments(pod, n, demands, nodes, gpus)
+        return _least_room(pod, node, left.weights, left.gpus)
+    after, g = _least_fragments(pod, n, left)
     growth = after - before
     if rule == FGD_STEPS:
         growth = -math.floor(_STEPS / (1.0 + math.exp(growth / _SCALE)))
@@ -195,12 +193,8 @@ def _any_gpu(pod: Row, node: Row, luck: float, gpus: Records) -> int:
 def place_all(
     rule: int,
     by_luck: bool,
-    specs: Records,
-    coming: NDArray[np.int64],
-    demands: Records,
+    pods: Pods,
     weights: Floats,
-    nodes: Records,
-    gpus: Records,
     luck: Floats,
     where: NDArray[np.int64],
 ) -> None:
@@ -208,7 +202,8 @@ def place_all(
 
     Shapes: luck [A, 2], where [A, 2] node and first GPU of each pod, both -1 if it is refused.
     """
-    count = len(nodes) - 1
+    specs, coming, demands, nodes, gpus = pods
+    left, count = _Left(demands, weights, nodes, gpus), len(nodes) - 1
     scores, chosen = np.empty((len(specs), count)), np.empty((len(specs), count), np.int64)
     scored = np.full((len(specs), count), -1)
     changes = np.zeros(count, np.int64)
@@ -219,9 +214,7 @@ def place_all(
         s = coming[i]
         for n in range(count):
             if scored[s, n] != changes[n]:
-                scores[s, n], chosen[s, n] = _score(
-                    rule, specs[s], n, before[n], weights, demands, nodes, gpus
-                )
+                scores[s, n], chosen[s, n] = _score(rule, specs[s], n, before[n], left)
                 scored[s, n] = changes[n]
         n = _pick(scores[s], luck[i, 0] if by_luck else -1.0)
         if n >= 0:
@@ -246,9 +239,7 @@ def pack(pods: Pods, rule: int, *, random_ties: bool, rng: np.random.Generator) 
     nodes["first_gpu"][-1] = len(pods.gpus)
     weights = np.array([largest * WHOLE, pods.nodes["cores"].max()], np.float64)
     luck, where = rng.random((len(pods.coming), 2)), np.full((len(pods.coming), 2), -1)
-    place_all(
-        rule, random_ties, pods.specs, pods.coming, pods.demands, weights, nodes, gpus, luck, where
-    )
+    place_all(rule, random_ties, pods._replace(nodes=nodes, gpus=gpus), weights, luck, where)
     placed = pods.specs[pods.coming[where[:, 0] >= 0]]
     handed_out = int((placed["gpus"] * placed["share"]).sum())
     return Packed(where[:, 0], where[:, 1], handed_out / (WHOLE * len(pods.gpus)))

@@ -1,82 +1,80 @@
-"""Playing on, compiled: a policy takes a state, or a copy of it, to the end of its jobs.
+"""Playing on, compiled: a policy takes a world, or a copy of it, to the end of its jobs.
 
-What is tried on copies goes through here: labels for training, and looking ahead. State and
-workload are tuples of the arrays that the kernel's functions take.
+What is tried on copies goes through here: labels for training, and looking ahead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from adlro.compiled import njit
+from adlro.model import faults
 from adlro.model.state import Floats, Records
-from adlro.sim import faults
-from adlro.sim.kernel import MOST_CALLS, advance, apply, clone
+from adlro.sim.kernel import MOST_CALLS, advance, apply, clone, copy_memory
+from adlro.sim.world import World, view_of
+
+
+class Asked(NamedTuple):
+    """A compiled policy and what it is handed with every call."""
+
+    decide: Callable[..., int]  # a first-class compiled function, see signature.py
+    params: Floats
+    memory: Floats
 
 
 @njit
-def ask(
-    decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
-    state: tuple[Records, ...], work: tuple[Records, ...],
-) -> int:  # fmt: skip
-    """Ask a policy about a state; returns how many decisions it wrote."""
-    w = state[0][0]
-    return decide(
-        w.now, work[0][: w.arrived], work[1][: w.arrived], state[1][w.head : w.head + w.waiting],
-        state[2][w.head : w.head + w.waiting], state[4][: w.running], state[8], state[9], state[10],
-        params, memory, out,
-    )  # fmt: skip
+def ask(asked: Asked, out: Records, world: World) -> int:
+    """Ask a policy about a world; returns how many decisions it wrote."""
+    return asked.decide(view_of(world), asked.params, asked.memory, out)
 
 
 @njit
-def _roll(
-    answered: int, decide: Callable[..., int], params: Floats, memory: Floats, out: Records,
-    state: tuple[Records, ...], work: tuple[Records, ...], outcome: Records, spans: Records,
-) -> bool:  # fmt: skip
+def _roll(answered: int, asked: Asked, out: Records, world: World) -> bool:
     """Play to the end from so many decisions in `out` on, 0 = the next event. False = a fault.
 
     There is one `apply` and one `advance` here: each takes seconds to compile.
     """
-    w, calls = state[0][0], 0
+    w, calls = world.totals[0], 0
     while True:
         while answered > 0:
-            done = apply(answered, out, *state, *work, outcome, spans)
+            done = apply(answered, out, world)
             if done < 0:
                 return False
             calls += 1
             if calls == MOST_CALLS:
                 w.fault, w.fault_value = faults.ENDLESS_ANSWERS, MOST_CALLS
                 return False
-            answered = ask(decide, params, memory, out, state, work) if done > 0 else 0
-        if not advance(*state, *work, outcome, spans):
+            answered = ask(asked, out, world) if done > 0 else 0
+        if not advance(world):
             break
         calls = 0
-        answered = ask(decide, params, memory, out, state, work)
+        answered = ask(asked, out, world)
     is_sound: bool = w.fault == 0
     return is_sound
 
 
 @njit
 def branch(
-    answered: int, decide: Callable[..., int], params: Floats, memory: Floats,
-    copied_memory: Floats, out: Records, state: tuple[Records, ...], copy: tuple[Records, ...],
-    work: tuple[Records, ...], outcome: Records, spans: Records,
-) -> bool:  # fmt: skip
-    """Carry out so many decisions of `out` on a copy of a state and play it to its end.
+    answered: int, asked: Asked, copied_memory: Floats, out: Records, world: World, copy: World
+) -> bool:
+    """Carry out so many decisions of `out` on a copy of a world and play it to its end.
 
-    The policy begins with a copy of its memory, which may be the same array if nobody needs it any
-    more. Returns False after a fault, which is noted in the copy.
+    The copy's own workload and books count. The policy begins with a copy of its memory, which may
+    be the same array if nobody needs it any more. Returns False after a fault, which is noted in
+    the copy.
     """
-    clone(*state, memory, *copy, copied_memory)
-    return _roll(answered, decide, params, copied_memory, out, copy, work, outcome, spans)
+    clone(world, copy)
+    copy_memory(asked.memory, copied_memory)
+    return _roll(answered, Asked(asked.decide, asked.params, copied_memory), out, copy)
 
 
 @njit
-def copy_job(i: int, work: tuple[Records, ...], j: int, to: tuple[Records, ...]) -> None:
-    """Copy all that a workload says of its job i to job j of another, or of the same."""
-    to[0][j] = work[0][i]
-    for m in range(work[1].shape[1]):
-        to[1][j, m], to[3][j, m] = work[1][i, m], work[3][i, m]
-    for p in range(work[2].shape[1]):
-        to[2][j, p] = work[2][i, p]
-    to[8][j, 0], to[8][j, 1] = work[8][i, 0], work[8][i, 1]
+def copy_job(i: int, world: World, j: int, to: World) -> None:
+    """Copy all that a workload says of the job in row i to row j of another, or of the same."""
+    to.jobs[j] = world.jobs[i]
+    for m in range(world.est.shape[1]):
+        to.est[j, m], to.seconds[j, m] = world.est[i, m], world.seconds[i, m]
+    for p in range(world.allowed.shape[1]):
+        to.allowed[j, p] = world.allowed[i, p]
+    to.holders[j, 0], to.holders[j, 1] = world.holders[i, 0], world.holders[i, 1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -16,67 +17,70 @@ from numba import types
 
 from adlro.compiled import Dispatcher, dispatcher
 from adlro.model import state
-from adlro.model.room import any_feasible
-from adlro.sim import kernel
+from adlro.model.view import View
+from adlro.sim import kernel, steps
+from adlro.sim.world import World
 
 FLOATS = types.float64[::1]
 TABLE = types.float64[:, ::1]
-_MASK = types.boolean[:, ::1]
+MASK = types.boolean[:, ::1]
 COUNTS = types.int64[:, ::1]
+_ROWS = types.int64[::1]
 
 
 def _records(dtype: np.dtype[np.void]) -> types.Array:
     return types.Array(numba.from_dtype(dtype), 1, "C")
 
 
-STATE = (
-    _records(state.WORLD),
-    _records(state.WAITING),
-    _MASK,
-    FLOATS,  # undone
-    _records(state.RUNNING),
-    _records(state.ENDS),
-    TABLE,  # wear
-    TABLE,  # cells
-    _records(state.POOL),
-    _records(state.NODE),
-    _records(state.GPU),
-)
-
-DECIDE = types.intp(
-    types.float64,  # now
-    _records(state.JOB),
-    TABLE,  # est
-    _records(state.WAITING),
-    _MASK,  # eligible
-    _records(state.RUNNING),
-    _records(state.POOL),
-    _records(state.NODE),
-    _records(state.GPU),
-    FLOATS,  # params
-    FLOATS,  # memory
-    _records(state.DECISION),
-)
-
-WORKLOAD = (
-    _records(state.JOB),
-    TABLE,  # est
-    _MASK,  # allowed
-    TABLE,  # seconds
-    _records(state.EVENT),
-    TABLE,  # colocation
-    _records(state.DEMAND),
-    types.Array(numba.from_dtype(state.READING), 2, "C"),
-    COUNTS,  # holders
-    _records(state.QUOTA),
-    COUNTS,  # caps
-    FLOATS,  # ageing
-)
-BOOKS = (_records(state.OUTCOME), _records(state.SPAN))
 ANSWER = _records(state.DECISION)
-_RUN = (
-    types.FunctionType(DECIDE), FLOATS, FLOATS, ANSWER, *STATE, *WORKLOAD, *BOOKS
-)  # fmt: skip
+VIEW = types.NamedTuple(
+    [
+        types.float64,  # now
+        _records(state.JOB),
+        TABLE,  # est
+        _records(state.WAITING),
+        MASK,  # eligible
+        _records(state.RUNNING),
+        _records(state.POOL),
+        _records(state.NODE),
+        _records(state.GPU),
+        types.int64,  # arrived
+        _ROWS,  # recent
+    ],
+    View,
+)
+WORLD = types.NamedTuple(
+    [
+        _records(state.TOTALS),
+        _records(state.WAITING),
+        MASK,  # eligible
+        FLOATS,  # undone
+        _records(state.RUNNING),
+        _records(state.ENDS),
+        TABLE,  # wear
+        TABLE,  # cells
+        _records(state.POOL),
+        _records(state.NODE),
+        _records(state.GPU),
+        _ROWS,  # arrivals
+        _records(state.JOB),
+        TABLE,  # est
+        MASK,  # allowed
+        TABLE,  # seconds
+        _records(state.EVENT),
+        TABLE,  # colocation
+        _records(state.DEMAND),
+        types.Array(numba.from_dtype(state.READING), 2, "C"),
+        COUNTS,  # holders
+        _records(state.QUOTA),
+        COUNTS,  # caps
+        FLOATS,  # ageing
+        _records(state.OUTCOME),
+        _records(state.SPAN),
+    ],
+    World,
+)
+DECIDE = types.intp(VIEW, FLOATS, FLOATS, ANSWER)  # view, params, memory, out
 
 
 _ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
@@ -88,18 +92,44 @@ def compiled_run() -> Dispatcher:
     if not run.overloads:
         with _ONE_AT_A_TIME:
             if not run.overloads:  # asked again inside: another thread may have been here
-                run.compile(_RUN)
+                run.compile((types.FunctionType(DECIDE), FLOATS, FLOATS, ANSWER, WORLD))
                 run.disable_compile()
     return run
 
 
+class Steps(NamedTuple):
+    """What the driver for policies in plain Python calls.
+
+    Without the dispatchers, which would look at the types of all arrays in each call.
+    """
+
+    advance: Callable[[World], bool]
+    apply: Callable[[int, state.Records, World], int]
+    is_real: Callable[[World], bool]
+
+
+def entry_point(function: Callable[..., Any], *signature: types.Type) -> Callable[..., Any]:
+    """A compiled function for one signature, to be called with exactly these types."""
+    compiled = dispatcher(function)
+    if signature not in compiled.overloads:
+        compiled.compile(signature)
+    entry: Callable[..., Any] = compiled.overloads[signature].entry_point
+    return entry
+
+
 @functools.cache
-def compile_steps() -> None:
+def _compiled_steps() -> Steps:
+    return Steps(
+        entry_point(steps.advance, WORLD),
+        entry_point(steps.apply, types.intp, ANSWER, WORLD),
+        entry_point(steps.is_real, WORLD),
+    )
+
+
+def compiled_steps() -> Steps:
     """Compile (or load) what the driver for policies in plain Python calls."""
-    all_of_it = (*STATE, *WORKLOAD, *BOOKS)
-    dispatcher(kernel.advance).compile(all_of_it)
-    dispatcher(kernel.apply).compile((types.intp, ANSWER, *all_of_it))
-    dispatcher(any_feasible).compile((WORKLOAD[0], *STATE[1:3], *STATE[8:11]))
+    with _ONE_AT_A_TIME:
+        return _compiled_steps()
 
 
 @functools.lru_cache(maxsize=256)  # to look a signature up, numba hashes every field of its records

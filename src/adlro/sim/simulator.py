@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from adlro.errors import PolicyError
-from adlro.model.room import any_feasible
-from adlro.model.state import OUTCOME, SPAN, Floats, Records
-from adlro.sim import faults, kernel
-from adlro.sim.signature import compile_decide, compile_steps, compiled_run
-from adlro.sim.state import Empty, State, answers, fresh, is_empty
+from adlro.model import faults
+from adlro.model.state import SPAN, Floats, Records
+from adlro.model.view import RECENT_ARRIVALS, Rows, View
+from adlro.sim import kernel, steps
+from adlro.sim.signature import compile_decide, compiled_run, compiled_steps
+from adlro.sim.world import STATE_FIELDS, Empty, World, answers, is_empty, open_world, own_memory
 from adlro.workloads.workload import Workload
 
-_IN_USE = ["now", "head", "waiting", "arrived", "running"]
+_IN_USE = ["now", "head", "waiting", "arrived", "arrived_before", "running", "rows"]
 
 
 class Player(Protocol):
@@ -42,7 +43,7 @@ class Result(NamedTuple):
     """What came of a run."""
 
     outcome: Records  # [J] OUTCOME
-    world: Records  # the WORLD record at the end
+    totals: Records  # the TOTALS record at the end
     gpus: Records  # [G] at the end, with the busy seconds of each
     spans: Records  # SPAN rows, one for each GPU of each run; empty unless asked for
 
@@ -52,57 +53,52 @@ def is_compiled(decide: Callable[..., int]) -> bool:
     return hasattr(decide, "py_func") and hasattr(decide, "compile")
 
 
-def lock(state: State, workload: Workload) -> tuple[Records, ...]:
-    """All that a policy ever sees of a run, read-only: the world is not the policy's to change.
-
-    Made once a run. The records are plain arrays whose type is already that of a numpy.recarray:
-    to change it is what costs most of a view.
-    """
-    arrays = (
-        workload.jobs, workload.est, state.queue, state.eligible, state.running, state.pools,
-        state.nodes, state.gpus,
-    )  # fmt: skip
-    return tuple(_locked(array) for array in arrays)
-
-
-def view(state: State, locked: tuple[Records, ...]) -> tuple[Any, ...]:
-    """The arguments of decide up to `gpus`: what is in use, and only jobs that have arrived.
-
-    As numpy.recarray, so that `queue[0].job` reads the same in plain Python as in compiled code.
-    """
-    now, head, waiting, arrived, running = state.world[_IN_USE][0].item()
-    jobs, est, queue, eligible, runs, pools, nodes, gpus = locked
-    return (
-        now, _rows(jobs[:arrived]), est[:arrived], _rows(queue[head : head + waiting]),
-        eligible[head : head + waiting], _rows(runs[:running]), _rows(pools), _rows(nodes),
-        _rows(gpus),
-    )  # fmt: skip
-
-
 def _rows(records: Records) -> Records:
+    """As numpy.recarray, so that `queue[0].job` reads the same in Python as in compiled code."""
     return records.view(np.recarray)
 
 
-def _locked(array: Records) -> Records:
-    locked = np.asarray(_rows(array)) if array.dtype.names else array.view()
-    locked.flags.writeable = False
-    return locked
+class Eyes:
+    """What a policy in plain Python sees of a world: copies, which show no job before it arrives.
 
+    The table of jobs is copied as they arrive, the rest at each look. Whatever a policy does to its
+    copies, or to the arrays behind them, the world stays as it is.
+    """
 
-class _Books(NamedTuple):
-    """A fresh state and where a run writes what comes of it."""
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._jobs, self._est = np.zeros_like(world.jobs), np.zeros_like(world.est)
+        self._seen = 0  # of the list of arrivals
+        if world.totals["arrived_before"][0] > 0:  # who came before that list stands nowhere else
+            self._copy(slice(0, world.totals["rows"][0]))
 
-    state: State
-    out: Records
-    outcome: Records
-    spans: Records
+    def _copy(self, rows: slice | Rows) -> None:
+        self._jobs[rows], self._est[rows] = self._world.jobs[rows], self._world.est[rows]
 
-
-def _open_books(empty: Empty, workload: Workload, policy: Player, seed: int, rows: int) -> _Books:
-    """Books for one run, with room for so many rows in the log of spans."""
-    state = fresh(empty, workload, max(policy.memory, 1), seed)
-    outcome = np.zeros(len(workload.jobs), OUTCOME)
-    return _Books(state, answers(state), outcome, np.zeros(rows, SPAN))
+    def view(self) -> View:
+        """The view of this moment; read-only."""
+        world = self._world
+        now, head, waiting, arrived, before, running, rows = world.totals[_IN_USE][0].item()
+        if arrived > self._seen:
+            self._copy(world.arrivals[self._seen : arrived])
+            self._seen = arrived
+        window = slice(head, head + waiting)
+        seen = View(
+            now,
+            _rows(self._jobs[:rows]),
+            self._est[:rows],
+            _rows(world.queue[window].copy()),
+            world.eligible[window].copy(),
+            _rows(world.running[:running].copy()),
+            _rows(world.pools.copy()),
+            _rows(world.nodes.copy()),
+            _rows(world.gpus.copy()),
+            before + arrived,
+            world.arrivals[max(arrived - RECENT_ARRIVALS, 0) : arrived].copy(),
+        )
+        for array in (*seen[1:9], seen.recent):
+            array.flags.writeable = False
+        return seen
 
 
 def _with_room(spans: Records, used: int, more: int) -> Records:
@@ -114,52 +110,35 @@ def _with_room(spans: Records, used: int, more: int) -> Records:
     return larger
 
 
-def is_real(state: State, workload: Workload) -> bool:
-    """True when at least one waiting job could start somewhere now."""
-    w = state.world[0]
-    if w["waiting"] == 0 or w["busy_gpus"] == w["up_gpus"]:
-        return False
-    waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
-    queue, mask = state.queue[waiting], state.eligible[waiting]
-    return any_feasible(workload.jobs, queue, mask, state.pools, state.nodes, state.gpus)
-
-
-def all_of(state: State, workload: Workload, outcome: Records, spans: Records) -> tuple[Any, ...]:
-    """What the kernel's functions take."""
-    return (*state[:11], *workload, outcome, spans)
-
-
-def _play(decide: Callable[..., int], params: Floats, workload: Workload, books: _Books) -> Records:
+def _play(policy: Player, decide: Callable[..., int], world: World, memory: Floats) -> World:
     """The kernel's `run` for a decide in plain Python: same advance, same apply.
 
     Returns:
-        The log of spans, which may have grown out of that of the books.
+        The world, whose log of spans may have grown out of the one that was handed in.
     """
-    state, out, outcome, spans = books
-    w, most = state.world[0], len(state.gpus) + len(state.running)
-    locked, rows = lock(state, workload), _rows(out)
-    everything = all_of(state, workload, outcome, spans)
-    while kernel.advance(*everything):
+    w, most, out = world.totals[0], len(world.gpus) + len(world.running), answers(world)
+    eyes, rows, entry = Eyes(world), _rows(out), compiled_steps()
+    while entry.advance(world):
         started, last = 1, w["decisions"] + kernel.MOST_CALLS
         while started > 0:
             if w["decisions"] == last:
                 w["fault"], w["fault_value"] = faults.ENDLESS_ANSWERS, kernel.MOST_CALLS
-                return spans
-            seen = view(state, locked)
+                return world
+            view = eyes.view()
             w["decisions"] += 1
-            w["real_decisions"] += is_real(state, workload)
-            answered = decide(*seen, params, state.memory, rows)
+            w["real_decisions"] += entry.is_real(world)
+            answered = decide(view, policy.params, memory, rows)
             if not isinstance(answered, int | np.integer):
                 raise PolicyError(
                     f"decide must return how many decisions it wrote, not {answered!r}"
                 )
-            if len(spans) > 0:
-                spans = _with_room(spans, int(w["spans"]), (max(answered, 0) + 1) * most)
-                everything = all_of(state, workload, outcome, spans)
-            started = kernel.apply(answered, out, *everything)
+            if len(world.spans) > 0:
+                more = (max(answered, 0) + 1) * most
+                world = world._replace(spans=_with_room(world.spans, int(w["spans"]), more))
+            started = entry.apply(int(answered), out, world)
         if started < 0:
             break
-    return spans
+    return world
 
 
 def warm_up(policies: Iterable[Player]) -> None:
@@ -169,26 +148,22 @@ def warm_up(policies: Iterable[Player]) -> None:
             compiled_run()
             compile_decide(policy.decide)
         else:
-            compile_steps()
+            compiled_steps()
 
 
-def _run(
-    empty: Empty, workload: Workload, policy: Player, seed: int, rows: int
-) -> tuple[_Books, Records]:
-    """Play once; returns the books and the log of spans, begun with so many rows."""
-    books = _open_books(empty, workload, policy, seed, rows)
+def _run(empty: Empty, workload: Workload, policy: Player, seed: int, span_rows: int) -> World:
+    """Play once; returns the world at the end."""
+    world, memory = open_world(empty, workload, span_rows), own_memory(policy.memory, seed)
     if not is_compiled(policy.decide):
-        return books, _play(policy.decide, policy.params, workload, books)
-    decide, (state, out, outcome, spans) = compile_decide(policy.decide), books
+        return _play(policy, policy.decide, world, memory)
+    decide = compile_decide(policy.decide)
     try:
-        compiled_run()(
-            decide, policy.params, state.memory, out, *state[:11], *workload, outcome, spans
-        )
+        compiled_run()(decide, policy.params, memory, answers(world), world)
     except Exception:  # once more in plain Python, where the traceback names the line
-        again = _open_books(empty, workload, policy, seed, rows)
-        _play(decide.py_func, policy.params, workload, again)
+        again = open_world(empty, workload, span_rows)
+        _play(policy, decide.py_func, again, own_memory(policy.memory, seed))
         raise
-    return books, spans
+    return world
 
 
 def run(
@@ -199,14 +174,23 @@ def run(
     Raises:
         PolicyError: the policy asked for what cannot be, or left jobs waiting for ever.
     """
-    rows = int(workload.jobs["gpus"].sum()) if keep_spans else 0
-    books, spans = _run(empty, workload, policy, seed, rows)
-    if books.state.world["fault"][0] != faults.NONE:
-        raise PolicyError(f"policy {policy.name} {faults.message(books.state.world[0])}")
-    if keep_spans and books.state.world["spans"][0] > len(spans):  # jobs ran more than once
-        books, spans = _run(empty, workload, policy, seed, int(books.state.world["spans"][0]))
-    world = books.state.world[0]
-    if not is_empty(books.state, empty, workload.events[: world["events_done"]]):
+    span_rows = int(workload.jobs["gpus"].sum()) if keep_spans else 0
+    world = _run(empty, workload, policy, seed, span_rows)
+    totals = world.totals[0]
+    if totals["fault"] != faults.NONE:
+        raise PolicyError(f"policy {policy.name} {faults.message(totals)}")
+    if keep_spans and totals["spans"] > len(world.spans):  # jobs ran more than once
+        world = _run(empty, workload, policy, seed, int(totals["spans"]))
+        totals = world.totals[0]
+    if not is_empty(world, empty):
         raise PolicyError(f"policy {policy.name} changed the cluster's records by itself")
-    kept = spans[: world["spans"]] if keep_spans else spans
-    return Result(books.outcome, world, books.state.gpus, kept)
+    kept = world.spans[: totals["spans"]] if keep_spans else world.spans
+    return Result(world.outcome, totals, world.gpus, kept)
+
+
+def clone(world: World) -> World:
+    """An independent copy of a world: its state and its outcome; the workload is shared."""
+    own = {name: np.empty_like(getattr(world, name)) for name in STATE_FIELDS}
+    copy = world._replace(**own, outcome=world.outcome.copy(), spans=world.spans.copy())
+    steps.clone(world, copy)
+    return copy

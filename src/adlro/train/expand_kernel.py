@@ -9,38 +9,118 @@ then costs are means. (Labels from one future are so noisy that they teach to id
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
+
+from numpy import float32
+from numpy.typing import NDArray
 
 from adlro.compiled import njit
 from adlro.encode.candidates_kernel import FEATURES, Choices, look, look_closer
 from adlro.model.room import any_feasible, start
-from adlro.model.state import Counts, Floats, Records, Row
+from adlro.model.state import Counts, Floats, Records
 from adlro.sim.kernel import advance, apply
-from adlro.sim.roll_kernel import ask, branch, copy_job
+from adlro.sim.roll_kernel import Asked, ask, branch, copy_job
+from adlro.sim.world import World, view_of
 
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of what a choice leads to
 
 
-@njit
-def _weighted(w: Row, queue: Records, running: Records, jobs: Records, outcome: Records) -> float:
-    """Sum of priority x time in the system from w.now on, over all jobs of a copy at its end.
+class Handed(NamedTuple):
+    """What the policies are handed with every call: that which is played, and the base."""
 
-    w, queue and running are the state before it was played.
+    behave_params: Floats
+    behave_memory: Floats
+    base_params: Floats
+    base_memory: Floats  # zeros whenever a copy begins
+
+
+class Task(NamedTuple):
+    """How an episode is expanded."""
+
+    horizon: int  # arrivals that a copy lives to see done
+    futures: int  # other episodes that the future is taken from; 0 = the episode's own future
+    rate: float  # share of the states with a choice that are expanded
+    stray: float  # share of the decisions that are random starts
+    kinds: int  # of features, see `look_closer`
+    ranges: Floats  # see there
+    draws: Floats  # random numbers in [0, 1), three a decision
+    watts: Floats  # [P, 2] of a GPU while busy and while idle
+
+
+class Scene(NamedTuple):
+    """The worlds of an expansion, all of the same cluster, and room to work in."""
+
+    world: World  # that is played
+    copy: World  # on which choices are tried; behind its jobs, in its table, those of all futures
+    out: Records  # room for the decisions of the world
+    copy_out: Records  # and of the copy
+    scratch: Floats  # of `look`
+
+
+class Rows(NamedTuple):
+    """What is filled in, one row a choice."""
+
+    features: NDArray[float32]  # [N, F]
+    costs: Floats  # [N, 5] see COSTS
+    groups: Counts  # [N, 3] of a state, in its first row: choices, which is Min-Min's, tau in us
+
+
+@njit
+def _until(last: int, world: World) -> World:
+    """The same world without the arrivals from number `last` on."""
+    return World(
+        world.totals,
+        world.queue,
+        world.eligible,
+        world.undone,
+        world.running,
+        world.ends,
+        world.wear,
+        world.cells,
+        world.pools,
+        world.nodes,
+        world.gpus,
+        world.arrivals[:last],
+        world.jobs,
+        world.est,
+        world.allowed,
+        world.seconds,
+        world.events,
+        world.colocation,
+        world.demands,
+        world.readings,
+        world.holders,
+        world.quotas,
+        world.caps,
+        world.ageing,
+        world.outcome,
+        world.spans,
+    )
+
+
+@njit
+def _weighted(world: World, copy: World) -> float:
+    """Sum of priority x time in the system from now on, over all jobs of a copy at its end.
+
+    `world` is as it was before the copy was played.
     """
-    total = 0.0
+    w, queue, running, total = world.totals[0], world.queue, world.running, 0.0
+    jobs, outcome, arrivals = copy.jobs, copy.outcome, copy.arrivals
     for q in range(w.head, w.head + w.waiting):
         j = queue[q].job
         total += jobs[j].priority * (outcome[j].finish - w.now)
     for r in range(w.running):
         j = running[r].job
         total += jobs[j].priority * (outcome[j].finish - w.now)
-    for j in range(w.arrived, len(jobs)):
+    for k in range(w.arrived, len(arrivals)):
+        j = arrivals[k]
         total += jobs[j].priority * (outcome[j].finish - jobs[j].arrival)
     return total
 
 
 @njit
 def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
-    """Joules since time 0 of a cluster on which nothing runs any more; watts: see `expand`.
+    """Joules since time 0 of a cluster on which nothing runs any more; watts: see Task.
 
     GPUs that are down count as idle.
     """
@@ -52,147 +132,125 @@ def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
 
 
 @njit
-def try_choice(
-    i: int, choices: Choices, base: Callable[..., int], params: Floats, memory: Floats,
-    out: Records, watts: Floats, state: tuple[Records, ...], copy: tuple[Records, ...],
-    work: tuple[Records, ...], outcome: Records, spans: Records, share: float, costs: Floats,
-) -> bool:  # fmt: skip
-    """Make choice i on a copy, play it to its end, add a share of its costs; False = a fault."""
-    for k in range(len(memory)):  # so that a policy that draws lots draws the same each time
-        memory[k] = 0.0
-    w, c, answered = state[0][0], copy[0][0], 0
-    if i > 0:
-        q = int(choices.places[i])
-        answered = start(out, state[1][w.head + q].job, int(choices.pools[i]))
-    if not branch(
-        answered, base, params, memory, memory, out, state, copy, work, outcome, spans
-    ):  # fmt: skip
-        return False
+def _add_costs(share: float, watts: Floats, world: World, copy: World, costs: Floats) -> None:
+    """Add a share of what a copy has cost since it was made from the world."""
+    w, c = world.totals[0], copy.totals[0]
     costs[0] += share * (c.job_seconds - w.job_seconds)
-    costs[1] += share * _weighted(w, state[1], state[4], work[0], outcome)
+    costs[1] += share * _weighted(world, copy)
     costs[2] += share * (c.idle_seconds - w.idle_seconds)
     costs[3] += share * (c.now - w.now)
-    costs[4] += share * _energy(c.now, watts, copy[9], copy[10])
-    return True
+    costs[4] += share * _energy(c.now, watts, copy.nodes, copy.gpus)
 
 
 @njit
-def _write_future(
-    w: Row, last: int, first: int, others: tuple[Records, ...], longer: tuple[Records, ...]
-) -> None:
-    """Let jobs w.arrived to `last` be those of another episode, at the same distances.
+def _try_choice(
+    i: int, choices: Choices, base: Asked, out: Records, world: World, copy: World
+) -> bool:
+    """Make choice i on a copy and play it to its end; False = a fault."""
+    for k in range(len(base.memory)):  # so that a policy that draws lots draws the same each time
+        base.memory[k] = 0.0
+    answered = 0
+    if i > 0:
+        q = world.totals[0].head + int(choices.places[i])
+        answered = start(out, world.queue[q].job, int(choices.pools[i]))
+    return branch(answered, base, base.memory, out, world, copy)
 
-    `first` is where the other begins in `others`.
+
+@njit
+def _write_future(last: int, first: int, scene: Scene) -> None:
+    """Let the copy's jobs up to `last` that have not come be those of another episode.
+
+    They come at the same distances as there; `first` is its first row in the copy's table.
     """
-    before = others[0][first + w.arrived - 1].arrival
+    w, copy, jobs = scene.world.totals[0], scene.copy, scene.copy.jobs
+    before = jobs[first + w.arrived - 1].arrival
     for j in range(w.arrived, last):
-        copy_job(first + j, others, j, longer)
-        longer[0][j].arrival = w.now + (others[0][first + j].arrival - before)
+        copy_job(first + j, copy, j, copy)
+        jobs[j].id = j
+        jobs[j].arrival = w.now + (jobs[first + j].arrival - before)
 
 
 @njit
-def _expand_state(
-    choices: Choices, base: Callable[..., int], params: Floats, memory: Floats, horizon: int,
-    futures: int, watts: Floats, out: Records, state: tuple[Records, ...],
-    copy: tuple[Records, ...], work: tuple[Records, ...], others: tuple[Records, ...],
-    longer: tuple[Records, ...], outcome: Records, spans: Records, features: Floats, costs: Floats,
-    group: Counts,
-) -> bool:  # fmt: skip
-    """Try every choice of a state; fills features [C, F], costs [C, 5], group [3]. False = a fault.
+def _expand_state(choices: Choices, base: Asked, task: Task, scene: Scene, rows: Rows) -> bool:
+    """Try every choice of a state; fills the first rows. False = a fault.
 
     Copies know of no arrival beyond the horizon.
     """
-    w, source = state[0][0], longer if futures > 0 else work
-    last = min(w.arrived + horizon, len(work[0]))
-    part = (
-        source[0][:last], source[1][:last], source[2][:last], source[3][:last], work[4], work[5],
-        work[6], work[7], source[8][:last], work[9], work[10], work[11],
-    )  # fmt: skip
+    world, features, costs = scene.world, rows.features, rows.costs
+    w, jobs = world.totals[0], len(world.arrivals)
+    last = min(w.arrived + task.horizon, jobs)
+    copy = _until(last, scene.copy)
     for i in range(choices.count):
         for f in range(len(FEATURES)):
             features[i, f] = choices.features[i, f]
         for c in range(len(COSTS)):
             costs[i, c] = 0.0
-    count = max(futures, 1) if last > w.arrived else 1
+    count = max(task.futures, 1) if last > w.arrived else 1
     for k in range(count):
-        if futures > 0:
-            _write_future(w, last, k * len(work[0]), others, longer)
+        if task.futures > 0:
+            _write_future(last, (1 + k) * jobs, scene)
         for i in range(choices.count):
-            if not try_choice(
-                i, choices, base, params, memory, out, watts, state, copy, part, outcome, spans,
-                1.0 / count, costs[i],
-            ):  # fmt: skip
+            if not _try_choice(i, choices, base, scene.copy_out, world, copy):
                 return False
+            _add_costs(1.0 / count, task.watts, world, copy, costs[i])
+    group = rows.groups[0]
     group[0], group[1], group[2] = choices.count, choices.planned, int(choices.tau * 1e6)
     return True
 
 
 @njit
 def expand(
-    behave: Callable[..., int], behave_params: Floats, behave_memory: Floats,
-    base: Callable[..., int], base_params: Floats, base_memory: Floats,
-    horizon: int, futures: int, rate: float, stray: float, kinds: int, ranges: Floats,
-    draws: Floats, watts: Floats, scratch: Floats, out: Records, out_copy: Records,
-    state: tuple[Records, ...], copy: tuple[Records, ...], work: tuple[Records, ...],
-    others: tuple[Records, ...],
-    longer: tuple[Records, ...], outcome: Records, outcome_copy: Records, spans: Records,
-    features: Floats, costs: Floats, groups: Counts,
-) -> int:  # fmt: skip
-    """Play an episode and expand a share `rate` of its states with something to choose.
+    behave: Callable[..., int],
+    base: Callable[..., int],
+    handed: Handed,
+    task: Task,
+    scene: Scene,
+    rows: Rows,
+) -> int:
+    """Play an episode and expand a share of its states with something to choose.
 
-    Now and then (`stray`) the behaviour policy's choice is replaced by a random start. States in
-    which nothing runs are not expanded: there it is not allowed to wait. Nor are any once the rows
-    are used up. Filled in, one row a choice: features [N, F], costs [N, 5], groups [N, 3] (choices
-    of the state; which is Min-Min's; tau in microseconds) for the first row of each state. watts
-    [P, 2]: of a GPU while busy and while idle. `kinds` and `ranges`: see `look_closer`. `others`:
-    so many (`futures`) other episodes, one behind the other, each of as many jobs; 0 = the
-    episode's own future. `longer`: a copy of the workload to write on.
+    Now and then the behaviour policy's choice is replaced by a random start. States in which
+    nothing runs are not expanded: there it is not allowed to wait. Nor are any once the rows are
+    used up. Both policies are first-class compiled functions, see sim/signature.py.
 
     Returns:
         How many rows were written, or -1 after a fault.
     """
-    w, used, drawn, known = state[0][0], 0, 0, 0
-    while advance(*state, *work, outcome, spans):
+    world, out, scratch, draws = scene.world, scene.out, scene.scratch, task.draws
+    w, used, drawn, known = world.totals[0], 0, 0, 0
+    player = Asked(behave, handed.behave_params, handed.behave_memory)
+    rest = Asked(base, handed.base_params, handed.base_memory)
+    while advance(world):
         done = 1
         while done > 0:
             done = 0
-            waiting = state[1][w.head : w.head + w.waiting]
-            mask = state[2][w.head : w.head + w.waiting]
             if w.waiting == 0 or w.busy_gpus == w.up_gpus:
                 break
-            if not any_feasible(work[0], waiting, mask, state[8], state[9], state[10]):
+            view = view_of(world)
+            if not any_feasible(view):
                 break
-            sampled, strays = draws[drawn] < rate, draws[drawn + 1] < stray
+            sampled, strays = draws[drawn] < task.rate, draws[drawn + 1] < task.stray
             picked = draws[drawn + 2]
             drawn = (drawn + 3) % (len(draws) - 3)
             if sampled or strays:
-                choices = look(
-                    w.now, work[0][: w.arrived], work[1][: w.arrived], waiting, mask,
-                    state[4][: w.running], state[8], state[9], state[10], scratch,
-                )  # fmt: skip
-                if sampled and w.running > 0 and used + choices.count <= len(groups):
-                    look_closer(
-                        kinds, ranges, choices, work[0][: w.arrived], work[1][: w.arrived], waiting,
-                        state[4][: w.running], state[8], state[10], scratch,
-                    )  # fmt: skip
+                choices = look(view, scratch)
+                if sampled and w.running > 0 and used + choices.count <= len(rows.groups):
+                    look_closer(task.kinds, task.ranges, choices, view, scratch)
                     for j in range(known, w.arrived):  # who has really come meanwhile
-                        copy_job(j, work, j, longer)
+                        copy_job(j, world, j, scene.copy)
                     known = w.arrived
-                    if not _expand_state(
-                        choices, base, base_params, base_memory, horizon, futures, watts, out_copy,
-                        state, copy, work, others, longer, outcome_copy, spans, features[used:],
-                        costs[used:], groups[used],
-                    ):  # fmt: skip
+                    left = Rows(rows.features[used:], rows.costs[used:], rows.groups[used:])
+                    if not _expand_state(choices, rest, task, scene, left):
                         return -1
                     used += choices.count
             if strays:
                 i = 1 + int(picked * (choices.count - 1))
-                j = waiting[int(choices.places[i])].job
+                j = view.queue[int(choices.places[i])].job
                 answered = start(out, j, int(choices.pools[i]))
             else:
-                answered = ask(behave, behave_params, behave_memory, out, state, work)
+                answered = ask(player, out, world)
             if answered > 0:
-                done = apply(answered, out, *state, *work, outcome, spans)
+                done = apply(answered, out, world)
         if done < 0:
             return -1
     return used if w.fault == 0 else -1

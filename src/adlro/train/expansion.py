@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,26 +15,24 @@ from adlro.compiled import Dispatcher, dispatcher
 from adlro.encode.candidates_kernel import EVERYTHING, FEATURES, MOST_CHOICES, scratch_size
 from adlro.errors import PolicyError
 from adlro.evaluate.metrics import IDLE_POWER_SHARE
-from adlro.model.state import OUTCOME, SPAN, Counts, Floats
+from adlro.model import faults
+from adlro.model.state import Counts, Floats, Records
 from adlro.policies import meters
 from adlro.policies.registry import Policy
-from adlro.sim import faults
 from adlro.sim.signature import (
     ANSWER,
-    BOOKS,
     COUNTS,
     DECIDE,
     FLOATS,
-    STATE,
     TABLE,
-    WORKLOAD,
+    WORLD,
     compile_decide,
 )
 from adlro.sim.simulator import is_compiled
-from adlro.sim.state import Empty, answers, fresh
+from adlro.sim.world import Empty, answers, open_world
 from adlro.telemetry.normalise import Norm
 from adlro.train import expand_kernel
-from adlro.train.expand_kernel import COSTS
+from adlro.train.expand_kernel import COSTS, Handed, Rows, Scene, Task
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -68,18 +66,19 @@ def _compiled() -> Dispatcher:
 
 @functools.cache
 def _compiled_once() -> Dispatcher:
-    policy = (types.FunctionType(DECIDE), FLOATS, FLOATS)
-    rows = types.Array(types.float32, 2, "C")
-    tuple_of: Callable[..., types.BaseTuple] = types.Tuple
-    state, work = tuple_of(STATE), tuple_of(WORKLOAD)
+    decide, whole, number = types.FunctionType(DECIDE), types.int64, types.float64
+    task = [whole, whole, number, number, whole, FLOATS, FLOATS, TABLE]
     expand = dispatcher(expand_kernel.expand)
     expand.compile(
         (
-            *policy, *policy, types.int64, types.int64, types.float64, types.float64, types.int64,
-            FLOATS, FLOATS, TABLE, FLOATS, ANSWER, ANSWER, state, state, work, work, work,
-            BOOKS[0], BOOKS[0], BOOKS[1], rows, TABLE, COUNTS,
+            decide,
+            decide,
+            types.NamedUniTuple(FLOATS, 4, Handed),
+            types.NamedTuple(task, Task),
+            types.NamedTuple([WORLD, WORLD, ANSWER, ANSWER, FLOATS], Scene),
+            types.NamedTuple([types.float32[:, ::1], TABLE, COUNTS], Rows),
         )
-    )  # fmt: skip
+    )
     expand.disable_compile()
     return expand
 
@@ -90,11 +89,28 @@ def watts(setting: Setting) -> Floats:
     return np.stack([tdp, IDLE_POWER_SHARE * tdp], axis=1)
 
 
-def _joined(workloads: Sequence[Workload]) -> Workload:
-    """The jobs of several workloads, one after the other."""
-    return workloads[0]._replace(
-        **{name: np.concatenate([getattr(one, name) for one in workloads]) for name in _OF_JOBS}
+def _joined(workloads: Sequence[Workload]) -> dict[str, Records]:
+    """What several workloads say of their jobs, one after the other; copies."""
+    return {name: np.concatenate([getattr(one, name) for one in workloads]) for name in _OF_JOBS}
+
+
+def _scene(setting: Setting, workload: Workload, others: Sequence[Workload]) -> Scene:
+    """The worlds before the first arrival, and room to work in."""
+    layout = setting.layout
+    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    world, copy = open_world(empty, workload), open_world(empty, workload)
+    return Scene(
+        world,
+        copy._replace(**_joined([workload, *others])),
+        answers(world),
+        answers(copy),
+        np.zeros(scratch_size(len(layout.gpus), len(layout.pools))),
     )
+
+
+def _handed(behave: Policy, base: Policy) -> Handed:
+    """Params, and memory that is empty."""
+    return Handed(behave.params, np.zeros(behave.memory), base.params, np.zeros(base.memory))
 
 
 def expand(  # noqa: PLR0913  two policies on one world
@@ -116,25 +132,30 @@ def expand(  # noqa: PLR0913  two policies on one world
     for policy in (behave, base):
         if not is_compiled(policy.decide):
             raise PolicyError(f"policy {policy.name} is not compiled: it cannot make labels")
-    layout = setting.layout
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
     jobs = len(workload.jobs)
-    state, copy = fresh(empty, workload, 1, 0), fresh(empty, workload, 1, 0)
+    task = Task(
+        plan.horizon,
+        len(others),
+        float(plan.rate),
+        float(plan.stray),
+        EVERYTHING,
+        meters.ranges(plan.norm, setting.layout.models),
+        rng.random(30 * jobs),
+        watts(setting),
+    )
     most = max(int(4 * jobs * plan.rate), 16) * MOST_CHOICES
     features = np.empty((most, len(FEATURES)), np.float32)
-    costs, groups = np.empty((most, len(COSTS))), np.zeros((most, 3), np.int64)
-    used = _compiled()(
-        compile_decide(behave.decide), behave.params, np.zeros(behave.memory),
-        compile_decide(base.decide), base.params, np.zeros(base.memory),
-        plan.horizon, len(others), plan.rate, plan.stray, EVERYTHING,
-        meters.ranges(plan.norm, layout.models), rng.random(30 * jobs), watts(setting),
-        np.zeros(scratch_size(len(layout.gpus), len(layout.pools))),
-        answers(state), answers(copy), tuple(state[:11]), tuple(copy[:11]), tuple(workload),
-        tuple(_joined(others) if others else workload), tuple(_joined([workload])),
-        np.zeros(jobs, OUTCOME), np.zeros(jobs, OUTCOME), np.zeros(0, SPAN), features, costs,
-        groups,
-    )  # fmt: skip
+    rows = Rows(features, np.empty((most, len(COSTS))), np.zeros((most, 3), np.int64))
+    scene = _scene(setting, workload, others)
+    decides = compile_decide(behave.decide), compile_decide(base.decide)
+    used = _compiled()(*decides, _handed(behave, base), task, scene, rows)
     if used < 0:
-        fault = copy.world[0] if copy.world["fault"][0] else state.world[0]
-        raise PolicyError(f"policies {behave.name} and {base.name} {faults.message(fault)}")
-    return Labels(features[:used], costs[:used], groups[:used][groups[:used, 0] > 0])
+        raise PolicyError(f"policies {behave.name} and {base.name} {_fault(scene)}")
+    groups = rows.groups[:used]
+    return Labels(rows.features[:used], rows.costs[:used], groups[groups[:, 0] > 0])
+
+
+def _fault(scene: Scene) -> str:
+    """Why a run stopped, in words: that of a copy, or else of the episode itself."""
+    of_copy = scene.copy.totals[0]
+    return faults.message(of_copy if of_copy["fault"] else scene.world.totals[0])

@@ -28,6 +28,7 @@ from adlro.encode.network import Network, flat
 from adlro.encode.pair_kernel import PAIR_FEATURES
 from adlro.errors import AdlroError, ConfigError, OutputError
 from adlro.evaluate.stats import Estimate, percent_difference
+from adlro.model.context import Context
 from adlro.model.record import Record
 from adlro.model.state import Floats
 from adlro.policies import adlro_preemptive, learned
@@ -117,11 +118,11 @@ def _scale(network: Network) -> Floats:
     return np.repeat((of_first, of_first, of_second, of_second, _SPREAD), sizes)
 
 
-def policy(network: Network, setting: Setting) -> Policy:
-    """A network made ready for a scenario."""
+def policy(network: Network, context: Context) -> Policy:
+    """A network made ready for a cluster."""
     # a policy's functions carry no types: pyproject says so of that package
-    params: Floats = adlro_preemptive.params(setting, flat(network, PAIR_FEATURES))  # type: ignore[no-untyped-call]  # policies have one untyped signature
-    memory: int = adlro_preemptive.memory(setting)  # type: ignore[no-untyped-call]  # policies have one untyped signature
+    params: Floats = adlro_preemptive.params(context, flat(network, PAIR_FEATURES))  # type: ignore[no-untyped-call]  # policies have one untyped signature
+    memory: int = adlro_preemptive.memory(context)  # type: ignore[no-untyped-call]  # policies have one untyped signature
     return Policy(NAME, adlro_preemptive.decide, params, memory, None, 0, True)
 
 
@@ -177,7 +178,7 @@ class Training:
 
         def one(task: tuple[World, Network]) -> tuple[float, float]:
             world, network = task
-            score = play(world, policy(network, world.setting.public()), _JCT)
+            score = play(world, policy(network, world.setting), _JCT)
             return score.jct_s, score.p99_jct_s
 
         tasks = [(world, network) for world in worlds for network in everyone]
@@ -192,7 +193,7 @@ class Training:
 
         def one(seed: int) -> tuple[float, float]:
             world = World(self._court, seeds.jobs(self._court, seed), seed)
-            score = play(world, player(self._court.public()), _JCT)
+            score = play(world, player(self._court), _JCT)
             return score.jct_s, score.p99_jct_s
 
         return np.array(list(self._crew.do(one, seeds.SELECTION[:count])))
@@ -200,9 +201,9 @@ class Training:
     def look(self, generation: int, vector: Floats, count: int) -> Look:
         """A network against the one that it began with."""
         if count not in self._rivals:
-            self._rivals[count] = self.judge(lambda known: policy(self._network, known), count)
+            self._rivals[count] = self.judge(lambda setting: policy(self._network, setting), count)
         own, rival = (
-            self.judge(lambda k: policy(self.network(vector), k), count),
+            self.judge(lambda setting: policy(self.network(vector), setting), count),
             self._rivals[count],
         )
         jct, p99 = (percent_difference(own[:, i], rival[:, i]) for i in range(2))
@@ -265,8 +266,8 @@ def _resume(path: Path, recipe: Recipe, run: int) -> Kept:
 def _origin(training: Training, recipe: Recipe, run: int, kept: Kept) -> Origin:
     """What is told of the best network."""
     scenario, count, tuning = find_scenario(recipe.scenario), recipe.final_seeds, recipe.tuning
-    own = training.judge(lambda known: policy(training.network(kept.best), known), count)
-    rival = training.judge(lambda known: named(MIN_MIN, known), count)
+    own = training.judge(lambda setting: policy(training.network(kept.best), setting), count)
+    rival = training.judge(lambda setting: named(MIN_MIN, setting), count)
     jct = percent_difference(own[:, 0], rival[:, 0])
     played = kept.search.generation * tuning.episodes * (2 * tuning.pairs + 1)
     return Origin(

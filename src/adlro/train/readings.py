@@ -9,7 +9,7 @@ import numpy as np
 from adlro.evaluate.explanation import watch
 from adlro.model.cluster import Layout
 from adlro.model.state import Floats, Records
-from adlro.policies.active import View
+from adlro.model.view import View
 from adlro.telemetry.normalise import Norm, empty, observe
 from adlro.telemetry.sample import CHANNELS, COLUMN
 from adlro.train.episodes import MIN_MIN, Ground, Place, World, named

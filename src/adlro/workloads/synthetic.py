@@ -18,6 +18,7 @@ from adlro.config import Scenario
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
+from adlro.model.context import Rulebook
 from adlro.model.job import Choice, Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
 from adlro.workloads import arrivals, capacity, happenings, remembered, replay, traits
@@ -45,7 +46,8 @@ class Setting(NamedTuple):
     affinity: tuple[int, ...]  # [T] model of each type, for static-affinity
     tables: dict[str, tuple[Floats, Floats]]  # demand -> values and cumulated odds, [T, K] each
     colocation: Floats  # [T, T]
-    demands: Records  # [K] DEMAND
+    demands: Records  # [K] DEMAND: what most jobs ask for; [0] = too many pools for it
+    placement: Records  # [K] DEMAND by which the world places; [0] = by best fit
     readings: Records  # [T + 1, M] READING, or [0, 0]
     prices: Floats  # [M] of an hour of one GPU; without a price list: its worth
     quotas: rules.Quotas
@@ -58,18 +60,52 @@ class Setting(NamedTuple):
         """Arrivals a second at the scenario's load."""
         return self.scenario.load * self.capacity_per_s
 
-    def typical_demands(self) -> Records:
-        """DEMAND [K]: what most jobs ask for, whatever the scenario's own placement is.
+    @property
+    def name(self) -> str:
+        """The scenario's. This and all that follows: see model/context.py."""
+        return self.scenario.name
 
-        Raises:
-            ConfigError: the cluster has too many pools for it.
-        """
-        return traits.typical_demands(self.scenario, self.layout, "policy fgd", self.mix)
+    @property
+    def rows(self) -> int:
+        """One for each job."""
+        return self.scenario.jobs
 
-    def public(self) -> Setting:
-        """What a policy may be told: no failures and changes to come, no true slowdowns."""
-        known = self.scenario.model_copy(update={"failures": None, "changes": (), "colocation": ()})
-        return self._replace(scenario=known, colocation=np.ones_like(self.colocation), played=None)
+    @property
+    def models(self) -> tuple[gpu.GpuModel, ...]:
+        """GPU models, in the order of the columns of `est`."""
+        return self.layout.models
+
+    @property
+    def nodes(self) -> Records:
+        """Nodes [N] of the empty cluster."""
+        return self.layout.nodes
+
+    @property
+    def gpus(self) -> Records:
+        """GPUs [G] of the empty cluster."""
+        return self.layout.gpus
+
+    @property
+    def types(self) -> int:
+        """How many types of jobs there are."""
+        return len(self.scenario.types)
+
+    @property
+    def rules(self) -> Rulebook:
+        """Quotas, ageing, and the lists of models and partitions of each type."""
+        hours = self.scenario.ageing_h
+        return Rulebook(
+            functools.partial(_allowed, self.lists, self.layout),
+            self.quotas.holders,
+            self.quotas.quotas,
+            self.quotas.caps,
+            np.full(int(hours > 0), hours * 3600.0),
+        )
+
+
+def _allowed(lists: Mask, layout: Layout, jobs: Records) -> Mask:
+    """Where jobs [J] may run at all, [J, P], by the lists [T, P] of their types."""
+    return capacity.may_run(jobs, lists[jobs["type"]], layout)
 
 
 def _table(choices: list[Choice]) -> tuple[Floats, Floats]:
@@ -149,7 +185,8 @@ def _ready(text: str, _: tuple[int, ...]) -> Setting:
         _affinity(scenario, layout, speeds),
         tables,
         traits.colocation(scenario),
-        traits.demands(scenario, layout, mix),
+        traits.typical_demands(scenario, layout, mix),
+        traits.placement(scenario, layout, mix),
         traits.readings(scenario, speeds, layout),
         rules.prices(scenario, layout, speeds),
         rules.quotas(scenario, layout),
@@ -359,6 +396,8 @@ def generate(setting: Setting, seed: int) -> Workload:
         stretch = recorded.rate / setting.rate
         coming = replay.part(recorded, scenario.jobs, stretch, seed)
     jobs, seconds = coming.jobs, _seconds(setting, coming, seed)
+    jobs["id"] = np.arange(len(jobs))
+    rules = setting.rules
     return Workload(
         jobs,
         _estimates(setting, coming, seconds, seed),
@@ -366,10 +405,10 @@ def generate(setting: Setting, seed: int) -> Workload:
         seconds,
         happenings.draw(scenario, layout, jobs["arrival"], (seed, _HAPPENINGS)),
         setting.colocation,
-        setting.demands,
+        setting.placement,
         setting.readings,
-        setting.quotas.holders(jobs),
-        setting.quotas.quotas,
-        setting.quotas.caps,
-        np.full(int(scenario.ageing_h > 0), scenario.ageing_h * 3600.0),
+        rules.holders(jobs),
+        rules.quotas,
+        rules.caps,
+        rules.ageing,
     )

@@ -46,7 +46,7 @@ def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
     return shown
 
 
-def demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
+def placement(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
     """DEMAND [K] that the world's own placement looks ahead to; none for `best-fit`.
 
     Args:
@@ -59,27 +59,26 @@ def demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
     """
     if scenario.placement != "fgd":
         return np.zeros(0, DEMAND)
-    return typical_demands(scenario, layout, "placement = 'fgd'", mix)
+    if len(layout.pools) > _MOST_POOLS:
+        raise ConfigError(
+            f"scenario {scenario.name}: placement = 'fgd' can look at {_MOST_POOLS} pools, not "
+            f"{len(layout.pools)}; use 'best-fit' or make more nodes alike"
+        )
+    return typical_demands(scenario, layout, mix)
 
 
-def typical_demands(scenario: Scenario, layout: Layout, who: str, mix: Mix | None) -> Records:
+def typical_demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
     """DEMAND [K], the most frequent first, of the kinds that make up most of the jobs.
+
+    None where the cluster has more pools than a mask of them has bits.
 
     Args:
         scenario: whose types say what jobs ask for, unless `mix` does.
         layout: the empty cluster.
-        who: needs them.
         mix: what jobs ask for, if not what the scenario's types do.
-
-    Raises:
-        ConfigError: the cluster has more pools than a mask of them has bits; `who` cannot go on.
     """
-    pools = len(layout.pools)
-    if pools > _MOST_POOLS:
-        raise ConfigError(
-            f"scenario {scenario.name}: {who} can look at {_MOST_POOLS} pools, not "
-            f"{pools}; use 'best-fit' or make more nodes alike"
-        )
+    if len(layout.pools) > _MOST_POOLS:
+        return np.zeros(0, DEMAND)
     weights = _drawn_mix(scenario, layout) if mix is None else mix
     ranked = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     covered = np.cumsum([weight for _, weight in ranked])

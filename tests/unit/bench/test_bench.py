@@ -33,7 +33,7 @@ from adlro.config import find_scenario
 from adlro.errors import OutputError, PolicyError
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.formats.registry import read
 from adlro.workloads.synthetic import generate, prepare
 from tests.looped import every
@@ -69,10 +69,10 @@ def assert_same(ours, theirs):
     np.testing.assert_array_equal(ours.outcome["pool"], theirs.pool)
     np.testing.assert_array_equal(ours.outcome["nodes"], theirs.nodes)
     np.testing.assert_allclose(ours.gpus["busy"], theirs.busy, **close)
-    np.testing.assert_allclose(ours.world["job_seconds"], theirs.job_seconds, **close)
-    np.testing.assert_allclose(ours.world["idle_seconds"], theirs.idle_seconds, **close)
+    np.testing.assert_allclose(ours.totals["job_seconds"], theirs.job_seconds, **close)
+    np.testing.assert_allclose(ours.totals["idle_seconds"], theirs.idle_seconds, **close)
     for key in ("events", "decisions", "real_decisions"):
-        assert ours.world[key] == getattr(theirs, key)
+        assert ours.totals[key] == getattr(theirs, key)
 
 
 @every("seed", range(5))
@@ -160,9 +160,9 @@ def test_a_program_that_fails_shows_what_it_said():
 
 def test_the_states_cloned_have_queues_of_one_length_whatever_the_number_of_jobs():
     few, many = clone.mid_run(400), clone.mid_run(4000)
-    assert few.world["waiting"] == many.world["waiting"] == clone.WAITING
-    assert few.world["events"] >= 400
-    assert many.world["events"] >= 4000
+    assert few.totals["waiting"] == many.totals["waiting"] == clone.WAITING
+    assert few.totals["events"] >= 400
+    assert many.totals["events"] >= 4000
 
 
 def check_figures(figures):

@@ -84,14 +84,6 @@ def test_of_all_those_that_cannot_run_the_scenario_are_left_out_with_a_note(monk
     assert chosen.notes == ["sjf is left out: it cannot run paper16: it has gangs"]
 
 
-def test_policies_are_not_told_what_is_to_come(monkeypatch):
-    told = []
-    monkeypatch.setattr(registry, "names", lambda: ["fcfs"])
-    monkeypatch.setattr(registry, "refusal", lambda _, setting: told.append(setting))
-    command._chosen("all", prepare(find_scenario("rough64")))
-    assert [setting.scenario.failures for setting in told] == [None]
-
-
 def test_the_best_comes_first_and_the_others_with_interval_and_p():
     text = printed(compared({"b": STEADY * noisy(0, 1.3), "a": STEADY}))
     lines = [line for line in text.splitlines() if line.startswith(("  a ", "  b "))]
@@ -239,7 +231,7 @@ def test_seeds_of_a_history_are_explained_and_those_that_repeat_jobs_are_told(
     tmp_path, seeds, is_told
 ):
     setting = recorded(tmp_path)
-    notes = compare(setting, [registry.load("fcfs", setting.public())], range(seeds)).notes
+    notes = compare(setting, [registry.load("fcfs", setting)], range(seeds)).notes
     assert "each seed is 2 jobs of the history in a row: it has seeds 0 to 1" in notes
     again = [note for note in notes if note.startswith("seeds from 2 on play jobs of the history")]
     assert len(again) == is_told

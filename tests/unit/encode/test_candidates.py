@@ -183,7 +183,7 @@ def test_min_mins_choice_is_there_even_if_15_others_are_shorter():
     short = [job(0, 1, 100) for _ in range(20)]
     jobs = [job(0, 1, 999), job(0, 999, 200, allowed=[1]), *short]
     world, found = build([nodes("V100"), nodes("T4")], jobs), []
-    policy = InPython("min-min", world, lambda *view: found.append(look_at(*view)))
+    policy = InPython("min-min", world, lambda view: found.append(look_at(view)))
     simulator.run(world.empty, world.workload, policy)
     assert (found[0].planned, found[0].seconds[1]) == (1, 1)  # job 0
     assert found[1].count == MOST_CHOICES
@@ -194,7 +194,7 @@ def test_min_mins_choice_is_there_even_if_15_others_are_shorter():
 
 def test_nothing_to_choose_is_no_choice():
     world, found = build([nodes("V100")], [job(0, 5), job(1, 5)]), []
-    policy = InPython("min-min", world, lambda *view: found.append((view[0], look_at(*view).count)))
+    policy = InPython("min-min", world, lambda view: found.append((view.now, look_at(view).count)))
     simulator.run(world.empty, world.workload, policy)
     # At 0 and 5 a job starts, then none is left to; at 1 there is no room.
     assert found == [(0, 2), (0, 0), (1, 0), (5, 2), (5, 0)]
@@ -258,9 +258,9 @@ def marked_and_made(case, seed):
     queues = []
     recorder = Recorder(policy)
 
-    def decide(now, *view):
-        queues.append(view[2]["job"].tolist())
-        return recorder.decide(now, *view)
+    def decide(view, *own):
+        queues.append(view.queue["job"].tolist())
+        return recorder.decide(view, *own)
 
     ready = registry.load("min-min", world.setting)._replace(decide=decide)
     simulator.run(world.empty, world.workload, ready, seed)
@@ -345,9 +345,7 @@ def test_seconds_or_days_make_no_difference(seed, factor):
 
 def shuffled(view, order):
     """A view with its queue in another order."""
-    view = list(view)
-    view[2], view[3] = view[2][order], view[3][order]
-    return view
+    return view._replace(queue=view.queue[order], eligible=view.eligible[order])
 
 
 @every("seed", range(0, 60, 3))
@@ -358,13 +356,13 @@ def test_the_order_of_the_queue_makes_no_difference(seed):
     case = case._replace(est=case.est * rng.uniform(0.9, 1.1, case.est.shape))
     world, compared = from_case(case), 0
 
-    def note(now, *view):
+    def note(view):
         nonlocal compared
-        order = rng.permutation(len(view[2]))
-        ours, theirs = look_at(now, *view), look_at(now, *shuffled(view, order))
+        order = rng.permutation(len(view.queue))
+        ours, theirs = look_at(view), look_at(shuffled(view, order))
         if ours.count == 0 or (np.diff(np.sort(ours.seconds)) < 1e-9).any():
             return
-        jobs, moved = view[2]["job"], view[2]["job"][order]
+        jobs, moved = view.queue["job"], view.queue["job"][order]
         assert pairs(ours, jobs.tolist()) == pairs(theirs, moved.tolist())
         np.testing.assert_allclose(ours.features, theirs.features, atol=1e-8)
         compared += 1

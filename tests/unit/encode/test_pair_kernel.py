@@ -7,11 +7,13 @@ import pytest
 
 from adlro.encode.network import Network, flat
 from adlro.encode.pair_kernel import PAIR_FEATURES, weigh
+from adlro.model.state import RUNNING, WAITING
+from adlro.model.view import View
 from adlro.policies.active import Active
 from tests.worlds import lay, nodes, records
 
 NOW = 100.0
-POOLS = lay(nodes("V100", 2), nodes("T4", 1)).pools
+LAYOUT = lay(nodes("V100", 2), nodes("T4", 1))
 JOBS = records(
     [
         {"arrival": 10.0, "checkpoint": 20.0},
@@ -24,7 +26,7 @@ EST = np.array([[120.0, 240.0], [240.0, 240.0], [60.0, 999.0], [500.0, 500.0]])
 # Job 0 runs on the T4 and has half of its work left; job 1 is new; job 2 has been stopped and may
 # not use the T4; job 3 is pinned to a GPU beyond those of `room`.
 ACTIVE = Active(
-    ids=np.arange(4),
+    rows=np.arange(4),
     run=np.array([0, -1, -1, 1]),
     pool=np.array([1, -1, -1, 0]),
     left=np.array([0.5, 1.0, 0.5, 1.0]),
@@ -39,6 +41,14 @@ ACTIVE = Active(
 TAU = (60 * 240 * 30) ** (1 / 3)
 
 
+def seen(jobs, est):
+    """The moment at which all of these jobs have arrived; who waits and runs is told apart."""
+    queue, eligible = np.zeros(0, WAITING), np.zeros((0, 2), np.bool_)
+    cluster = (LAYOUT.pools, LAYOUT.nodes, LAYOUT.gpus)
+    rows = np.arange(len(jobs))
+    return View(NOW, jobs, est, queue, eligible, np.zeros(0, RUNNING), *cluster, len(jobs), rows)
+
+
 def costs(first, active=ACTIVE, jobs=JOBS, est=EST, residual=(0.0, 0.0)):
     """Cost [A, P] by a network that is linear in the features; infinite where no plan may go."""
     one, nothing = np.ones((1, 1)), np.zeros(1)
@@ -46,7 +56,7 @@ def costs(first, active=ACTIVE, jobs=JOBS, est=EST, residual=(0.0, 0.0)):
     network = Network(
         PAIR_FEATURES, np.array(residual), weights, np.full(1, 20.0), one, nothing, np.ones(1)
     )
-    worth = weigh(NOW, active, jobs, est, POOLS, flat(network, PAIR_FEATURES))
+    worth = weigh(active, seen(jobs, est), flat(network, PAIR_FEATURES))
     return np.array([[-log(x) - 20 if x > 0 else np.inf for x in row] for row in worth])
 
 

@@ -10,35 +10,44 @@ from hypothesis import strategies as st
 from adlro.encode.paper_kernel import MOST_WAITING, act, allow, observe, sizes
 from adlro.errors import ConfigError
 from adlro.model.state import DECISION, START
-from adlro.sim import kernel
-from adlro.sim.state import answers, clone
-from tests.worlds import Scripted, build, fails, job, lay, nodes, random_world, start, state_of
+from adlro.sim.signature import compiled_steps
+from adlro.sim.simulator import Eyes, clone
+from adlro.sim.world import answers
+from tests.worlds import (
+    Scripted,
+    build,
+    fails,
+    job,
+    lay,
+    nodes,
+    random_world,
+    start,
+    state_of,
+    unlocked,
+)
 
 TWO_NODES = [nodes("V100", 2), nodes("T4", 1)]
 
 
 def at_first_moment(world, *starts):
-    """The state at the first arrival, after some starts, and what is in the queue then."""
-    state, outcome, spans = state_of(world, Scripted())
-    rest, out = (*world.workload, outcome, spans), answers(state)
-    kernel.advance(*state[:11], *rest)
+    """The state at the first arrival, after some starts."""
+    (state, _), steps = state_of(world, Scripted()), compiled_steps()
+    out = answers(state)
+    steps.advance(state)
     out[: len(starts)] = list(starts)
-    assert kernel.apply(len(starts), out, *state[:11], *rest) == len(starts)
+    assert steps.apply(len(starts), out, state) == len(starts)
     return state
 
 
-def seen(world, state, window=1):
-    """The paper's state and mask."""
-    w, types = state.world[0], len(world.workload.colocation)
-    waiting = slice(int(w["head"]), int(w["head"] + w["waiting"]))
-    queue, mask = state.queue[waiting], state.eligible[waiting]
+def seen(state, window=1):
+    """The paper's state and mask, and the view that they are made from."""
+    types, view = len(state.colocation), unlocked(Eyes(state).view())
     columns = int(state.nodes["gpus"].max())
     x = np.full(len(state.nodes) * columns + 1 + window * (1 + types), np.nan, np.float32)
     may = np.ones(window * len(state.gpus), np.bool_)
-    cluster = (state.pools, state.nodes, state.gpus)
-    observe(world.workload.jobs, queue, *cluster[1:], window, types, columns, x)
-    count = allow(world.workload.jobs, queue, mask, *cluster, window, may)
-    return x.tolist(), may, count, queue
+    observe(view, window, types, columns, x)
+    count = allow(view, window, may)
+    return x.tolist(), may, count, view
 
 
 def test_the_state_is_the_share_of_each_gpu_the_queue_and_the_first_jobs():
@@ -52,21 +61,21 @@ def test_the_state_is_the_share_of_each_gpu_the_queue_and_the_first_jobs():
     world = build(TWO_NODES, jobs)
     state = at_first_moment(world, start(0, gpu=1))
     queue = math.log(3) / math.log(1001)
-    x, *_ = seen(world, state, window=3)
+    x, *_ = seen(state, window=3)
     slots = [0.25, 0, 0, 1, 0.75, 1, 0, 0, 0, 0, 0, 0]
     assert x == pytest.approx([0, 0.5, 0, 1, queue, *slots], rel=1e-6)
 
 
 def test_a_gpu_that_is_down_counts_as_handed_out():
     world = build(TWO_NODES, [job(5, 9, 9)], events=[fails(5, 0)])
-    x, may, count, _ = seen(world, at_first_moment(world))
+    x, may, count, _ = seen(at_first_moment(world))
     assert x[:4] == [1, 1, 0, 1]
     assert (may.tolist(), count) == ([False, False, True], 1)
 
 
 def test_a_queue_of_a_thousand_jobs_or_more_counts_as_1():
     world = build([nodes()], [job(0, 9)] * (MOST_WAITING + 5))
-    assert seen(world, at_first_moment(world))[0][1] == 1
+    assert seen(at_first_moment(world))[0][1] == 1
 
 
 def test_a_start_is_allowed_on_free_gpus_of_pools_that_fit_and_take_the_job():
@@ -74,7 +83,7 @@ def test_a_start_is_allowed_on_free_gpus_of_pools_that_fit_and_take_the_job():
     # anywhere that is free: GPUs 1 and 2.
     jobs = [job(0, 9, 9), job(0, 9, 9, allowed=[0]), job(0, 9, 9, gpus=2), job(0, 9, 9)]
     world = build(TWO_NODES, jobs)
-    _, may, count, _ = seen(world, at_first_moment(world, start(0, gpu=0)), window=3)
+    _, may, count, _ = seen(at_first_moment(world, start(0, gpu=0)), window=3)
     assert may.reshape(3, 3).tolist() == [[False, True, False], [False] * 3, [False, True, True]]
     assert count == 3
 
@@ -82,9 +91,9 @@ def test_a_start_is_allowed_on_free_gpus_of_pools_that_fit_and_take_the_job():
 def test_an_action_names_the_job_of_its_slot_its_gpu_and_the_pool_of_that():
     world = build(TWO_NODES, [job(0, 9, 9)] * 3)
     state = at_first_moment(world, start(0))
-    *_, queue = seen(world, state)
+    *_, view = seen(state)
     out = np.zeros(1, DECISION)
-    assert act(1 * 3 + 2, queue, state.nodes, state.gpus, out) == 1
+    assert act(1 * 3 + 2, view, out) == 1
     assert out[["kind", "job", "pool", "gpu"]][0].item() == (START, 2, 1, 2)
 
 
@@ -93,22 +102,21 @@ def test_an_action_names_the_job_of_its_slot_its_gpu_and_the_pool_of_that():
 def test_the_mask_is_exactly_what_the_world_accepts(seed, draw):
     # At every moment each of the actions of three slots is tried on a copy of the world.
     world, rng = random_world(seed), np.random.default_rng(draw)
-    state, outcome, spans = state_of(world, Scripted())
-    out, rest, tried = answers(state), (*world.workload, outcome, spans), 0
-    while kernel.advance(*state[:11], *rest) and tried < 300:
+    (state, _), steps = state_of(world, Scripted()), compiled_steps()
+    out, tried = answers(state), 0
+    while steps.advance(state) and tried < 300:
         while True:
-            x, may, count, queue = seen(world, state, window=3)
+            x, may, count, view = seen(state, window=3)
             assert 0 <= min(x) <= max(x) <= 1
             assert count == may.sum()
-            for a in range(min(len(queue), 3) * len(state.gpus)):
+            for a in range(min(len(view.queue), 3) * len(state.gpus)):
                 copy, tried = clone(state), tried + 1
-                act(a, queue, state.nodes, state.gpus, out)
-                done = kernel.apply(1, out, *copy[:11], *world.workload, outcome.copy(), spans)
-                assert (done == 1) == may[a]
+                act(a, view, out)
+                assert (steps.apply(1, out, copy) == 1) == may[a]
             if count == 0:
                 break
-            act(int(rng.choice(np.flatnonzero(may))), queue, state.nodes, state.gpus, out)
-            kernel.apply(1, out, *state[:11], *rest)
+            act(int(rng.choice(np.flatnonzero(may))), view, out)
+            steps.apply(1, out, state)
 
 
 def test_sizes_are_those_of_the_largest_node_and_all_gpus():

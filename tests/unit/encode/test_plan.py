@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from adlro.encode import plan
 from adlro.model.state import RUNNING, WAITING
+from adlro.model.view import View
 from adlro.policies import registry
 from tests.looped import every
 from tests.plain.cases import random_case
@@ -25,10 +26,19 @@ def running(rows):
     return result
 
 
+def seen(now, layout, jobs, runs):
+    """What a policy sees of runs on a cluster; nobody waits."""
+    queue, eligible = np.zeros(0, WAITING), np.zeros((0, len(layout.pools)), np.bool_)
+    rows = np.arange(len(jobs))
+    est = np.ones((len(jobs), len(layout.models)))
+    cluster = (layout.pools, layout.nodes, layout.gpus)
+    return View(float(now), jobs, est, queue, eligible, runs, *cluster, len(jobs), rows)
+
+
 def free_times(now, layout, jobs, runs, wanted=10**6):
     """The plan's free times of each pool, as many of the earliest as are wanted."""
     times, counts = np.full(len(layout.gpus), np.nan), np.full(len(layout.pools), np.nan)
-    plan.fill_free_times(now, wanted, jobs, runs, layout.pools, counts, times)
+    plan.fill_free_times(wanted, seen(now, layout, jobs, runs), counts, times)
     firsts = layout.pools["first_gpu"]
     return [times[f : f + int(n)].tolist() for f, n in zip(firsts, counts, strict=True)]
 

@@ -92,10 +92,10 @@ def test_the_lowest_gpu_of_the_first_job_is_fcfs_on_a_cluster_of_one_node(tmp_pa
     _, info = played(made(scenario=str(file), jobs=None), lowest, seed=3)
     setting = prepare(find_scenario(str(file)))
     jobs = generate(setting, 3)
-    result = run_one(setting, jobs, registry.load("fcfs", setting.public()), 3)
+    result = run_one(setting, jobs, registry.load("fcfs", setting), 3)
     metrics = measure(setting, jobs, result)
     assert info["mean_jct_s"] == pytest.approx(metrics.mean_jct_s, rel=1e-12)
-    assert info["idle_gpu_s"] == result.world["idle_seconds"]
+    assert info["idle_gpu_s"] == result.totals["idle_seconds"]
     assert info["makespan_s"] == pytest.approx(metrics.makespan_s, rel=1e-12)
 
 
@@ -259,7 +259,7 @@ def test_a_picture_shows_slices_and_nodes_that_are_down():
     layout = SimpleNamespace(node_names=("a", "node"))
     scenario = SimpleNamespace(types=[SimpleNamespace(name="ml")])
     setting = SimpleNamespace(layout=layout, scenario=scenario)
-    assert picture.draw(setting, worlds.state(0), world.workload).splitlines() == [
+    assert picture.draw(setting, worlds.world(0)).splitlines() == [
         "2 s: 1 waiting, 1 running, 0 of 3 done",
         "  a     30% -",
         "  node  x x",

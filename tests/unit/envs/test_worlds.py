@@ -46,7 +46,7 @@ def test_what_passes_before_the_first_decision_is_paid_with_the_first():
     # The only node is down until 3. Job 0 waits 3, runs 4: its JCT is 7, and nothing up is idle.
     world = build([nodes()], [job(0, 4)], events=[fails(0, 0), is_repaired(3, 0)])
     worlds = stepped(world)
-    assert worlds.state(0).world["now"].tolist() == [3]
+    assert worlds.world(0).totals["now"].tolist() == [3]
     worlds.step([0])
     assert worlds.rewards.tolist() == [-7]
 
@@ -63,7 +63,7 @@ def check_against_the_simulator(supply, window, seed):
     starts, rewards, ending = play_episode(worlds, random_actions, seed)
     result, jobs = replayed(supply, 0, starts), supply.draw(0).jobs
     jct = float((result.outcome["finish"] - jobs["arrival"]).sum())
-    idle = float(result.world["idle_seconds"])
+    idle = float(result.totals["idle_seconds"])
     assert sum(rewards) == pytest.approx(-(jct + 0.3 * idle), rel=1e-9)
     assert (ending["episode"], ending["jobs"]) == (0, len(jobs))
     assert (ending["job_seconds"], ending["idle_seconds"]) == pytest.approx((jct, idle), rel=1e-9)
@@ -100,8 +100,8 @@ def test_the_first_pool_that_fits_is_fcfs_where_every_pool_is_one_node():
     world = build([nodes("V100", 4), nodes("T4", 8)], jobs)
     _, _, ending = play_episode(stepped(world), first_actions)
     result = play(world, "fcfs")
-    assert ending["job_seconds"] == result.world["job_seconds"]
-    assert ending["idle_seconds"] == result.world["idle_seconds"]
+    assert ending["job_seconds"] == result.totals["job_seconds"]
+    assert ending["idle_seconds"] == result.totals["idle_seconds"]
 
 
 def test_copies_take_episodes_in_order_and_begin_the_next_in_the_same_step():
@@ -194,13 +194,13 @@ def test_a_checkpoint_does_not_change_with_the_worlds_it_was_taken_of():
     kept = worlds.checkpoint()
     worlds.step([0])
     worlds.restore(kept)
-    assert worlds.state(0).world["now"].tolist() == [0]
+    assert worlds.world(0).totals["now"].tolist() == [0]
 
 
 def test_a_checkpoint_of_other_worlds_is_refused():
     worlds = stepped(two_jobs())
     kept = {name: array.tobytes() for name, array in worlds.checkpoint().items()}
-    with pytest.raises(ConfigError, match=r"'state\.world' is missing or of other worlds"):
+    with pytest.raises(ConfigError, match=r"'state\.totals' is missing or of other worlds"):
         worlds.restore(stepped(two_jobs(), count=2).checkpoint())
     assert {name: array.tobytes() for name, array in worlds.checkpoint().items()} == kept
     with pytest.raises(ConfigError, match="'following' is missing"):
@@ -240,7 +240,7 @@ def test_to_wait_is_to_let_the_next_event_come():
     worlds.step([0])
     assert worlds.masks.tolist() == [[False, True, True]]
     worlds.step([2])
-    assert worlds.state(0).world["now"].tolist() == [4]
+    assert worlds.world(0).totals["now"].tolist() == [4]
     assert worlds.masks.tolist() == [[True, True, False]]
     worlds.step([0])
     assert worlds.endings["job_seconds"].tolist() == [10]
@@ -274,7 +274,7 @@ def test_one_copy_can_be_told_to_stop_with_its_last_state_until_it_begins_anew()
     worlds = stepped(two_jobs(), stops=True)
     worlds.step([0])
     worlds.step([1])
-    world = worlds.state(0).world[0]
+    world = worlds.world(0).totals[0]
     assert worlds.dones.tolist() == [True]
     assert (world["waiting"], world["running"], world["finished"]) == (0, 0, 2)
     worlds.begin(worlds.following)

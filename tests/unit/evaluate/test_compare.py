@@ -75,12 +75,13 @@ def test_a_policy_that_writes_to_the_world_is_refused_and_harms_nobody(
     path = tmp_path / "cheat.py"
     path.write_text(
         "from adlro.compiled import njit\nfrom adlro.model.room import fits, start\n\n\n"
-        f"{decorator}def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, "
-        "params, memory, out):\n"
+        f"{decorator}def decide(view, params, memory, out):\n"
+        "    jobs, est, queue, pools = view.jobs, view.est, view.queue, view.pools\n"
         "    if len(queue) == 0:\n        return 0\n"
         f"    {CHEATS[what]}\n"
         "    for p in range(len(pools)):\n"
-        "        if eligible[0, p] and fits(jobs[queue[0].job], pools[p], nodes, gpus):\n"
+        "        job = jobs[queue[0].job]\n"
+        "        if view.eligible[0, p] and fits(job, pools[p], view.nodes, view.gpus):\n"
         "            return start(out, queue[0].job, p)\n"
         "    return 0\n"
     )
@@ -110,9 +111,9 @@ def test_fcfs_and_static_affinity_are_ten_to_fifteen_times_min_min_on_paper16():
 OWN = """from adlro.model.room import smallest_feasible, start
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
-    return start(out, queue[q].job, p) if q >= 0 else 0
+def decide(view, params, memory, out):
+    q, p = smallest_feasible(view)
+    return start(out, view.queue[q].job, p) if q >= 0 else 0
 """
 
 
@@ -136,11 +137,11 @@ COUNTING = """from adlro.model.room import smallest_feasible, start
 calls = []
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+def decide(view, params, memory, out):
     if not calls or calls[-1] != memory[0]:
         calls.append(memory[0])
-    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
-    return start(out, queue[q].job, p) if q >= 0 else 0
+    q, p = smallest_feasible(view)
+    return start(out, view.queue[q].job, p) if q >= 0 else 0
 """
 
 
@@ -163,10 +164,10 @@ def test_a_users_python_file_meets_its_seeds_one_after_the_other(setting, tmp_pa
 def _waiting_for(event, name="ours", file=None):
     """A pair-sjf in plain Python, ours unless it has a file, that waits for the event."""
 
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
         assert event.wait(20)
-        q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
-        return start(out, queue[q].job, p) if q >= 0 else 0
+        q, p = smallest_feasible(view)
+        return start(out, view.queue[q].job, p) if q >= 0 else 0
 
     return Policy(name, decide, np.zeros(0), 0, file, 1, False)
 
@@ -333,17 +334,17 @@ PREEMPTS_ONCE = """from adlro.model.room import smallest_feasible, start
 from adlro.model.state import PREEMPT
 
 
-def memory(setting):
+def memory(context):
     return 2
 
 
-def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-    if len(running) == 2 and memory[1] == 0 and memory[0] == 1:
+def decide(view, params, memory, out):
+    if len(view.running) == 2 and memory[1] == 0 and memory[0] == 1:
         memory[1] = 1
-        out[0].kind, out[0].job = PREEMPT, running[0].job
+        out[0].kind, out[0].job = PREEMPT, view.running[0].job
         return 1
-    q, p = smallest_feasible(jobs, est, queue, eligible, pools, nodes, gpus)
-    return start(out, queue[q].job, p) if q >= 0 else 0
+    q, p = smallest_feasible(view)
+    return start(out, view.queue[q].job, p) if q >= 0 else 0
 """
 
 

@@ -56,5 +56,5 @@ def test_time_up_is_the_busy_and_the_idle_time_of_the_run(seed):
     result = play(world, "restless", seed)
     nodes = world.empty.nodes
     up = up_seconds(world.workload.events, nodes, window(world.workload, result))
-    counted = result.gpus["busy"].sum() + result.world["idle_seconds"]
+    counted = result.gpus["busy"].sum() + result.totals["idle_seconds"]
     assert (up * nodes["gpus"]).sum() == pytest.approx(counted, rel=1e-9, abs=1e-6)

@@ -197,7 +197,7 @@ def decisions_of(name, policy, seed=1, **changes):
 
     workload = generate(setting, seed)
     watch(setting, workload, ready, seed, see)
-    real = run_one(setting, workload, ready, seed).world["real_decisions"]
+    real = run_one(setting, workload, ready, seed).totals["real_decisions"]
     return [decision for decision in all_of_them if decision is not None], real
 
 
@@ -220,7 +220,7 @@ def test_options_agree_with_what_the_policy_does_all_through_a_run(scenario, cha
 def test_the_last_decision_is_found_and_one_more_is_refused():
     setting = prepare(adjusted(find_scenario("paper16"), jobs=40))
     workload, policy = generate(setting, 3), registry.load("min-min", setting)
-    real = int(run_one(setting, workload, policy, 3).world["real_decisions"])
+    real = int(run_one(setting, workload, policy, 3).totals["real_decisions"])
     assert find(setting, workload, policy, 3, Wish(decision=real)).number == real
     with pytest.raises(ConfigError, match=f"^--decision {real + 1}: .* this run has {real}$"):
         find(setting, workload, policy, 3, Wish(decision=real + 1))

@@ -10,7 +10,7 @@ from adlro.evaluate.report.gantt import Limits, compose, draw
 from adlro.evaluate.report.runs import lanes, retrace
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPAN, SPEED
 from adlro.policies import registry
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.synthetic import generate, prepare
 from tests.looped import every
 from tests.worlds import InPython, World, fill, play, random_world
@@ -176,10 +176,9 @@ def test_no_two_runs_are_drawn_on_top_of_each_other(seed):
 def test_runs_are_retraced_as_the_simulator_had_them(seed):
     world, saved, since = random_world(seed), {}, {}
 
-    def look(now, *view):
-        _, _, queue, _, running = view[:5]
-        saved.update({(r.job, r.restarts): r.saved for r in running})
-        since.update({(w.job, w.restarts): w.since for w in queue})
+    def look(view):
+        saved.update({(r.job, r.restarts): r.saved for r in view.running})
+        since.update({(w.job, w.restarts): w.since for w in view.queue})
 
     spans, jobs = play(world, InPython("restless", world, look), seed).spans, world.workload.jobs
     runs = retrace(spans, jobs)

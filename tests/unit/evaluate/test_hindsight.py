@@ -76,7 +76,7 @@ def test_with_min_mins_choice_alone_it_is_min_min(paper):
     own = hindsight(paper, workload, 3, pairs=0)
     shipped = run_one(paper, workload, registry.load("min-min", paper), 3)
     assert (own.outcome == shipped.outcome).all()
-    assert own.world.tolist() == shipped.world.tolist()
+    assert own.totals.tolist() == shipped.totals.tolist()
 
 
 def test_it_beats_min_min_on_twenty_seeds_and_leaves_the_workload_as_it_was(paper):
@@ -97,4 +97,4 @@ def test_it_plays_rough_weather_with_slices_to_the_end():
     workload = generate(rough, 1)
     result = hindsight(rough, workload, 1)
     assert (result.outcome["finish"] > workload.jobs["arrival"]).all()
-    assert result.world["finished"] == 60
+    assert result.totals["finished"] == 60

@@ -14,7 +14,7 @@ from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Collector, tall
 from adlro.evaluate.report.course import follow, mean_level
 from adlro.model.state import OUTCOME
 from adlro.policies import registry
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.synthetic import generate, prepare
 from tests.worlds import World, build, fails, fill, is_repaired, job, nodes, play, records
 

@@ -30,7 +30,7 @@ def _compared(setting, names, seeds):
     policies = []
     for name in names:
         policy, _, shown = name.partition("=")
-        ready = registry.load(policy, setting.public())
+        ready = registry.load(policy, setting)
         policies.append(ready._replace(name=shown or policy))
     collector = Collector(setting)
     result = compare(setting, policies, range(seeds), watch=collector.watch)

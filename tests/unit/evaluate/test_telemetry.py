@@ -12,7 +12,7 @@ from adlro.evaluate.downtime import window
 from adlro.evaluate.telemetry import COLUMNS, sample, series
 from adlro.model.state import READING
 from adlro.policies import registry
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads.synthetic import generate, prepare
 from tests.worlds import InPython, World, play
 
@@ -24,8 +24,8 @@ def rough():
     workload, layout, seen = generate(setting, 3), setting.layout, {}
     world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
-    def look(now, *view):
-        seen[now] = np.array(view[7])
+    def look(view):
+        seen[view.now] = np.array(view.gpus)
 
     result = play(world, InPython("restless", world, look), 3)
     return setting, workload, result, seen

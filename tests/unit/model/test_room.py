@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from adlro.model import place, room
-from adlro.model.state import DECISION, DEMAND, RUNNING, START
-from tests.worlds import job, lay, nodes, records
+from adlro.model.state import DECISION, DEMAND, RUNNING, START, WAITING
+from adlro.model.view import View
+from tests.worlds import fill, job, lay, nodes, records
 
 
 def running(start=0.0, expected=0.0, served=0.0):
@@ -29,6 +30,15 @@ def busy(layout, taken):
     for gpu in taken:
         take(layout, gpu)
     return layout
+
+
+def queued(layout, seconds, allowed, **want):
+    """A view of a cluster with one job that waits; seconds by model, allowed by pool."""
+    rows, est = records([job(0, 1, **want)]), np.array([seconds], np.float64)
+    queue, may = fill(WAITING, [{"left": 1.0}]), np.array([allowed], np.bool_)
+    running, recent = np.zeros(0, RUNNING), np.zeros(1, np.int64)
+    cluster = (layout.pools, layout.nodes, layout.gpus)
+    return View(0.0, rows, est, queue, may, running, *cluster, 1, recent)
 
 
 @pytest.mark.parametrize(
@@ -156,11 +166,9 @@ def test_the_fastest_pool_is_the_one_with_the_least_seconds_that_fits_or_may(
     seconds, allowed, taken, feasible, eligible
 ):
     layout = busy(lay(nodes("V100"), nodes("T4"), nodes("A100")), taken)
-    times, may = np.array(seconds, np.float64), np.array(allowed, np.bool_)
-    want = records([job(0, 1)])[0]
-    got = room.fastest_feasible(want, times, may, layout.pools, layout.nodes, layout.gpus)
-    assert got == feasible
-    assert room.fastest_up(want, times, may, layout.pools) == eligible
+    view = queued(layout, seconds, allowed)
+    assert room.fastest_feasible(0, view) == feasible
+    assert room.fastest_up(view.jobs[0], view.est[0], view.eligible[0], layout.pools) == eligible
 
 
 def test_a_pool_with_too_few_gpus_up_is_not_the_fastest():

@@ -108,8 +108,8 @@ def test_no_network_ever_asks_for_what_cannot_be(block):
         with np.errstate(over="ignore"):
             net = random_net(seed, (8, 8), scale=10.0 ** (seed % 7 * 50 - 1))
         result = played(world, as_params(net), seed)  # a PolicyError would be the fault
-        assert result.world["finished"] == len(world.workload.jobs)
-        assert result.world["preemptions"] == 0
+        assert result.totals["finished"] == len(world.workload.jobs)
+        assert result.totals["preemptions"] == 0
 
 
 def test_params_and_memory_are_what_a_network_needs():

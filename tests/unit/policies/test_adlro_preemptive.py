@@ -141,7 +141,7 @@ def test_what_would_lose_its_work_or_is_too_young_is_left_alone(kept, start, oth
     jobs = [job(0, 1000, **{"checkpoint": 0, **kept}), job(50, 10, checkpoint=other)]
     result = played(build(ONE, jobs))
     assert result.outcome["start"][1] == start
-    assert result.world["decisions"] < 10
+    assert result.totals["decisions"] < 10
 
 
 def test_who_has_just_restored_works_as_long_as_that_took_before_it_is_stopped_again():
@@ -171,8 +171,8 @@ def test_a_network_gone_mad_can_stop_each_run_once_a_moment_at_most():
     jobs = [job(i, 100, 100, checkpoint=0) for i in range(6)]
     result = played(build(TWO, jobs), linear(runs_here=20.0))
     moments = 2 * len(jobs)
-    assert result.world["preemptions"] > 0
-    assert result.world["preemptions"] <= 2 * moments
+    assert result.totals["preemptions"] > 0
+    assert result.totals["preemptions"] <= 2 * moments
     assert (result.outcome["finish"] > 0).all()
 
 

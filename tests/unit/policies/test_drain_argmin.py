@@ -76,7 +76,7 @@ def test_in_long_queues_the_shortest_jobs_and_those_of_the_choices_are_planned(s
     # More than 40 jobs wait: three copies of all that a random case has, at once.
     case = random_case(seed)
     jobs = np.concatenate([case.jobs] * 3)
-    jobs["arrival"] = jobs["arrival"].min()
+    jobs["arrival"], jobs["id"] = jobs["arrival"].min(), np.arange(len(jobs))
     tables = {name: np.concatenate([getattr(case, name)] * 3) for name in TABLES}
     case = case._replace(jobs=jobs, **tables)
     plain = run_plain(PlainWorld(case), make("drain-argmin", case))

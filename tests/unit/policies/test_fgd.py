@@ -10,7 +10,6 @@ from adlro.config import adjusted, find_scenario
 from adlro.model.state import DEMAND, WHOLE
 from adlro.policies import registry
 from adlro.workloads import synthetic
-from tests.scenario_files import refusal
 from tests.worlds import build, fill, gpus_of, job, nodes, play
 
 ALL = 2**62 - 1
@@ -22,7 +21,7 @@ def kind(share=WHOLE, gpus=1, weight=1.0, **more):
 
 def looking_ahead(groups, jobs, *kinds):
     world = build(groups, jobs)
-    world.setting.typical_demands = lambda: fill(DEMAND, list(kinds))
+    world.setting.demands = fill(DEMAND, list(kinds))
     return world
 
 
@@ -102,8 +101,8 @@ def test_it_looks_ahead_to_the_scenarios_jobs_whatever_the_scenarios_placement_i
     ]
     params = [registry.load("fgd", setting).params for setting in settings]
     assert params[0].tobytes() == params[1].tobytes()
-    assert params[0].view(DEMAND).tolist() == settings[1].demands.tolist()
-    assert len(settings[1].demands) > 1
+    assert params[0].view(DEMAND).tolist() == settings[1].placement.tolist()
+    assert len(settings[1].placement) > 1
 
 
 @pytest.mark.parametrize(("count", "refused"), [(63, False), (64, True)])
@@ -124,8 +123,9 @@ def test_more_pools_than_a_mask_has_bits_are_refused(count, refused):
     made = adjusted(find_scenario("paper16"), cluster={"nodes": groups}, types=types, affinity={})
     setting = synthetic.prepare(made)
     if refused:
-        said = "scenario paper16: policy fgd can look at 63 pools, not 64; use 'best-fit'"
-        assert said in refusal(registry.load, "fgd", setting)
+        assert registry.refusal("fgd", setting) == (
+            "it needs typical demands, which this cluster does not know"
+        )
     else:
         top = registry.load("fgd", setting).params.view(DEMAND)["pools"]
         assert np.all(top == 2**63 - 1)

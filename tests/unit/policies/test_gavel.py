@@ -7,7 +7,7 @@ import pytest
 
 from adlro.errors import PolicyError
 from adlro.policies import shares
-from adlro.policies.active import HEAD
+from adlro.policies.active import HEAD, SHARED
 from tests.worlds import build, job, made_ready, nodes, play, play_moments, state_of
 
 ONE = [nodes()]
@@ -39,11 +39,11 @@ def two_jobs(*order):
 def solved(name, world, moments):
     """Time shares [J, P] that stand in the policy's memory after so many moments."""
     policy = made_ready(name, world)
-    state, outcome, spans = state_of(world, policy)
-    play_moments(world, policy, state, outcome, spans, moments)
+    state, memory = state_of(world, policy)
+    play_moments(policy, state, memory, moments)
     pools = len(world.empty.pools)
-    rows = state.memory[HEAD:].reshape(len(world.workload.jobs), -1)
-    return rows[:, pools + 2 : 2 * pools + 2]
+    rows = memory[HEAD:].reshape(len(world.workload.jobs), -1)
+    return rows[:, pools + SHARED : 2 * pools + SHARED]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -118,7 +118,7 @@ def test_it_sets_no_timer_when_no_round_could_change_anything(name):
     # 200 days at two jobs, each on its own best GPU.
     days = 200 * 24 * 3600
     world = build(TWO, [job(0, days, 2 * days, allowed=[0]), job(10, days, days, allowed=[1])])
-    assert play(world, name).world["decisions"] < 12
+    assert play(world, name).totals["decisions"] < 12
 
 
 @pytest.mark.parametrize("name", ALL)

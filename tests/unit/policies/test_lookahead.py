@@ -12,61 +12,13 @@ from adlro.errors import PolicyError
 from adlro.evaluate.compare import compare, run_one
 from adlro.model.room import fits
 from adlro.model.room import start as start_at
-from adlro.model.state import START, WAKE, WHOLE
+from adlro.model.state import START, WAKE
 from adlro.policies import lookahead, registry
-from adlro.policies.active import View
-from adlro.policies.desk import Desk
-from adlro.policies.lookahead_kernel import best_gain, fill_in
-from adlro.sim import simulator
-from adlro.sim.kernel import advance, apply
-from adlro.sim.signature import compile_decide
-from adlro.sim.state import answers
-from adlro.workloads.quotas import Quotas
+from adlro.policies.lookahead_kernel import best_gain
 from adlro.workloads.synthetic import generate, prepare
-from tests.looped import every
-from tests.plain.cases import random_case
-from tests.worlds import (
-    build,
-    fails,
-    from_case,
-    is_repaired,
-    job,
-    made_ready,
-    nodes,
-    play,
-    unlocked,
-)
+from tests.worlds import build, fails, is_repaired, job, nodes, play
 
 TWO = [nodes("V100"), nodes("T4")]
-
-
-def public(world):
-    """The world with all in its setting that copies are made from; lists are by a job's type."""
-    jobs, setting = world.workload.jobs, world.setting
-    types = int(jobs["type"].max()) + 1
-    lists = np.ones((types, len(setting.pools)), np.bool_)
-    lists[jobs["type"]] = world.workload.allowed
-    assert (lists[jobs["type"]] == world.workload.allowed).all()
-    of = [np.full(int(jobs[noun].max()) + 1, -1) for noun in ("account", "user")]
-    for column, noun in enumerate(("account", "user")):
-        of[column][jobs[noun]] = world.workload.holders[:, column]
-    layout = SimpleNamespace(
-        pools=world.empty.pools,
-        nodes=world.empty.nodes,
-        gpus=world.empty.gpus,
-        lasting=world.empty.pools["nodes"],
-    )
-    ageing = world.workload.ageing
-    more = {
-        "layout": layout,
-        "lists": lists,
-        "quotas": Quotas(*of, world.workload.quotas, world.workload.caps),
-        "demands": world.workload.demands,
-        "scenario": SimpleNamespace(
-            jobs=len(jobs), name="hand", ageing_h=ageing[0] / 3600 if len(ageing) else 0.0
-        ),
-    }
-    return world._replace(setting=SimpleNamespace(**{**vars(setting), **more}))
 
 
 def ahead(base, world, how=""):
@@ -81,7 +33,7 @@ def ahead(base, world, how=""):
 
 
 def finish(base, groups, jobs, how="", **more):
-    world = public(build(groups, jobs, **more))
+    world = build(groups, jobs, **more)
     return play(world, ahead(base, world, how)).outcome["finish"].tolist()
 
 
@@ -176,7 +128,8 @@ class Patient:
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
+        queue, now = view.queue, view.now
         if len(queue) == 0 or (memory[1] > 0 and now < 12):
             return 0
         out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0
@@ -203,10 +156,11 @@ class Rash(Patient):
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
+        queue, pools = view.queue, view.pools
         if len(queue) == 0 or pools[0].free == 0:
             return 0
-        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0 if now < 100 else 7
+        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0 if view.now < 100 else 7
         return 1
 
 
@@ -225,8 +179,9 @@ class Failing(Patient):
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-        if now >= 100:
+    def decide(view, params, memory, out):
+        queue, pools = view.queue, view.pools
+        if view.now >= 100:
             raise ValueError("too late")
         if len(queue) == 0 or pools[0].free == 0:
             return 0
@@ -247,13 +202,15 @@ class Polling(Patient):
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
+        queue, pools = view.queue, view.pools
         if len(queue) == 0:
             return 0
         for p in range(len(pools)):
-            if eligible[0, p] and fits(jobs[queue[0].job], pools[p], nodes, gpus):
+            job = view.jobs[queue[0].job]
+            if view.eligible[0, p] and fits(job, pools[p], view.nodes, view.gpus):
                 return start_at(out, queue[0].job, p)
-        out[0].kind, out[0].at = WAKE, now + 1
+        out[0].kind, out[0].at = WAKE, view.now + 1
         return 1
 
 
@@ -271,7 +228,8 @@ class Lucky(Patient):
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
+        queue, pools = view.queue, view.pools
         if len(queue) == 0 or pools[0].free == 0:
             return 0
         last = len(queue) - 1 if memory[0] == 3 else 0
@@ -281,7 +239,7 @@ class Lucky(Patient):
 
 @pytest.mark.parametrize(("seed", "expected"), [(0, [5, 10]), (3, [10, 5])])
 def test_the_policy_finds_the_runs_seed_in_its_memory(seed, expected):
-    world = public(build([nodes()], [job(0, 5), job(0, 5)]))
+    world = build([nodes()], [job(0, 5), job(0, 5)])
     outcome = play(world, ahead(Lucky, world), seed).outcome
     assert outcome["finish"].tolist() == expected
 
@@ -313,92 +271,12 @@ def test_only_the_choices_that_are_there_count():
 # Copies and the truth.
 
 
-def exact(seed):
-    """A random case with nothing that a policy cannot know; each job is a type of its own.
-
-    Slices make no checkpoints by themselves: when a neighbour comes or goes at the very moment of
-    the last one, it is made, and the job ends later than it was expected to.
-    """
-    case = random_case(seed)
-    jobs, count = case.jobs.copy(), len(case.jobs)
-    jobs["type"] = np.arange(count)
-    jobs["interval"][jobs["share"] < WHOLE] = np.inf
-    ageing = None if case.ageing is None else case.ageing / 3600 * 3600
-    case = case._replace(
-        jobs=jobs, est=case.seconds, events=case.events[:0], colocation=np.ones((count, count)),
-        affinity=[0] * count, pools_of_type=[{0}] * count, ageing=ageing,
-    )  # fmt: skip
-    return public(from_case(case))
-
-
-class Foresight:
-    """Plays a policy and, at its calls, the rest of the run on a copy that knows who will come."""
-
-    def __init__(self, world, base):
-        self.world, self.base, self.rests = world, made_ready(base, world), []
-        self.name, self.params, self.memory = "foresight", self.base.params, self.base.memory
-        self.ask, self.desk = compile_decide(self.base.decide), None
-
-    def decide(self, *args):
-        view = View(*args[:9])
-        params, memory, out = args[9:]
-        if self.desk is None:
-            self.desk = Desk(self.world.setting, 1, len(self.world.workload.jobs), view)
-        if len(view.queue) > 0:
-            self.rests.append(self.rest(view, params, memory))
-        plain = [unlocked(array) for array in args[1:9]]
-        return self.ask(args[0], *plain, params, memory, np.asarray(out))
-
-    def rest(self, view, params, memory):
-        """Finish times of the jobs that are not done yet."""
-        desk, truth, arrived = self.desk, self.world.workload, len(view.jobs)
-        desk.rebuild(view, np.inf)
-        work = desk.work._replace(
-            **{name: getattr(desk.work, name)[: len(truth.jobs)] for name in OF_JOBS}
-        )
-        for name in OF_JOBS:
-            getattr(work, name)[arrived:] = getattr(truth, name)[arrived:]
-        state = tuple(desk.state[:11])
-        fill_in(state, tuple(work))
-        outcome, out = desk.outcome[: len(truth.jobs)], answers(desk.state)
-        outcome["finish"] = np.nan
-        everything, own_memory = (*state, *work, outcome, desk.spans), memory.copy()
-        locked = simulator.lock(desk.state, work)
-        while True:
-            done = 1
-            while done > 0:
-                now, *seen = simulator.view(desk.state, locked)
-                plain = [unlocked(array) for array in seen]
-                done = apply(self.ask(now, *plain, params, own_memory, out), out, *everything)
-            assert done == 0
-            if not advance(*everything):
-                break
-        desk.state.world[:] = np.zeros(1, desk.state.world.dtype)
-        return outcome["finish"].copy()
-
-
-OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")
-
-
-@pytest.mark.parametrize("base", ["min-min", "easy-backfill"])
-@every("seed", range(60))
-def test_a_copy_that_knew_who_comes_would_end_as_the_run_does(seed, base):
-    # Slices, gangs, checkpoints, limits, quotas, ageing and placement by fragmentation included.
-    world = exact(seed)
-    policy = Foresight(world, base)
-    truth = play(world, policy, seed).outcome["finish"]
-    for rest in policy.rests:
-        known = ~np.isnan(rest)
-        assert known.any()
-        np.testing.assert_allclose(rest[known], truth[known], rtol=1e-9)
-
-
 SETTING = prepare(adjusted(find_scenario("paper16"), load=0.95, jobs=80))
 SAMPLED = "min-min+lookahead:4:5:0"
 
 
 def played(workload, policy=SAMPLED, seed=0):
-    ready = registry.load(policy, SETTING.public())
+    ready = registry.load(policy, SETTING)
     return run_one(SETTING, workload, ready, seed).outcome
 
 
@@ -448,8 +326,9 @@ def test_futures_are_drawn_apart_from_what_makes_the_workload():
     # The generator takes default_rng((seed, 0)) to (seed, 4).
     ready = registry.load("min-min", SETTING)
     wrapped = lookahead.Lookahead(ready, lookahead.Wish(2, 3, 0.0, ""), SETTING)
+    eight = SimpleNamespace(recent=np.arange(8))
     for call in range(5):
-        draws, _ = wrapped._draws(8, np.array([5.0, call]))
+        draws, _ = wrapped._draws(eight, np.array([5.0, call]))
         assert draws.shape == (6, 2)
         assert not np.isin(draws, np.random.default_rng((5, call)).random(100)).any()
 
@@ -474,6 +353,6 @@ def test_no_future_is_drawn_until_some_jobs_have_come():
 
 
 def test_threads_do_not_meet():
-    policies = [registry.load(name, SETTING.public()) for name in (SAMPLED, "fcfs+lookahead")]
+    policies = [registry.load(name, SETTING) for name in (SAMPLED, "fcfs+lookahead")]
     one, two = (compare(SETTING, policies, range(6), threads=n) for n in (1, 2))
     assert [row.jct for row in one.policies] == [row.jct for row in two.policies]

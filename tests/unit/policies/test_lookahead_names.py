@@ -93,9 +93,11 @@ from adlro.model.room import fits, start
 
 @njit
 def decide({", ".join(own.ARGUMENTS)}):
+    queue, pools = view.queue, view.pools
     for q in range(len(queue)):
         for p in range(len(pools)):
-            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
+            job = view.jobs[queue[q].job]
+            if view.eligible[q, p] and fits(job, pools[p], view.nodes, view.gpus):
                 return start(out, queue[q].job, p)
     return 0
 """
@@ -120,7 +122,7 @@ def test_a_users_compiled_file_can_look_ahead(tmp_path):
 def test_what_a_users_compiled_file_raises_is_named_by_its_line(tmp_path, how):
     path = tmp_path / "mine.py"
     path.write_text(
-        OWN.replace("    for q", "    if len(jobs) == 40:\n        queue[99].job\n    for q")
+        OWN.replace("    for q", "    if view.arrived == 40:\n        queue[99].job\n    for q")
     )
     line = path.read_text().splitlines().index("        queue[99].job") + 1
     policy = registry.load(f"{path}{how}", SETTING)

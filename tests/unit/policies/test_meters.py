@@ -178,7 +178,7 @@ def answers(network, memory_of):
             params = np.concatenate([params, np.tile([30, 85, 0, 300, 900.0], view.est.shape[1])])
         memory = memory_of(scratch_size(len(view.gpus), len(view.pools)))
         out = np.zeros(1, record_choices.DECISION)
-        count = decide(*view, params, memory, out)
+        count = decide(view, params, memory, out)
         found.append((int(out["job"][0]), int(out["pool"][0])) if count else (-1, -1))
     return found
 

@@ -88,7 +88,7 @@ def test_any_weights_bring_every_job_to_its_end(scenario, window):
     layout = setting.layout
     empty = simulator.Empty(layout.pools, layout.nodes, layout.gpus)
     result = simulator.run(empty, generate(setting, 3), policy, 3)
-    assert result.world["finished"] == 60
+    assert result.totals["finished"] == 60
 
 
 @pytest.mark.parametrize("channels", [0, 8])

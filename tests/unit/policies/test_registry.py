@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.trained import network, saved
 from tests.worlds import build, job, nodes, play
 
 DECIDE = f"def decide({', '.join(own.ARGUMENTS)}):\n    return 0\n"
-SETTING = SimpleNamespace(scenario=SimpleNamespace(name="hand"), gangs=4)
+WORLD = build([nodes("V100", 2), nodes("T4")], [job(0, 5, 9)])
 
 
 def write(folder, text):
@@ -24,51 +23,48 @@ def write(folder, text):
 
 
 def test_of_ours_tiresias_alone_preempts_and_says_so():
-    ready = SimpleNamespace(pools=[], affinity=())
-    assert registry.load("tiresias", ready).is_preemptive
-    assert not registry.load("fcfs", ready).is_preemptive
+    assert registry.load("tiresias", WORLD.setting).is_preemptive
+    assert not registry.load("fcfs", WORLD.setting).is_preemptive
 
 
 @pytest.mark.parametrize(
     ("text", "said"), [("", False), ("PREEMPTIVE = True\n", True), ("PREEMPTIVE = False\n", False)]
 )
 def test_a_users_file_says_whether_it_preempts(tmp_path, text, said):
-    assert registry.load(write(tmp_path, text), SETTING).is_preemptive is said
+    assert registry.load(write(tmp_path, text), WORLD.setting).is_preemptive is said
 
 
 def test_whether_it_preempts_is_yes_or_no(tmp_path):
     said = "policy mine: PREEMPTIVE must be True or False, not 'often'"
     with pytest.raises(PolicyError, match=f"^{re.escape(said)}$"):
-        registry.load(write(tmp_path, "PREEMPTIVE = 'often'\n"), SETTING)
+        registry.load(write(tmp_path, "PREEMPTIVE = 'often'\n"), WORLD.setting)
 
 
-REFUSES = "def refuses(setting):\n    return 'no gangs, please' if setting.gangs > 1 else None\n"
+REFUSES = "def refuses(known):\n    return 'one pool, please' if len(known.pools) > 1 else None\n"
 
 
 def test_a_policy_that_cannot_run_a_scenario_says_so_before_the_run(tmp_path):
     path = write(tmp_path, REFUSES)
-    assert registry.refusal(path, SETTING) == "no gangs, please"
-    with pytest.raises(PolicyError, match=r"^policy mine cannot run hand: no gangs, please$"):
-        registry.load(path, SETTING)
+    assert registry.refusal(path, WORLD.setting) == "one pool, please"
+    said = f"policy mine cannot run {WORLD.setting.name}: one pool, please"
+    with pytest.raises(PolicyError, match=f"^{said}$"):
+        registry.load(path, WORLD.setting)
 
 
 def test_a_policy_that_can_run_a_scenario_is_loaded(tmp_path):
-    path, single = write(tmp_path, REFUSES), SimpleNamespace(gangs=1)
+    path, single = write(tmp_path, REFUSES), build([nodes()], [job(0, 5)]).setting
     assert registry.refusal(path, single) is None
     assert registry.load(path, single).name == "mine"
 
 
 def test_a_policy_that_refuses_nothing_need_not_say_so(tmp_path):
-    assert registry.refusal(write(tmp_path, ""), SETTING) is None
+    assert registry.refusal(write(tmp_path, ""), WORLD.setting) is None
 
 
 def test_a_mistake_in_refuses_is_named_by_its_line(tmp_path):
-    path = write(tmp_path, "def refuses(setting):\n    return setting.nothing\n")
+    path = write(tmp_path, "def refuses(context):\n    return context.nothing\n")
     with pytest.raises(PolicyError, match=r"mine\.py:4: AttributeError"):
-        registry.refusal(path, SETTING)
-
-
-WORLD = build([nodes("V100", 2), nodes("T4")], [job(0, 5, 9)])
+        registry.refusal(path, WORLD.setting)
 
 
 @pytest.mark.parametrize("name", ["toy.npz", "toy.json", "toy.v2.npz"])

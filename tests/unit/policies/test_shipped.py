@@ -9,7 +9,6 @@ from adlro.encode.network import flat
 from adlro.evaluate.explanation import watch
 from adlro.model.state import JOB, WHOLE
 from adlro.policies import learned, registry
-from adlro.policies.active import View
 from adlro.workloads.synthetic import generate, prepare
 from tests import record_choices
 from tests.record_choices import (
@@ -22,6 +21,7 @@ from tests.record_choices import (
     compact,
     kept_jobs,
 )
+from tests.worlds import unlocked
 
 SHIPPED = len(KINDS) * len(SEEDS) * OF_A_RUN
 
@@ -114,6 +114,7 @@ def test_a_field_that_left_is_noticed():
 def test_the_recorded_states_are_many_and_different(recorded):
     assert len(recorded.views) == len(recorded.choices) == SHIPPED == 200
     assert len({view.now for view in recorded.views}) > 150
+    assert all((np.diff(view.jobs["id"]) > 0).all() for view in recorded.views)
     waits = (recorded.choices[:, 0] < 0).mean()
     assert 0.1 < waits < 0.9
     assert any((view.jobs["share"] < WHOLE).any() for view in recorded.views)
@@ -126,7 +127,7 @@ def test_leaving_out_jobs_that_are_done_changes_no_choice(network):
     policy, params, states = registry.load("min-min", setting), flat(network), []
 
     def see(view, answered, out):
-        states.append(View(view.now, *(array.copy() for array in view[1:])))
+        states.append(unlocked(view))
         return False
 
     watch(setting, generate(setting, 5), policy, 5, see)
@@ -152,6 +153,6 @@ def test_what_is_saved_is_read_again(recorded, tmp_path):
     again = record_choices.load(file)
     assert (again.weights, again.origins) == (recorded.weights, recorded.origins)
     for mine, theirs in zip(again.views, recorded.views, strict=True):
-        assert mine.now == theirs.now
-        arrays = zip(mine[1:], theirs[1:], strict=True)
+        assert (mine.now, mine.arrived) == (theirs.now, theirs.arrived)
+        arrays = zip((*mine[1:9], mine.recent), (*theirs[1:9], theirs.recent), strict=True)
         assert all(a.tobytes() == b.tobytes() for a, b in arrays)

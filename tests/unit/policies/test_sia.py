@@ -73,7 +73,7 @@ def test_it_preempts_at_the_next_round_and_not_before():
 def test_it_sets_no_timer_when_no_round_could_change_anything():
     days = 200 * 24 * 3600
     world = build(TWO, [job(0, days, 2 * days), job(10, days, days, allowed=[1])])
-    assert play(world, "sia").world["decisions"] < 12
+    assert play(world, "sia").totals["decisions"] < 12
 
 
 def test_a_slice_is_worth_a_gpu_and_takes_its_share():

@@ -163,10 +163,9 @@ def test_a_preempted_job_waits_in_its_old_place_since_now():
     # Jobs 0-2 run, 3 and 4 wait. At 4 job 1 is preempted, then 2, then 0: each goes before 3.
     rows = []
 
-    def look(now, *view):
-        if now == 4:
-            queue = view[2]
-            rows.append(queue[["job", "restarts", "saved", "since"]].tolist())
+    def look(view):
+        if view.now == 4:
+            rows.append(view.queue[["job", "restarts", "saved", "since"]].tolist())
 
     jobs = [job(0, 9), job(0, 9, checkpoint=1), job(0, 9), job(1, 9), job(2, 9)]
     at = {4: [[preempt(1)], [preempt(2)], [preempt(0)], [start(j) for j in (4, 3, 2)]]}
@@ -196,9 +195,9 @@ def test_a_preempted_job_waits_in_its_old_place_since_now():
 def test_what_is_left_is_counted_by_the_estimate(checkpoint, stop, left):
     seen = []
 
-    def look(now, *view):
-        if now == stop:
-            seen.extend(view[2]["left"].tolist())
+    def look(view):
+        if view.now == stop:
+            seen.extend(view.queue["left"].tolist())
 
     world = build([nodes()], [job(0, 20, est=(8,), checkpoint=checkpoint)])
     play(world, Scheduled({stop: [[preempt(0)], [start(0)]]}, look))
@@ -210,8 +209,8 @@ def test_what_is_left_never_grows_and_sets_the_next_expected_end():
     # 30, after 22 s: a tenth would be 2.2 s of 8, more than the 1/8 it had, so 1/8 it stays.
     seen = []
 
-    def look(now, *view):
-        seen.extend((now, float(run.left), float(run.expected)) for run in view[4])
+    def look(view):
+        seen.extend((view.now, float(run.left), float(run.expected)) for run in view.running)
 
     world = build([nodes()], [job(0, 40, est=(8,), checkpoint=2)])
     play(world, Scheduled({8: [[preempt(0), start(0)]], 30: [[preempt(0), start(0)]]}, look))
@@ -229,9 +228,9 @@ def test_a_spanning_run_counts_its_work_with_the_span_factor():
     # 20 s, 30 s here: 24 s are left at slowness 1.5 = 16 s of work, on one node 6 + 16 = 22.
     seen = []
 
-    def look(now, *view):
-        if now == 6:
-            seen.extend(view[2]["left"].tolist())
+    def look(view):
+        if view.now == 6:
+            seen.extend(view.queue["left"].tolist())
 
     want = job(0, 20, 20, est=(10, 10), gpus=2, communication=0.5, checkpoint=0)
     world = build([nodes("V100", 1, 2), nodes("T4", 2)], [want])
@@ -247,9 +246,9 @@ def test_what_a_policy_sees_of_a_run_cut_short_does_not_depend_on_its_true_lengt
     def seen_with(seconds):
         seen = []
 
-        def look(now, *view):
-            if now < 20:
-                seen.append((now, *(array.tobytes() for array in view[:9])))
+        def look(view):
+            if view.now < 20:
+                seen.append([np.asarray(part).tobytes() for part in view])
 
         jobs = [job(0, seconds, est=(6,), **more), job(1, 2), job(12, 50)]
         at = {
@@ -270,7 +269,7 @@ def test_the_log_of_spans_grows_with_the_runs():
     at = {time: [[preempt(0), start(0)]] for time in range(1, 9)}
     world = build([nodes("V100", 2)], [job(0, 20, gpus=2, checkpoint=0)])
     result = play(world, Scheduled(at))
-    assert len(result.spans) == result.world["spans"] == 18
+    assert len(result.spans) == result.totals["spans"] == 18
     assert result.spans["end"].tolist() == sorted([*range(1, 9), 20] * 2)
     assert result.spans["why"].tolist() == [PREEMPTION] * 16 + [FINISH] * 2
 
@@ -294,8 +293,8 @@ def sensors_at(times, world, policy_at=None):
     """What the GPUs' sensors show at the last call at each of some times."""
     seen = {}
 
-    def look(now, *view):
-        seen[now] = view[7][SENSORS].tolist()
+    def look(view):
+        seen[view.now] = view.gpus[SENSORS].tolist()
 
     at = {time: [] for time in times} | (policy_at or {})
     play(world, Scheduled(at, look))
@@ -342,8 +341,8 @@ def test_the_sensors_of_a_node_that_is_down_show_nothing():
     )
     seen = {}
 
-    def look(now, *view):
-        seen[now] = np.array(view[7][SENSORS].tolist())
+    def look(view):
+        seen[view.now] = np.array(view.gpus[SENSORS].tolist())
 
     play(world, Scheduled({5: []}, look))
     assert seen[5][0].tolist() == list(IDLE)

@@ -26,15 +26,15 @@ def test_a_spanning_gang_that_loses_one_node_is_lost_as_a_whole():
     )
     seen = []
 
-    def look(now, *view):
-        seen.append((now, *view[5][["gpus", "free"]].tolist()[0], len(view[2])))
+    def look(view):
+        seen.append((view.now, *view.pools[["gpus", "free"]].tolist()[0], len(view.queue)))
 
     result = play(world, InPython("fcfs", world, look))
     assert seen == [(0, 4, 4, 1), (0, 4, 1, 0), (4, 2, 2, 1), (9, 4, 4, 1), (9, 4, 1, 0)]
     assert result.outcome[["finish", "lost", "restarts"]].tolist() == [(19, 4, 1)]
     assert result.spans["why"].tolist() == [FAILURE] * 3 + [FINISH] * 3
     # Idle: one GPU 0-4, the two of node 0 4-9 (node 1 is down), one 9-19.
-    assert result.world["idle_seconds"] == 4 + 10 + 10
+    assert result.totals["idle_seconds"] == 4 + 10 + 10
 
 
 def test_jobs_on_other_nodes_do_not_notice_a_failure():
@@ -76,8 +76,8 @@ def test_a_node_that_joins_late_counts_from_then_on():
     result = play(build([nodes("V100", 1, 2)], jobs, events=events), "fcfs")
     assert result.outcome["start"].tolist() == [2, 5, 6]
     assert result.outcome["restarts"].tolist() == [0, 0, 0]
-    assert result.world["idle_seconds"] == 3
-    assert result.world["events"] == 3 + 3 + 2
+    assert result.totals["idle_seconds"] == 3
+    assert result.totals["events"] == 3 + 3 + 2
 
 
 def test_failures_of_what_is_down_and_repairs_of_what_is_up_do_nothing():
@@ -120,8 +120,8 @@ def test_a_gang_is_as_fast_as_its_slowest_gpu():
 def test_a_speed_set_before_a_run_counts_from_its_start_and_is_not_seen():
     seen = []
 
-    def look(now, *view):
-        seen.extend(view[4]["expected"].tolist())
+    def look(view):
+        seen.extend(view.running["expected"].tolist())
 
     world = build([nodes()], [job(2, 10), job(4, 1)], events=[gpu_speed(0, 0, 0.5)])
     result = play(world, InPython("fcfs", world, look))
@@ -132,8 +132,8 @@ def test_a_speed_set_before_a_run_counts_from_its_start_and_is_not_seen():
 def test_a_speed_change_does_not_move_the_visible_end():
     seen = []
 
-    def look(now, *view):
-        seen.extend(view[4]["expected"].tolist())
+    def look(view):
+        seen.extend(view.running["expected"].tolist())
 
     world = build([nodes()], [job(0, 10), job(5, 1)], events=[gpu_speed(4, 0, 0.5)])
     play(world, InPython("fcfs", world, look))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from adlro.model.state import EVENT, FAILURE, REPAIR, WHOLE
 from adlro.policies import registry
-from adlro.sim.state import fresh
+from adlro.sim.world import open_world
 from adlro.workloads.workload import Workload
 from tests.worlds import (
     ANYWHERE,
@@ -18,7 +18,6 @@ from tests.worlds import (
     play,
     play_moments,
     random_world,
-    state_of,
 )
 
 SEEDS = st.integers(0, 10**6)
@@ -110,7 +109,7 @@ def test_nothing_runs_on_a_node_that_is_down(seed, name):
     world = random_world(seed)
     result = play(world, name, seed)
     node = world.empty.gpus["node"][result.spans["gpu"]]
-    for n, since, until in outages(world, float(result.world["now"])):
+    for n, since, until in outages(world, float(result.totals["now"])):
         on_it = result.spans[node == n]
         assert ((on_it["end"] <= since) | (on_it["start"] >= until)).all()
 
@@ -121,15 +120,15 @@ def test_the_integrals_equal_the_sums_over_jobs_and_gpus(seed, name):
     world = random_world(seed)
     arrival = world.workload.jobs["arrival"]
     result = play(world, name, seed)
-    outcome, spans, end = result.outcome, result.spans, float(result.world["now"])
+    outcome, spans, end = result.outcome, result.spans, float(result.totals["now"])
     times = (outcome["finish"] - arrival).sum()
     served = (spans["end"] - spans["start"]) * spans["share"] / WHOLE
     gone = [(to - since) * world.empty.nodes["gpus"][n] for n, since, to in outages(world, end)]
     whole = len(world.empty.gpus) * (end - arrival[0])
     by_gpu = np.bincount(spans["gpu"], served, len(world.empty.gpus))
     idle = whole - sum(gone) - served.sum()
-    assert result.world["job_seconds"] == pytest.approx(times, rel=1e-9)
-    assert result.world["idle_seconds"] == pytest.approx(idle, rel=1e-9, abs=1e-9 * whole + 1e-9)
+    assert result.totals["job_seconds"] == pytest.approx(times, rel=1e-9)
+    assert result.totals["idle_seconds"] == pytest.approx(idle, rel=1e-9, abs=1e-9 * whole + 1e-9)
     assert result.gpus["busy"] == pytest.approx(by_gpu, rel=1e-9)
 
 
@@ -138,7 +137,7 @@ def test_the_integrals_equal_the_sums_over_jobs_and_gpus(seed, name):
 def test_the_cluster_is_empty_again_at_the_end(seed, name):
     world = random_world(seed)
     result = play(world, name, seed)
-    end = result.world
+    end = result.totals
     jobs = len(world.workload.jobs)
     assert (end["finished"], end["arrived"], end["waiting"], end["running"]) == (jobs, jobs, 0, 0)
     assert (end["busy_gpus"], end["busy_slices"], end["stranded"]) == (0, 0, 0)
@@ -167,9 +166,9 @@ def test_a_queue_that_slides_to_the_end_of_its_array_goes_back_to_the_front():
     # their slack is eight places: forty jobs slide past the end several times.
     world = build([nodes("V100")], [job(4 * (k // 4), 1) for k in range(40)])
     policy = registry.load("fcfs", world.setting)
-    _, outcome, spans = state_of(world, policy)
     few = Workload(*(rows[:4] for rows in world.workload[:4]), *world.workload[4:])
-    small = fresh(world.empty, few, 1, 0)
-    play_moments(world, policy, small, outcome, spans)
+    small, every = (open_world(world.empty, workload) for workload in (few, world.workload))
+    places = {name: getattr(small, name) for name in ("queue", "eligible", "undone")}
+    play_moments(policy, every._replace(**places), np.zeros(1))
     assert len(small.queue) == 8
-    assert outcome["start"].tolist() == list(range(40))
+    assert every.outcome["start"].tolist() == list(range(40))

@@ -14,7 +14,7 @@ from adlro.errors import PolicyError
 from adlro.model.state import WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads import synthetic
 from tests.worlds import (
     ANYWHERE,
@@ -42,18 +42,18 @@ def test_two_jobs_share_one_gpu_in_turn():
     result = play(build([nodes()], [job(0, 5), job(1, 3)]), "fcfs")
     assert result.outcome["start"].tolist() == [0, 5]
     assert result.outcome["finish"].tolist() == [5, 8]
-    assert result.world["job_seconds"] == 12
-    assert result.world["idle_seconds"] == 0
-    assert result.world["decisions"] == 5
-    assert result.world["real_decisions"] == 2  # those at 0 and at 5 with a job that could start
-    assert result.world["events"] == 4  # two arrivals, two finishes
+    assert result.totals["job_seconds"] == 12
+    assert result.totals["idle_seconds"] == 0
+    assert result.totals["decisions"] == 5
+    assert result.totals["real_decisions"] == 2  # those at 0 and at 5 with a job that could start
+    assert result.totals["events"] == 4  # two arrivals, two finishes
 
 
 def test_the_clock_starts_at_the_first_arrival_and_idle_gpus_count_from_there():
     # 2 GPUs from 10 to 17: job 0 holds one for 2 s, job 1 (from 14) one for 3 s: 14 - 5 idle.
     result = play(build([nodes("V100", 2)], [job(10, 2), job(14, 3)]), "fcfs")
     assert result.outcome["finish"].tolist() == [12, 17]
-    assert (result.world["idle_seconds"], result.world["job_seconds"]) == (9, 5)
+    assert (result.totals["idle_seconds"], result.totals["job_seconds"]) == (9, 5)
     assert result.gpus["busy"].tolist() == [5, 0]  # the lowest free GPU is taken
 
 
@@ -82,8 +82,8 @@ def test_the_visible_end_of_a_run_is_its_estimate_with_the_same_factor():
     jobs = [job(2, 10, est=(8,), gpus=8, communication=0.5), job(5, 1)]
     world = build([nodes("V100", 4, 2)], jobs)
 
-    def look(*view):
-        seen.extend(view[5]["expected"].tolist())
+    def look(view):
+        seen.extend(view.running["expected"].tolist())
 
     result = play(world, InPython("fcfs", world, look))
     assert set(seen) == {14, 18}
@@ -110,7 +110,7 @@ def test_cores_and_memory_keep_a_job_waiting_until_they_are_given_back():
 def test_a_finish_makes_room_for_an_arrival_of_the_same_moment():
     result = play(build([nodes()], [job(0, 5), job(5, 1)]), "fcfs")
     assert result.outcome["start"].tolist() == [0, 5]
-    assert result.world["decisions"] == 4  # two at 0, two at 5
+    assert result.totals["decisions"] == 4  # two at 0, two at 5
 
 
 def test_simultaneous_finishes_are_handled_by_job_id():
@@ -144,7 +144,7 @@ def test_decisions_of_one_answer_are_applied_in_order_and_asked_for_again():
 def test_a_policy_is_asked_with_an_empty_queue_but_not_after_the_last_finish():
     sizes = []
     world = build([nodes()], [job(0, 2), job(5, 1)])
-    play(world, InPython("fcfs", world, lambda *view: sizes.append((view[0], len(view[3])))))
+    play(world, InPython("fcfs", world, lambda view: sizes.append((view.now, len(view.queue)))))
     assert sizes == [(0, 1), (0, 0), (2, 0), (5, 1), (5, 0)]
 
 
@@ -153,9 +153,10 @@ def test_the_queue_is_sorted_by_age_whatever_was_taken_out_of_it():
     queues = []
 
     class Watching(Scripted):
-        def decide(self, now, *view):
-            queues.append((now, view[2]["job"].tolist(), view[2]["since"].tolist()))
-            return super().decide(now, *view)
+        def decide(self, view, *own):
+            queue = view.queue
+            queues.append((view.now, queue["job"].tolist(), queue["since"].tolist()))
+            return super().decide(view, *own)
 
     policy = Watching([start(1), start(3)], [start(0)], [], [start(5)], [], [start(6), start(2)])
     jobs = [job(0, 9)] * 5 + [job(1, 9)] * 2
@@ -193,7 +194,7 @@ def test_a_timer_rings_together_with_an_arrival_and_a_finish_in_one_moment():
     result = play(build([nodes()], [job(0, 4), job(4, 3)]), policy)
     assert policy.asked_at == [0, 0, 4, 4]
     assert result.outcome["start"].tolist() == [0, 4]
-    assert result.world["events"] == 5  # two arrivals, two finishes, one timer
+    assert result.totals["events"] == 5  # two arrivals, two finishes, one timer
 
 
 def test_a_timer_between_events_adds_a_call_and_changes_no_integral():
@@ -203,13 +204,13 @@ def test_a_timer_between_events_adds_a_call_and_changes_no_integral():
     timed = play(build([nodes("V100", 2)], jobs), policy)
     assert policy.asked_at == [0, 0, 3, 6, 6, 7, 10]
     assert timed.outcome.tobytes() == plain.outcome.tobytes()
-    assert timed.world["job_seconds"] == plain.world["job_seconds"] == 15
-    assert timed.world["idle_seconds"] == plain.world["idle_seconds"] == 7  # 2 * 11 - 15
+    assert timed.totals["job_seconds"] == plain.totals["job_seconds"] == 15
+    assert timed.totals["idle_seconds"] == plain.totals["idle_seconds"] == 7  # 2 * 11 - 15
 
 
 def test_a_timer_that_is_still_set_at_the_end_does_not_prolong_the_run():
     result = play(build([nodes()], [job(0, 5)]), Scripted([start(0), wake(100)]))
-    assert result.world["now"] == 5
+    assert result.totals["now"] == 5
 
 
 @given(SEEDS, NAMES)
@@ -219,7 +220,7 @@ def test_a_policy_called_from_python_plays_the_same_run(seed, name):
     compiled, called = play(world, name, seed), play(world, InPython(name, world), seed)
     assert compiled.outcome.tobytes() == called.outcome.tobytes()
     assert compiled.spans.tobytes() == called.spans.tobytes()
-    assert compiled.world.tobytes() == called.world.tobytes()
+    assert compiled.totals.tobytes() == called.totals.tobytes()
     assert compiled.gpus.tobytes() == called.gpus.tobytes()
 
 
@@ -231,11 +232,13 @@ def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_res
     is_free = len(world.workload.quotas) == len(world.workload.ageing) == 0
     pictures = []
 
-    def look(now, seen, estimates, queue, eligible, running, pools, machines, gpus, *own):
+    def look(view):
+        now, seen, estimates, queue, eligible, running, pools, machines, gpus, *_ = view
         arrived = int((jobs["arrival"] <= now).sum())
         known = sorted([*queue["job"].tolist(), *running["job"].tolist()])
         pictures.append(
-            len(seen) == len(estimates) == arrived
+            len(seen) == len(estimates) == view.arrived == arrived
+            and view.recent.tolist() == list(range(max(arrived - 128, 0), arrived))
             and seen.tobytes() == jobs[:arrived].tobytes()
             and estimates.tobytes() == est[:arrived].tobytes()
             and (eligible <= allowed[queue["job"]]).all()
@@ -249,7 +252,7 @@ def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_res
 
     result = play(world, InPython(name, world, look), seed)
     assert all(pictures)
-    assert len(pictures) == result.world["decisions"]
+    assert len(pictures) == result.totals["decisions"]
 
 
 class Nosy:
@@ -259,11 +262,12 @@ class Nosy:
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-        if len(queue) == 0 or pools[0].free == 0:
+    def decide(view, params, memory, out):
+        jobs, est, queue = view.jobs, view.est, view.queue
+        if len(queue) == 0 or view.pools[0].free == 0:
             return 0
         if queue[0].job == 0 and len(queue) < 3:
-            return 0 if len(jobs) == len(est) == len(queue) else 99
+            return 0 if len(jobs) == len(est) == view.arrived == len(queue) else 99
         out[0].kind, out[0].job, out[0].pool = 0, queue[0].job, 0
         out[0].node = out[0].gpu = -1
         return 1
@@ -292,14 +296,14 @@ def test_a_real_decision_is_one_with_a_feasible_pair(seed, name):
     world = random_world(seed)
     real = []
 
-    def look(now, seen, estimates, queue, eligible, running, pools, machines, gpus, *own):
-        pairs = np.argwhere(eligible)
-        jobs = [seen[queue["job"][k]] for k, _ in pairs]
+    def look(view):
+        machines, gpus, pairs = view.nodes, view.gpus, np.argwhere(view.eligible)
+        jobs = [view.jobs[view.queue["job"][k]] for k, _ in pairs]
         rooms = [room_of(need, p, machines, gpus) for need, (_, p) in zip(jobs, pairs, strict=True)]
         real.append(any(r >= need["gpus"] for r, need in zip(rooms, jobs, strict=True)))
 
     play(world, InPython(name, world, look), seed)
-    assert play(world, name, seed).world["real_decisions"] == sum(real)
+    assert play(world, name, seed).totals["real_decisions"] == sum(real)
 
 
 def test_one_thread_and_two_give_exactly_the_same():

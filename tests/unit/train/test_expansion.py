@@ -194,11 +194,10 @@ def visited(world, policy, seed):
     watcher, seen = watched(policy, world)
     note, rows = watcher.look, []
 
-    def look(now, *view):
-        note(now, *view)
-        queue, running = view[2]["job"].tolist(), len(view[4])
-        if seen[-1].count and running:
-            rows.append((len(seen) - 1, len(view[0]), queue))
+    def look(view):
+        note(view)
+        if seen[-1].count and len(view.running):
+            rows.append((len(seen) - 1, view.arrived, view.queue["job"].tolist()))
 
     watcher.look = look
     recorder = Recorder(watcher)

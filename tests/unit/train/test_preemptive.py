@@ -37,8 +37,8 @@ def trained(folder, crew, recipe=TINY, tell=lambda status: None, until=None):
 def test_it_begins_as_hetero_srpt():
     setting = prepare(adjusted(find_scenario("gavel16"), jobs=60, load=1.5))
     jobs = seeds.jobs(setting, 1_000_000)
-    ours = preemptive.policy(preemptive.begin(TINY, 0), setting.public())
-    theirs = registry.load("hetero-srpt", setting.public())
+    ours = preemptive.policy(preemptive.begin(TINY, 0), setting)
+    theirs = registry.load("hetero-srpt", setting)
     ours, theirs = (run_one(setting, jobs, policy, 0).outcome for policy in (ours, theirs))
     np.testing.assert_allclose(ours["finish"], theirs["finish"], rtol=1e-12)
     assert ours["restarts"].sum() > 0

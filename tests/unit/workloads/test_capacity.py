@@ -16,7 +16,7 @@ from adlro.model.cluster import Cluster, NodeGroup
 from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Pareto
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.state import Empty
+from adlro.sim.world import Empty
 from adlro.workloads import capacity, synthetic
 from tests.scenario_files import refusal
 from tests.worlds import nodes

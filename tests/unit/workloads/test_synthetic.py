@@ -386,7 +386,7 @@ def test_a_workload_carries_what_does_not_depend_on_the_seed():
     setting = rough()
     one, other = synthetic.generate(setting, 0), synthetic.generate(setting, 1)
     assert one.colocation is other.colocation is setting.colocation
-    assert one.demands is setting.demands
+    assert one.demands is setting.placement
     assert one.readings is setting.readings
     assert one.events.tobytes() != other.events.tobytes()
 

@@ -26,7 +26,7 @@ def demands(types, nodes=None, **changes):
     filled = [{"share": 1, "kind": "ml", "size": size, "cores": 0, **one} for one in types]
     changes = {"placement": "fgd", "affinity": {}, "cluster": {"nodes": nodes}, **changes}
     made = scenario(types=filled, **changes)
-    return traits.demands(made, lay_out(made.cluster), None)
+    return traits.placement(made, lay_out(made.cluster), None)
 
 
 def rows(found):
@@ -73,7 +73,7 @@ def test_a_type_that_gives_speeds_alone_has_readings_too():
 
 
 def test_best_fit_looks_at_no_demands():
-    found = synthetic.prepare(scenario()).demands
+    found = synthetic.prepare(scenario()).placement
     assert (len(found), found.dtype) == (0, DEMAND)
 
 
@@ -135,6 +135,7 @@ def test_the_demands_of_a_shipped_scenario_are_those_of_its_jobs(name):
     drawn = list(zip(bits, *(jobs[k] for k in ("gpus", "share", "cores", "memory")), strict=True))
     found, counts = np.unique(np.array(drawn), axis=0, return_counts=True)
     share = dict(zip(map(tuple, found.tolist()), (counts / len(jobs)).tolist(), strict=True))
+    assert setting.demands.tobytes() == setting.placement.tobytes()
     looked_at = [share.get(row, 0.0) for row in rows(setting.demands)]
     assert setting.demands["weight"].sum() == pytest.approx(1)
     assert setting.demands["weight"] * sum(looked_at) == pytest.approx(looked_at, abs=0.01)

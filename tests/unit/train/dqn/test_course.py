@@ -23,8 +23,9 @@ SHORTSIGHTED = {0: (0, 1, 2, 3), 1: (0, 1, 2, 3)}
 def placing(order):
     """First come, first served; the first free GPU of its type's order."""
 
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-        for g in order[jobs[queue[0].job].type] if len(queue) else ():
+    def decide(view, params, memory, out):
+        queue, nodes, gpus = view.queue, view.nodes, view.gpus
+        for g in order[view.jobs[queue[0].job].type] if len(queue) else ():
             if gpus[g].free == WHOLE:
                 out[0] = (0, queue[0].job, nodes[gpus[g].node].pool, -1, g, 0.0)
                 return 1

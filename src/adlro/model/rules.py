@@ -1,4 +1,4 @@
-"""Who may start where, compiled: quotas and ageing make the mask. Rules: docs/simulator.md.
+"""Who may start where: quotas and ageing make the mask. Rules: docs/simulator.md.
 
 The mask follows from what waits, what runs and the rules alone: there is nothing to keep between
 calls. Dimensions as in model/state.py; [H] is a quota, and GPUs are counted in thousandths.
@@ -12,9 +12,20 @@ import numpy as np
 
 from adlro.compiled import njit, njit_allocating
 from adlro.model.state import WHOLE, Counts, Floats, Mask, Records, Row
+from adlro.model.view import View
 
 _CAPPED, _BEYOND, _WITHIN = range(3)  # how a job stands to a quota on a pool
 _NEARLY = 1e-9  # of what a holder is entitled to
+
+
+class Rules(NamedTuple):
+    """What a world holds every policy to; the first two by row of the table of jobs."""
+
+    allowed: Mask  # [rows, P] where each job may run at all
+    holders: Counts  # [rows, 2] quota of the job's account and that of its user, -1 = none
+    quotas: Records  # [H] QUOTA
+    caps: Counts  # [H, M] most GPUs of a model that a holder may use at once, -1 = any number
+    ageing: Floats  # [1] seconds of waiting after which a job claims a pool; [0] = no ageing
 
 
 class _Use(NamedTuple):
@@ -32,25 +43,18 @@ def has_rules(quotas: Records, ageing: Floats) -> bool:
 
 
 @njit_allocating
-def _use(
-    w: Row,
-    running: Records,
-    pools: Records,
-    jobs: Records,
-    holders: Counts,
-    quotas: Records,
-    caps: Counts,
-) -> _Use:
+def _use(view: View, rules: Rules) -> _Use:
     """Worth is added up pool by pool, so that the order of the runs cannot change a digit."""
-    of_pool = np.zeros((len(quotas), len(pools)), np.int64)
-    use = _Use(np.zeros(len(quotas)), np.zeros(len(quotas), np.int64), np.zeros_like(caps))
-    for r in range(w.running):
-        j, p = running[r].job, running[r].pool
+    jobs, pools, holders, count = view.jobs, view.pools, rules.holders, len(rules.quotas)
+    of_pool = np.zeros((count, len(pools)), np.int64)
+    use = _Use(np.zeros(count), np.zeros(count, np.int64), np.zeros_like(rules.caps))
+    for run in view.running:
+        j, p = run.job, run.pool
         for h in holders[j]:
             if h >= 0:
                 of_pool[h, p] += jobs[j].gpus * jobs[j].share
                 use.runs[h] += 1
-    for h in range(len(quotas)):
+    for h in range(count):
         for p in range(len(pools)):
             use.worth[h] += of_pool[h, p] / WHOLE * pools[p].worth
             use.of_model[h, pools[p].model] += of_pool[h, p]
@@ -87,48 +91,48 @@ def _has_share(own: Counts, quotas: Records) -> bool:
     return False
 
 
-@njit_allocating
-def _by_quotas(
-    w: Row,
-    queue: Records,
-    mask: Mask,
-    in_the_way: Mask,
-    running: Records,
-    pools: Records,
-    jobs: Records,
-    allowed: Mask,
-    holders: Counts,
-    quotas: Records,
-    caps: Counts,
+@njit
+def _count_claims(
+    mask: Mask, in_the_way: Mask, claims: Counts, use: _Use, view: View, rules: Rules
 ) -> None:
+    """Count who waits on each pool for what is theirs; claims [H + 1, P], the last row of all.
+
+    Quotas are in the way, in_the_way [Q, 2], of a job that is within all of them nowhere.
+    """
+    queue, jobs, pools, quotas = view.queue, view.jobs, view.pools, rules.quotas
+    for q in range(len(queue)):
+        job, own = jobs[queue[q].job], rules.holders[queue[q].job]
+        in_the_way[q, 0] = in_the_way[q, 1] = True
+        for p in range(len(pools)):
+            if mask[q, p] and _is_within(job, pools[p], own, use, quotas, rules.caps):
+                in_the_way[q, 0] = in_the_way[q, 1] = False
+                if _has_share(own, quotas) and pools[p].gpus >= job.gpus:
+                    claims[len(quotas), p] += 1
+                    for h in own:
+                        if h >= 0:
+                            claims[h, p] += 1
+
+
+@njit_allocating
+def _by_quotas(mask: Mask, in_the_way: Mask, view: View, rules: Rules) -> None:
     """Close what the quotas close; mask [Q, P] comes as `allowed`.
 
     Which of its quotas, in_the_way [Q, 2], keep a job from being within anywhere is noted.
     """
-    use = _use(w, running, pools, jobs, holders, quotas, caps)
-    claims = np.zeros(len(pools), np.int64)  # jobs that wait for what is theirs
-    own_claims = np.zeros((len(quotas), len(pools)), np.int64)
-    for q in range(len(queue)):
-        job, own = jobs[queue[q].job], holders[queue[q].job]
-        in_the_way[q, 0] = in_the_way[q, 1] = True
-        for p in range(len(pools)):
-            if mask[q, p] and _is_within(job, pools[p], own, use, quotas, caps):
-                in_the_way[q, 0] = in_the_way[q, 1] = False
-                if _has_share(own, quotas) and pools[p].gpus >= job.gpus:
-                    claims[p] += 1
-                    for h in own:
-                        if h >= 0:
-                            own_claims[h, p] += 1
+    queue, jobs, pools, quotas = view.queue, view.jobs, view.pools, rules.quotas
+    use = _use(view, rules)
+    claims = np.zeros((len(quotas) + 1, len(pools)), np.int64)
+    _count_claims(mask, in_the_way, claims, use, view, rules)
     for q in range(len(queue)):
         j = queue[q].job
         for i in range(2):
-            h, closes = holders[j, i], False
+            h, closes = rules.holders[j, i], False
             for p in range(len(pools)):
-                if h < 0 or not allowed[j, p]:
+                if h < 0 or not rules.allowed[j, p]:
                     continue
-                standing = _standing(h, jobs[j], pools[p], use, quotas, caps)
+                standing = _standing(h, jobs[j], pools[p], use, quotas, rules.caps)
                 closes |= standing != _WITHIN
-                may_borrow = quotas[h].borrows and claims[p] == own_claims[h, p]
+                may_borrow = quotas[h].borrows and claims[len(quotas), p] == claims[h, p]
                 if standing == _CAPPED or (standing == _BEYOND and not may_borrow):
                     mask[q, p] = False
             in_the_way[q, i] &= closes
@@ -141,37 +145,35 @@ def _close(mask: Mask, q: int) -> None:
         mask[q, p] = False
 
 
+@njit
+def _fastest_open(q: int, mask: Mask, view: View) -> int:
+    """The pool of the mask with the smallest estimate and enough GPUs up, or -1."""
+    j, best, own = view.queue[q].job, np.inf, -1
+    for p in range(len(view.pools)):
+        seconds = view.est[j, view.pools[p].model]
+        if mask[q, p] and view.pools[p].gpus >= view.jobs[j].gpus and seconds < best:
+            best, own = seconds, p
+    return own
+
+
 @njit_allocating
-def _by_age(
-    now: float,
-    limit: float,
-    queue: Records,
-    mask: Mask,
-    in_the_way: Mask,
-    pools: Records,
-    jobs: Records,
-    est: Floats,
-    holders: Counts,
-    quotas: Records,
-) -> None:
+def _by_age(mask: Mask, in_the_way: Mask, view: View, rules: Rules) -> None:
     """Let the first aged job claim a pool, and those without a place keep theirs from others."""
-    claimed, held_back = -1, np.zeros(len(quotas), np.bool_)
+    queue, holders, limit = view.queue, rules.holders, rules.ageing[0]
+    claimed, held_back = -1, np.zeros(len(rules.quotas), np.bool_)
     for q in range(len(queue)):
-        j, best, own = queue[q].job, np.inf, -1
+        j = queue[q].job
         for h in holders[j]:
             if h >= 0 and held_back[h]:
                 _close(mask, q)
         if claimed >= 0:
             mask[q, claimed] = False
-        if not now - queue[q].since > limit:
+        if not view.now - queue[q].since > limit:
             continue
         for i in range(2):
             if in_the_way[q, i]:
                 held_back[holders[j, i]] = True
-        for p in range(len(pools)):
-            seconds = est[j, pools[p].model]
-            if mask[q, p] and pools[p].gpus >= jobs[j].gpus and seconds < best:
-                best, own = seconds, p
+        own = _fastest_open(q, mask, view)
         if own >= 0 and claimed < 0:
             _close(mask, q)
             mask[q, own] = True
@@ -179,59 +181,33 @@ def _by_age(
 
 
 @njit_allocating
-def renew(
-    first: int,
-    count: int,
-    w: Row,
-    queue: Records,
-    eligible: Mask,
-    running: Records,
-    pools: Records,
-    jobs: Records,
-    est: Floats,
-    allowed: Mask,
-    holders: Counts,
-    quotas: Records,
-    caps: Counts,
-    ageing: Floats,
-) -> None:
-    """Bring the rows of the mask from place `first` of the queue on, so many, up to date."""
+def renew(first: int, count: int, view: View, rules: Rules) -> None:
+    """Bring the rows of view.eligible from queue place `first` on, so many, up to date."""
     if count == 0:
         return
-    waiting = queue[w.head : w.head + w.waiting]
-    mask = np.empty((len(waiting), len(pools)), np.bool_)
-    in_the_way = np.zeros((len(waiting), 2), np.bool_)
-    for q in range(len(waiting)):
+    queue, pools = view.queue, view.pools
+    mask = np.empty((len(queue), len(pools)), np.bool_)
+    in_the_way = np.zeros((len(queue), 2), np.bool_)
+    for q in range(len(queue)):
         for p in range(len(pools)):
-            mask[q, p] = allowed[waiting[q].job, p]
-    if len(quotas) > 0:
-        _by_quotas(
-            w, waiting, mask, in_the_way, running, pools, jobs, allowed, holders, quotas, caps
-        )
-    if len(ageing) > 0:
-        _by_age(w.now, ageing[0], waiting, mask, in_the_way, pools, jobs, est, holders, quotas)
+            mask[q, p] = rules.allowed[queue[q].job, p]
+    if len(rules.quotas) > 0:
+        _by_quotas(mask, in_the_way, view, rules)
+    if len(rules.ageing) > 0:
+        _by_age(mask, in_the_way, view, rules)
     for q in range(first, first + count):
         for p in range(len(pools)):
-            eligible[q, p] = mask[q - w.head, p]
+            view.eligible[q, p] = mask[q, p]
 
 
 @njit_allocating
-def is_over(
-    decision: Row,
-    w: Row,
-    running: Records,
-    pools: Records,
-    jobs: Records,
-    holders: Counts,
-    quotas: Records,
-    caps: Counts,
-) -> bool:
+def is_over(decision: Row, view: View, rules: Rules) -> bool:
     """True when a start would exceed a cap, or a share that may not borrow, by now."""
-    use = _use(w, running, pools, jobs, holders, quotas, caps)
-    for h in holders[decision.job]:
+    use = _use(view, rules)
+    job, pool = view.jobs[decision.job], view.pools[decision.pool]
+    for h in rules.holders[decision.job]:
         if h >= 0:
-            job, pool = jobs[decision.job], pools[decision.pool]
-            standing = _standing(h, job, pool, use, quotas, caps)
-            if standing == _CAPPED or (standing == _BEYOND and not quotas[h].borrows):
+            standing = _standing(h, job, pool, use, rules.quotas, rules.caps)
+            if standing == _CAPPED or (standing == _BEYOND and not rules.quotas[h].borrows):
                 return True
     return False

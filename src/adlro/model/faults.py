@@ -23,10 +23,10 @@ from adlro.model.state import DECISION_KINDS, Records
 ) = range(15)
 
 
-def message(world: Records) -> str:
-    """The sentence for the fault that a run stopped with."""
-    fault, job, pool = (int(world[key]) for key in ("fault", "fault_job", "fault_pool"))
-    value, now = float(world["fault_value"]), float(world["now"])
+def message(totals: Records) -> str:
+    """The sentence for the fault that a run stopped with; totals is its TOTALS record."""
+    fault, job, pool = (int(totals[key]) for key in ("fault", "fault_job", "fault_pool"))
+    value, now = float(totals["fault_value"]), float(totals["now"])
     kind = DECISION_KINDS[int(value)] if fault in (NOT_RUNNING, TOO_YOUNG) else ""
     known = ", ".join(f"{k} {name}" for k, name in enumerate(DECISION_KINDS))
     start = f"asked to start job {job} on pool {pool}, "

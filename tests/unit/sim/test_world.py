@@ -1,19 +1,21 @@
-"""Copies of the simulator's state."""
+"""Copies of the simulator's world."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adlro.model.state import READING
-from adlro.sim.state import clone
+from adlro.sim.simulator import clone
+from adlro.sim.world import STATE_FIELDS
 from tests.worlds import ANYWHERE, Restless, made_ready, play, play_moments, random_world, state_of
 
 SEEDS = st.integers(0, 10**6)
 NAMES = st.sampled_from([*ANYWHERE, Restless.name])
 
 
-def photograph(state):
-    return [array.tobytes() for array in state]
+def photograph(state, memory):
+    kept = (getattr(state, name) for name in (*STATE_FIELDS, "outcome", "spans"))
+    return [array.tobytes() for array in (*kept, memory)]
 
 
 @given(SEEDS, NAMES, st.integers(1, 60))
@@ -22,22 +24,22 @@ def test_a_clone_plays_on_to_the_same_end_and_leaves_the_original_alone(seed, na
     world = with_telemetry(random_world(seed))
     policy = made_ready(name, world)
     expected = play(world, policy, seed)
-    state, outcome, spans = state_of(world, policy, seed)
-    play_moments(world, policy, state, outcome, spans, moments)
-    twin, twin_outcome, twin_spans = clone(state), outcome.copy(), spans.copy()
-    before = photograph(state)
-    play_moments(world, policy, twin, twin_outcome, twin_spans)
-    assert photograph(state) == before
-    assert twin_outcome.tobytes() == expected.outcome.tobytes()
-    assert twin_spans[: len(expected.spans)].tolist() == expected.spans.tolist()
-    assert twin.world[0]["spans"] == len(expected.spans)
+    state, memory = state_of(world, policy, seed)
+    play_moments(policy, state, memory, moments)
+    twin, twin_memory = clone(state), memory.copy()
+    before = photograph(state, memory)
+    play_moments(policy, twin, twin_memory)
+    assert photograph(state, memory) == before
+    assert twin.outcome.tobytes() == expected.outcome.tobytes()
+    assert twin.spans[: len(expected.spans)].tolist() == expected.spans.tolist()
+    assert twin.totals[0]["spans"] == len(expected.spans)
     assert twin.gpus.tobytes() == expected.gpus.tobytes()
-    after = photograph(twin)
-    play_moments(world, policy, state, outcome, spans)
-    assert outcome.tobytes() == expected.outcome.tobytes()
+    after = photograph(twin, twin_memory)
+    play_moments(policy, state, memory)
+    assert state.outcome.tobytes() == expected.outcome.tobytes()
     for key in ("job_seconds", "idle_seconds", "stranded_seconds", "events", "now"):
-        assert state.world[key] == twin.world[key] == expected.world[key]
-    assert photograph(twin) == after
+        assert state.totals[key] == twin.totals[key] == expected.totals[key]
+    assert photograph(twin, twin_memory) == after
 
 
 def with_telemetry(world):
@@ -52,11 +54,11 @@ def with_telemetry(world):
 def test_a_clone_holds_what_is_in_use_and_its_queue_starts_at_the_front():
     world = random_world(7)
     policy = made_ready("fcfs", world)
-    state, outcome, spans = state_of(world, policy)
-    play_moments(world, policy, state, outcome, spans, 5)
+    state, memory = state_of(world, policy)
+    play_moments(policy, state, memory, 5)
     twin = clone(state)
-    head, waiting = (int(state.world[0][key]) for key in ("head", "waiting"))
-    assert twin.world[0]["head"] == 0
+    head, waiting = (int(state.totals[0][key]) for key in ("head", "waiting"))
+    assert twin.totals[0]["head"] == 0
     assert twin.queue[:waiting].tolist() == state.queue[head : head + waiting].tolist()
     assert twin.undone[:waiting].tolist() == state.undone[head : head + waiting].tolist()
     kept, copied = state.eligible[head : head + waiting], twin.eligible[:waiting]

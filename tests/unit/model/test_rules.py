@@ -28,15 +28,16 @@ class Told:
         self.answers = list(answers)
         self.masks = []  # one a call: time, {waiting job: eligible pools}
 
-    def decide(self, now, jobs, est, queue, eligible, running, pools, nodes, gpus, *rest):
-        waiting = [int(row.job) for row in queue]
-        mask = {j: np.flatnonzero(may).tolist() for j, may in zip(waiting, eligible, strict=True)}
-        self.masks.append((now, mask))
+    def decide(self, view, params, memory, out):
+        jobs, pools, nodes, gpus = view.jobs, view.pools, view.nodes, view.gpus
+        rows = zip(view.queue["job"].tolist(), view.eligible, strict=True)
+        mask = {j: np.flatnonzero(may).tolist() for j, may in rows}
+        self.masks.append((view.now, mask))
         answer = self.answers.pop(0) if self.answers else []
         if not answer:
             room = [(j, p) for j in mask for p in mask[j] if fits(jobs[j], pools[p], nodes, gpus)]
             answer = [start(j, p) for j, p in room[:1]]
-        rest[-1][: len(answer)] = answer
+        out[: len(answer)] = answer
         return len(answer)
 
 

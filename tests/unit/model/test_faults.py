@@ -82,7 +82,7 @@ def test_a_job_that_runs_or_has_ended_cannot_start(at, more):
 @pytest.mark.parametrize("count", [27, 1000, -1])  # at most 5 jobs run: stop, start, 16 more
 def test_more_answers_than_there_is_room_for_stop_the_run(count):
     class Boasting(Scripted):
-        def decide(self, *view):
+        def decide(self, view, params, memory, out):
             return count
 
     said = rf"^policy scripted answered {count}, but 'out' holds at most 26 decisions \(at 0 s\)$"
@@ -128,8 +128,8 @@ class Undecided:
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
-        out[0].kind = 0 if len(queue) > 0 else 1
+    def decide(view, params, memory, out):
+        out[0].kind = 0 if len(view.queue) > 0 else 1
         out[0].job = out[0].pool = 0
         out[0].node = out[0].gpu = -1
         return 1
@@ -140,8 +140,8 @@ class UndecidedInPython(Scripted):
 
     name = "undecided"
 
-    def decide(self, now, *view):
-        view[-1][0] = start(0) if len(view[2]) > 0 else preempt(0)
+    def decide(self, view, params, memory, out):
+        out[0] = start(0) if len(view.queue) > 0 else preempt(0)
         return 1
 
 
@@ -180,7 +180,8 @@ class Rounds:
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
+        now, queue, pools = view.now, view.queue, view.pools
         p = min(int(now // params[0]), len(pools) - 1)
         if now % params[0] == 0 and len(queue) > 0 and pools[p].free > 0:
             out[0].kind, out[0].job, out[0].pool = 0, queue[0].job, p
@@ -203,7 +204,8 @@ class Mover:
 
     @staticmethod
     @njit(nogil=True)
-    def decide(now, jobs, est, queue, eligible, running, pools, nodes, gpus, params, memory, out):
+    def decide(view, params, memory, out):
+        now, queue, running = view.now, view.queue, view.running
         out[0].pool = 0
         out[0].node = out[0].gpu = -1
         if len(queue) > 0:

@@ -1,0 +1,34 @@
+"""The kernel's steps, one at a time, for callers in plain Python."""
+
+from __future__ import annotations
+
+from adlro.compiled import njit
+from adlro.model.room import any_feasible
+from adlro.model.state import Records
+from adlro.sim import kernel
+from adlro.sim.world import World, view_of
+
+
+@njit
+def advance(world: World) -> bool:
+    """Move the clock to the next moment: see kernel.py."""
+    return kernel.advance(world)
+
+
+@njit
+def apply(answered: int, out: Records, world: World) -> int:
+    """Carry out decisions: see kernel.py."""
+    return kernel.apply(answered, out, world)
+
+
+@njit
+def is_real(world: World) -> bool:
+    """True when at least one waiting job could start somewhere now."""
+    w = world.totals[0]
+    return w.waiting > 0 and w.busy_gpus < w.up_gpus and any_feasible(view_of(world))
+
+
+@njit
+def clone(world: World, to: World) -> None:
+    """Copy the state of a world into another: see kernel.py."""
+    kernel.clone(world, to)

@@ -1,0 +1,55 @@
+"""What a policy could find out about a scenario by looking behind all that it is told."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import numpy as np
+
+from adlro.config import Scenario
+from adlro.model.context import known
+from adlro.workloads.synthetic import Setting
+
+TRUTH = ("played", "failures", "changes", "colocation", "readings", "scenario", "setting")
+_PARTS = ("func", "args", "keywords", "base", "__self__", "__closure__", "cell_contents")
+_DEPTH = 12
+
+
+def _inside(value) -> Iterator:
+    """What an object holds: items, attributes, what a function is bound to or closes over."""
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from value
+    for name in _PARTS:
+        yield getattr(value, name, None)
+    yield from getattr(value, "__dict__", {}).values()
+
+
+def reached(value) -> list:
+    """All objects that lead on from one, but for classes, modules and what they hold."""
+    seen, fresh = {}, [value]
+    for _ in range(_DEPTH):
+        found = [one for one in fresh if not (inspect.isclass(one) or inspect.ismodule(one))]
+        fresh = []
+        for one in found:
+            if id(one) not in seen:
+                seen[id(one)] = one
+                fresh += _inside(one)
+    return list(seen.values())
+
+
+def assert_hides_the_truth(setting: Setting) -> None:
+    """What a policy is told of a scenario must not lead to what is to come, or to true speeds."""
+    told = known(setting)
+    assert not [name for name in TRUTH if hasattr(told, name)]
+    scenario = setting.scenario
+    truth = [setting.played, setting.colocation, setting.readings]
+    truth += [scenario.failures, scenario.changes, scenario.colocation]
+    if setting.played is not None:
+        truth += [part for part in setting.played if isinstance(part, np.ndarray)]
+    hidden = {id(part) for part in truth if isinstance(part, np.ndarray) or part}
+    for one in reached(told):
+        assert not isinstance(one, Setting | Scenario)
+        assert id(one) not in hidden, one

@@ -1,0 +1,61 @@
+"""Whether a decision is feasible in a view, without a world to carry it out."""
+
+import numpy as np
+import pytest
+
+from adlro.model import faults
+from adlro.model.checks import check_start, check_stop
+from adlro.model.state import DECISION
+from adlro.sim.simulator import Eyes
+from tests.unit.model.test_faults import strained_world
+from tests.worlds import Scripted, play_moments, start, state_of, unlocked
+
+
+@pytest.fixture
+def view():
+    """At 0: job 0 runs on GPU 0 of node 0, where a core is left; jobs 1-3 wait, job 4 comes."""
+    policy = Scripted([start(0, gpu=0)])
+    state, memory = state_of(strained_world(), policy)
+    play_moments(policy, state, memory, 1)
+    return unlocked(Eyes(state).view())
+
+
+@pytest.mark.parametrize(
+    ("decision", "fault"),
+    [
+        (start(0), faults.NOT_WAITING),
+        (start(4), faults.NOT_WAITING),
+        (start(3, 3), faults.NO_SUCH_POOL),
+        (start(3, -1), faults.NO_SUCH_POOL),
+        (start(1, 1), faults.NOT_ELIGIBLE),
+        (start(1), faults.NO_ROOM),  # the whole pool
+        (start(2, node=0), faults.NO_ROOM_THERE),  # two cores
+        (start(3, gpu=0), faults.NO_ROOM_THERE),
+        (start(3, node=2), faults.NO_ROOM_THERE),  # of pool 1
+        (start(3, node=1, gpu=1), faults.NO_ROOM_THERE),  # of node 0
+        (start(3, gpu=99), faults.NO_ROOM_THERE),
+        (start(3, node=-2), faults.NO_ROOM_THERE),
+        (start(2), faults.NONE),
+        (start(2, node=1), faults.NONE),
+        (start(3, gpu=1), faults.NONE),
+        (start(3, 2), faults.NONE),
+    ],
+)
+def test_a_start_is_checked_against_queue_mask_and_room(view, decision, fault):
+    before = [np.asarray(part).tobytes() for part in view]
+    waiting = view.queue["job"].tolist()
+    place = waiting.index(decision[1]) if decision[1] in waiting else -1
+    assert check_start(np.array([decision], DECISION)[0], place, view) == fault
+    assert [np.asarray(part).tobytes() for part in view] == before
+
+
+@pytest.mark.parametrize(
+    ("age", "fault"), [(3, faults.TOO_YOUNG), (5 - 2e-9, faults.TOO_YOUNG), (5, faults.NONE)]
+)
+def test_a_run_may_be_stopped_once_its_least_run_is_over(view, age, fault):
+    view.jobs["least_run"][0] = 5
+    assert check_stop(0, view._replace(now=float(age))) == fault
+
+
+def test_what_does_not_run_cannot_be_stopped(view):
+    assert check_stop(-1, view) == faults.NOT_RUNNING
