@@ -21,7 +21,7 @@ class _Nowhere:
         """Do nothing: there is no machine code that would look for it."""
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+class _PartLibrary(JITCodeLibrary):
     """Code to be linked into that of its callers."""
 
     def _optimize_final_module(self) -> None:
@@ -43,7 +43,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         return _Nowhere()
 
 
-class PartCompiler(Compiler):  # type: ignore[misc]  # numba has no types
+class PartCompiler(Compiler):
     """numba's compiler for functions that no Python code calls."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:  # noqa: ANN401

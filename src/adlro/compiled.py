@@ -215,12 +215,15 @@ def njit_part(function: F) -> F:
 
 
 def njit_apart(function: F) -> F:
-    """As `njit`, but not inlined: for what is called rarely, so that its callers stay small."""
-    compiled: F = _njit(**_options(function, _nrt=False))(function)
+    """As `njit`, but not inlined: for what is called rarely, so that its callers stay small.
+
+    It has to say so: a compiled function takes the options of its first caller otherwise.
+    """
+    compiled: F = _njit(**_options(function, _nrt=False, forceinline=False))(function)
     return compiled
 
 
 def njit_allocating(function: F) -> F:
     """As `njit`, for code that makes arrays of its own; its callers need not be allocating."""
-    compiled: F = _njit(**_options(function, _nrt=True))(function)
+    compiled: F = _njit(**_options(function, _nrt=True, forceinline=False))(function)
     return compiled

@@ -404,7 +404,7 @@ def _choose_pairs(view: View, pairs: Pairs, scratch: Floats) -> tuple[int, int]:
     return count, count - 1
 
 
-@njit
+@njit_apart
 def look(view: View, scratch: Floats) -> Choices:
     """The choices that a state offers, with their PLAIN features; all in the scratch."""
     now, jobs, queue, pools, nodes = view.now, view.jobs, view.queue, view.pools, view.nodes

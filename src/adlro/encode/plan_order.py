@@ -103,21 +103,12 @@ def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, 
     return next_q, chosen
 
 
-@njit_allocating
-def largest_first_start(rule: int, view: View) -> tuple[int, int]:
-    """Queue place and pool of the first start in a plan, largest first; (-1, -1) if all wait.
-
-    By smallest completion (BY_END); by the loss between that and the second smallest (BY_LOSS); or
-    by the time until then, negative, over the root of the priority (BY_WEIGHT). Of equals the
-    earlier completion goes first, then the older job; all are computed anew after each job planned.
-    Losses count in whole microseconds: on two pools of one model those of all jobs are equal but
-    for rounding, which must not decide.
-    """
-    if not any_feasible(view):
-        return -1, -1
+@njit
+def _first_start(
+    rule: int, view: View, times: Floats, counts: Floats, planned: Mask
+) -> tuple[int, int]:
+    """See `largest_first_start`, which brings the scratch: times [G], counts [P], planned [Q]."""
     jobs, queue, pools = view.jobs, view.queue, view.pools
-    times, counts = np.empty(len(view.gpus)), np.empty(len(pools))
-    planned = np.zeros(len(queue), np.bool_)
     fill_free_times(asked(jobs, queue), view, counts, times)
     while may_start(wide(0), view, counts, times):
         q, best = _largest(rule, view, times, planned)
@@ -129,3 +120,24 @@ def largest_first_start(rule: int, view: View) -> tuple[int, int]:
         hold(job, best, pools, counts, times)
         planned[q] = True
     return -1, -1
+
+
+@njit_allocating
+def _with_scratch(rule: int, view: View) -> tuple[int, int]:
+    times, counts = np.empty(len(view.gpus)), np.empty(len(view.pools))
+    return _first_start(rule, view, times, counts, np.zeros(len(view.queue), np.bool_))
+
+
+@njit
+def largest_first_start(rule: int, view: View) -> tuple[int, int]:
+    """Queue place and pool of the first start in a plan, largest first; (-1, -1) if all wait.
+
+    By smallest completion (BY_END); by the loss between that and the second smallest (BY_LOSS); or
+    by the time until then, negative, over the root of the priority (BY_WEIGHT). Of equals the
+    earlier completion goes first, then the older job; all are computed anew after each job planned.
+    Losses count in whole microseconds: on two pools of one model those of all jobs are equal but
+    for rounding, which must not decide.
+    """
+    if not any_feasible(view):
+        return -1, -1
+    return _with_scratch(rule, view)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adlro.compiled import njit, njit_apart
+from adlro.compiled import njit
 from adlro.model import faults
 from adlro.model.room import anchors, capacity, fits
 from adlro.model.state import Row
@@ -11,7 +11,7 @@ from adlro.model.view import View
 _NEARLY = 1e-9  # seconds
 
 
-@njit_apart
+@njit
 def _check_named(decision: Row, view: View) -> int:
     """The fault of the node or GPU that a start names, 0 if there is room."""
     nodes, gpus = view.nodes, view.gpus

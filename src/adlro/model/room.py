@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.rooms import ANY_FREE, BLOCK, in_blocks, left_between, may_have
 from adlro.model.state import START, WHOLE, Floats, Mask, Records, Row
@@ -186,21 +188,39 @@ def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> flo
     return max(best, 1e-9)
 
 
-@njit
-def start_by_score(scores: Floats, view: View, out: Records) -> int:
-    """Start the job with the smallest score [Q] of those that fit, on its fastest feasible pool.
+class Pick(NamedTuple):
+    """A job to start and where, and the score for which it was picked: the smallest wins."""
 
-    Of equals the older. Returns the number of decisions written to out: 1, or 0 if nothing fits.
+    score: float
+    place: int  # in the queue; -1 = none yet
+    pool: int
+
+
+@njit
+def no_pick() -> Pick:
+    """What the search for the smallest score begins with."""
+    return Pick(float("inf"), wide(-1), wide(-1))
+
+
+@njit
+def better(pick: Pick, score: float, q: int, view: View) -> Pick:
+    """The waiting job with this score, on its fastest feasible pool, if it beats the pick so far.
+
+    It does not where nothing fits; of equals the older one stays.
     """
-    best, best_q, best_p = float("inf"), -1, -1
-    for q in range(len(view.queue)):
-        if scores[q] < best:
-            p = fastest_feasible(q, view)
-            if p >= 0:
-                best, best_q, best_p = scores[q], q, p
-    if best_q < 0:
+    if score < pick.score:
+        p = fastest_feasible(q, view)
+        if p >= 0:
+            return Pick(score, q, p)
+    return pick
+
+
+@njit
+def start_pick(pick: Pick, view: View, out: Records) -> int:
+    """Write the start of what was picked; returns the number of decisions: 1, or 0 if none was."""
+    if pick.place < 0:
         return 0
-    return start(out, view.queue[best_q].job, best_p)
+    return start(out, view.queue[pick.place].job, pick.pool)
 
 
 @njit

@@ -3,7 +3,7 @@
 Choices and features: encode/candidates_kernel.py; network: encode/network.py; training: train/.
 """
 
-from adlro.compiled import njit
+from adlro.compiled import njit_apart
 from adlro.encode import network
 from adlro.encode.candidates_kernel import look, look_closer
 from adlro.encode.drain import next_finish
@@ -25,7 +25,7 @@ def memory(context, weights=None):
     return network.scratch_size(len(context.gpus), len(context.pools))
 
 
-@njit
+@njit_apart
 def decide(view, params, memory, out):
     """The choice with the smallest predicted cost; where nothing runs, Min-Min's.
 

@@ -10,7 +10,7 @@ it, and the world places the rest. Jobs that fit nowhere are passed by, and aske
 
 import numpy as np
 
-from adlro.compiled import njit, njit_apart, wide
+from adlro.compiled import njit, wide
 from adlro.model.place import tightest_gpu
 from adlro.model.room import capacity, first_feasible, roomiest_node, start_on
 from adlro.model.state import WHOLE
@@ -24,7 +24,7 @@ def params(context):
     return np.array([nodes["cores"].max(), nodes["gpus"].max()], dtype=np.float64)
 
 
-@njit_apart
+@njit
 def _fullest_node(job, may, pools, nodes, gpus, params):
     """The node to be filled, or -1; may [P].
 

@@ -6,9 +6,14 @@ another pool, ends before the reservation, or fits beside it (POLICIES 1.1).
 
 import numpy as np
 
-from adlro.compiled import njit, njit_allocating, wide
+from adlro.compiled import njit, wide
 from adlro.encode.plan import fill_free_times, free_until
 from adlro.model.room import fastest_feasible, fits, has_some, start
+
+
+def memory(context):
+    """Scratch: when each GPU is free again, and how many are known of each pool."""
+    return len(context.gpus) + len(context.pools)
 
 
 @njit
@@ -28,24 +33,11 @@ def _reservation(view, times):
     return pool, at
 
 
-@njit_allocating
-def decide(view, params, memory, out):
-    """Start the head if it fits, else the first younger job that does not stand in its way."""
+@njit
+def _overtakes(reserved, at, spare, view):
+    """Place and pool of the first younger job that may start now; (-1, -1) if none may."""
     now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
-    if len(queue) == 0:
-        return 0
-    head = queue[0].job
-    p = fastest_feasible(wide(0), view)
-    if p >= 0:
-        return start(out, head, p)
-    gang = wide(jobs[head].gpus)
-    scratch, spare = np.empty(len(gpus) + len(pools)), 0
-    times, counts = scratch[: len(gpus)], scratch[len(gpus) :]
-    fill_free_times(gang, view, counts, times)
-    reserved, at = _reservation(view, times)
-    if reserved >= 0:
-        spare = free_until(reserved, at, view) - gang
     for q in range(1, len(queue)):
         j = queue[q].job
         best, best_p = np.inf, -1
@@ -56,5 +48,24 @@ def decide(view, params, memory, out):
                 if harmless and length < best and fits(jobs[j], pools[p], nodes, gpus):
                     best, best_p = length, p
         if best_p >= 0:
-            return start(out, j, best_p)
-    return 0
+            return q, best_p
+    return -1, -1
+
+
+@njit
+def decide(view, params, memory, out):
+    """Start the head if it fits, else the first younger job that does not stand in its way."""
+    queue, gpus, spare = view.queue, len(view.gpus), 0
+    if len(queue) == 0:
+        return 0
+    p = fastest_feasible(wide(0), view)
+    if p >= 0:
+        return start(out, queue[0].job, p)
+    times, counts = memory[:gpus], memory[gpus:]
+    gang = wide(view.jobs[queue[0].job].gpus)
+    fill_free_times(gang, view, counts, times)
+    reserved, at = _reservation(view, times)
+    if reserved >= 0:
+        spare = free_until(reserved, at, view) - gang
+    q, p = _overtakes(reserved, at, spare, view)
+    return start(out, queue[q].job, p) if q >= 0 else 0

@@ -7,21 +7,20 @@ Camargo (SC 2017); POLICIES 1.1. The + 1 s is ours: our clock starts at 0.
 
 import math
 
-import numpy as np
-
-from adlro.compiled import njit_allocating
-from adlro.model.room import shortest, start_by_score, width
+from adlro.compiled import njit
+from adlro.model.room import better, no_pick, shortest, start_pick, width
 
 
-@njit_allocating
+@njit
 def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the smallest F1."""
     jobs, est, queue = view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
-    scores = np.empty(len(queue))
+    pick = no_pick()
     for q in range(len(queue)):
         j = queue[q].job
         seconds = shortest(est[j], queue[q].left, eligible[q], pools)
         submitted = 870.0 * math.log10(jobs[j].arrival + 1.0)
-        scores[q] = math.log10(seconds) * width(jobs[j]) + submitted
-    return start_by_score(scores, view, out)
+        score = math.log10(seconds) * width(jobs[j]) + submitted
+        pick = better(pick, score, q, view)
+    return start_pick(pick, view, out)

@@ -9,8 +9,8 @@ have equal shares. All weights are 1000, age_max is 7 days.
 
 import numpy as np
 
-from adlro.compiled import njit_allocating
-from adlro.model.room import served, start_by_score, width
+from adlro.compiled import njit, njit_allocating
+from adlro.model.room import better, no_pick, served, start_pick, width
 
 _AGE, _SIZE, _QOS, _FAIR, _AGE_MAX = range(5)  # params
 
@@ -41,20 +41,32 @@ def _usage(now, jobs, queue, running):
     return lowest, here.sum(), held
 
 
-@njit_allocating
-def decide(view, params, memory, out):
-    """Of the jobs that fit somewhere, the one with the highest priority."""
-    now, jobs, queue, gpus = view.now, view.jobs, view.queue, len(view.gpus)
-    if len(queue) == 0:
-        return 0
-    lowest, users, held = _usage(now, jobs, queue, view.running)
-    total = held.sum()
-    scores = np.empty(len(queue))
-    for q in range(len(queue)):
-        job = jobs[queue[q].job]
-        age = min(1.0, (now - job.arrival) / params[_AGE_MAX])
+@njit
+def _highest(lowest, users, held, params, view):
+    """The job that fits somewhere with the highest priority; users and held as of `_usage`."""
+    total, pick = 0.0, no_pick()
+    for seconds in held:
+        total += seconds
+    for q in range(len(view.queue)):
+        job = view.jobs[view.queue[q].job]
+        age = min(1.0, (view.now - job.arrival) / params[_AGE_MAX])
         usage = held[job.user - lowest] / total if total > 0.0 else 0.0
         fair = 2.0 ** (-usage * users)
-        rank = params[_AGE] * age + params[_SIZE] * (width(job) / gpus)
-        scores[q] = -(rank + params[_QOS] * job.priority + params[_FAIR] * fair)
-    return start_by_score(scores, view, out)
+        rank = params[_AGE] * age + params[_SIZE] * (width(job) / len(view.gpus))
+        score = -(rank + params[_QOS] * job.priority + params[_FAIR] * fair)
+        pick = better(pick, score, q, view)
+    return pick
+
+
+@njit_allocating
+def _pick(view, params):
+    lowest, users, held = _usage(view.now, view.jobs, view.queue, view.running)
+    return _highest(lowest, users, held, params, view)
+
+
+@njit
+def decide(view, params, memory, out):
+    """Of the jobs that fit somewhere, the one with the highest priority."""
+    if len(view.queue) == 0:
+        return 0
+    return start_pick(_pick(view, params), view, out)

@@ -7,13 +7,15 @@ first, on their fastest pool where that makes room: nobody is stopped in vain. W
 checkpoint, or is younger than its least run time, is left alone.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating, wide
 from adlro.model.place import release
 from adlro.model.room import fastest_feasible, fits, served
 from adlro.model.room import start as write_start
-from adlro.model.state import PREEMPT, START, WAKE, WHOLE
+from adlro.model.state import PREEMPT, START, WAKE, WHOLE, Records
 
 PREEMPTIVE = True
 
@@ -21,6 +23,12 @@ _THRESHOLD, _ROUND = range(2)  # params
 _NEXT = 1  # memory: when the next round is due
 _SOON = 1.0  # seconds after a border at which it is surely crossed
 _LATE = 2.0**52  # what the second queue adds to an id: more than any, and their sum is exact
+
+
+class _Cluster(NamedTuple):
+    pools: Records
+    nodes: Records
+    gpus: Records
 
 
 def params(context):
@@ -52,59 +60,78 @@ def _listed(now, jobs, queue, running, threshold):
     return np.argsort(keys)
 
 
-@njit_allocating
-def _make_room(j, p, behind, view, out):
+@njit
+def _copy(records, to):
+    for i in range(len(records)):
+        to[i] = records[i]
+
+
+@njit
+def _make_room(j, p, behind, view, cluster, out):
     """Preempt runs on pool p, the last `behind` first, until job j fits; how many, 0 = in vain."""
     now, jobs, running = view.now, view.jobs, view.running
-    left, machines, cards = view.pools.copy(), view.nodes.copy(), view.gpus.copy()
+    _copy(view.pools, cluster.pools)
+    _copy(view.nodes, cluster.nodes)
+    _copy(view.gpus, cluster.gpus)
     count = 0
     for i in behind[::-1]:
         if i < len(running) and running[i].pool == p:
             job = jobs[running[i].job]
             if _may_stop(now, running[i], job):
-                release(running[i], jobs, left, machines, cards)
+                release(running[i], jobs, cluster.pools, cluster.nodes, cluster.gpus)
                 out[count].kind, out[count].job = PREEMPT, running[i].job
                 count += 1
-                if fits(jobs[j], left[p], machines, cards):
+                if fits(jobs[j], cluster.pools[p], cluster.nodes, cluster.gpus):
                     return count
     return 0
 
 
-@njit_allocating
-def _help(view, threshold, out):
-    """Preemptions that let a waiting job start, and its start; returns how many decisions."""
-    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
-    running, pools = view.running, view.pools
-    order = _listed(now, jobs, queue, running, threshold)
+@njit
+def _next_pool(q, view, tried):
+    """The fastest eligible pool that was not tried, or -1; tried [P]."""
+    j, best, best_p = view.queue[q].job, np.inf, wide(-1)
+    for p in range(len(view.pools)):
+        seconds = view.est[j, view.pools[p].model]
+        if view.eligible[q, p] and not tried[p] and seconds < best:
+            best, best_p = seconds, wide(p)
+    return best_p
+
+
+@njit
+def _help_first(order, tried, cluster, view, out):
+    """As `_help`, which brings the list and scratch: tried [P], and a cluster to try moves on."""
+    now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
     behind = len(order)  # nobody from here on can be stopped
     while behind > 0:
         i = order[behind - 1]
         if i < len(running) and _may_stop(now, running[i], jobs[running[i].job]):
             break
         behind -= 1
-    tried = np.empty(len(pools), np.bool_)
     for k in range(behind):
         q = order[k] - len(running)
         if q < 0:
             continue
         j = queue[q].job
         tried[:] = False
-        for _ in range(len(pools)):
-            best, p = np.inf, wide(-1)
-            for other in range(len(pools)):
-                seconds = est[j, pools[other].model]
-                if eligible[q, other] and not tried[other] and seconds < best:
-                    best, p = seconds, other
+        for _ in range(len(tried)):
+            p = _next_pool(q, view, tried)
             if p < 0:
                 break
             tried[p] = True
-            later = order[k + 1 : behind]
-            count = _make_room(j, p, later, view, out)
+            count = _make_room(j, p, order[k + 1 : behind], view, cluster, out)
             if count > 0:
                 out[count].kind, out[count].job, out[count].pool = START, j, p
                 out[count].node = out[count].gpu = -1
                 return count + 1
     return 0
+
+
+@njit_allocating
+def _help(view, threshold, out):
+    """Preemptions that let a waiting job start, and its start; returns how many decisions."""
+    order = _listed(view.now, view.jobs, view.queue, view.running, threshold)
+    cluster = _Cluster(view.pools.copy(), view.nodes.copy(), view.gpus.copy())
+    return _help_first(order, np.empty(len(view.pools), np.bool_), cluster, view, out)
 
 
 @njit

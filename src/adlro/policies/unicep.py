@@ -7,21 +7,20 @@ Cluster 2009); POLICIES 1.1. The formula has log2(n) alone, which is 0 for one G
 
 import math
 
-import numpy as np
-
-from adlro.compiled import njit_allocating
-from adlro.model.room import shortest, start_by_score
+from adlro.compiled import njit
+from adlro.model.room import better, no_pick, shortest, start_pick
 
 
-@njit_allocating
+@njit
 def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the largest wait / (log2(n) * p)."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
-    scores = np.empty(len(queue))
+    pick = no_pick()
     for q in range(len(queue)):
         j = queue[q].job
         seconds = shortest(est[j], queue[q].left, eligible[q], pools)
         wait = now - jobs[j].arrival
-        scores[q] = -(wait / (max(1.0, math.log2(jobs[j].gpus)) * seconds))
-    return start_by_score(scores, view, out)
+        score = -(wait / (max(1.0, math.log2(jobs[j].gpus)) * seconds))
+        pick = better(pick, score, q, view)
+    return start_pick(pick, view, out)

@@ -5,21 +5,20 @@ and n the GPUs (a slice: its share). From the Cobalt scheduler of Argonne (Tang 
 2009); POLICIES 1.1.
 """
 
-import numpy as np
-
-from adlro.compiled import njit_allocating
-from adlro.model.room import shortest, start_by_score, width
+from adlro.compiled import njit
+from adlro.model.room import better, no_pick, shortest, start_pick, width
 
 
-@njit_allocating
+@njit
 def decide(view, params, memory, out):
     """Of the jobs that fit somewhere, the one with the largest (wait / p)^3 * n."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
-    scores = np.empty(len(queue))
+    pick = no_pick()
     for q in range(len(queue)):
         j = queue[q].job
         seconds = shortest(est[j], queue[q].left, eligible[q], pools)
         ratio = (now - jobs[j].arrival) / seconds
-        scores[q] = -(ratio * ratio * ratio * width(jobs[j]))
-    return start_by_score(scores, view, out)
+        score = -(ratio * ratio * ratio * width(jobs[j]))
+        pick = better(pick, score, q, view)
+    return start_pick(pick, view, out)

@@ -23,7 +23,7 @@ from adlro.sim.ends_kernel import put, sift
 from adlro.sim.event_kernel import happen
 from adlro.sim.queue_kernel import dequeue, enqueue, find, move
 from adlro.sim.run_kernel import put_end, slowness
-from adlro.sim.world import World, rules_of, view_of
+from adlro.sim.world import World, rules_of, tables_of, view_of
 
 MOST_WAKES = 100_000  # timers in a row with no finish, event or arrival between them
 MOST_CALLS = 100_000  # of decide in one moment
@@ -211,13 +211,13 @@ def apply(answered: int, out: Records, world: World) -> int:
             if decision.kind not in (PREEMPT, MIGRATE):
                 return _stop(faults.UNKNOWN_KIND, decision, float(decision.kind), w)
             slot = find_run(decision.job, world)
-            fault = check_stop(slot, view_of(world))
+            fault = check_stop(slot, tables_of(world))
             if fault != faults.NONE:
                 return _stop(fault, decision, float(decision.kind), w)
             _preempt(slot, decision.kind == MIGRATE, world)
         if decision.kind != PREEMPT:
             q = find(decision.job, world)
-            fault = check_start(decision, q - w.head if q >= 0 else q, view_of(world))
+            fault = check_start(decision, q, tables_of(world))
             limited = fault == faults.NONE and len(world.quotas) > 0
             if limited and is_over(decision, view_of(world), rules_of(world)):
                 fault = faults.OVER_QUOTA

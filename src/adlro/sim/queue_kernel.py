@@ -61,6 +61,8 @@ def find(j: int, world: World) -> int:
     w = world.totals[0]
     if j < 0 or j >= len(world.jobs):
         return -1
+    if w.waiting > 0 and world.queue[w.head].job == j:  # the oldest is asked for most
+        return w.head
     place = _place_of(j, world)
     if place < w.head + w.waiting and world.queue[place].job == j:
         return place
