@@ -6,16 +6,28 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 
+import pytest
 
-def every(name: str, values: Iterable[object]) -> Callable[[Callable[..., None]], object]:
-    """Run the test with each value of this argument in turn; a failure names the value."""
+
+def every(
+    name: str, values: Iterable[object], *, quick: int | None = None
+) -> Callable[[Callable[..., None]], object]:
+    """Run the test with each value of this argument in turn; a failure names the value.
+
+    Args:
+        name: of the argument.
+        values: all of them.
+        quick: how many of them `make test` takes; the others are left to `make slow`.
+    """
     listed = list(values)
-    assert listed
+    parts = {"quick": listed[:quick], "others": [] if quick is None else listed[quick:]}
+    assert parts["quick"]
+    assert quick is None or parts["others"]
 
     def decorate(test: Callable[..., None]) -> object:
         @functools.wraps(test)
-        def looped(**others: object) -> None:
-            for value in listed:
+        def looped(part: str = "quick", **others: object) -> None:
+            for value in parts[part]:
                 try:
                     test(**{name: value}, **others)
                 except BaseException as exc:
@@ -23,7 +35,12 @@ def every(name: str, values: Iterable[object]) -> Callable[[Callable[..., None]]
                     raise
 
         rest = [p for p in inspect.signature(test).parameters.values() if p.name != name]
-        looped.__signature__ = inspect.Signature(rest)
-        return looped
+        if quick is None:
+            looped.__signature__ = inspect.Signature(rest)
+            return looped
+        part = inspect.Parameter("part", inspect.Parameter.KEYWORD_ONLY)
+        looped.__signature__ = inspect.Signature([*rest, part])
+        both = ["quick", pytest.param("others", marks=pytest.mark.slow)]
+        return pytest.mark.parametrize("part", both)(looped)
 
     return decorate

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from adlro.compiled import njit
 from adlro.model.state import OUTCOME
 from adlro.model.view import RECENT_ARRIVALS
 from adlro.sim.kernel import advance, apply

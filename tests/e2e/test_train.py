@@ -43,7 +43,7 @@ def as_toml(scenario: Scenario) -> str:
 
 
 def test_ctrl_c_keeps_the_best_and_the_same_command_goes_on(place):
-    args = ("train", "./toy.toml", "--out", "mine", "--episodes", "400", "--threads", "2")
+    args = ("train", "./toy.toml", "--out", "mine", "--episodes", "200", "--threads", "2")
     whole = adlro("train", "./toy.toml", "--out", "whole", *args[4:], cwd=place)
     assert whole.returncode == 0, whole.stderr
     process = subprocess.Popen(
@@ -58,7 +58,7 @@ def test_ctrl_c_keeps_the_best_and_the_same_command_goes_on(place):
     last = err.strip().splitlines()[-1]
     assert last.startswith("adlro: stopped; mine.npz holds the best so far (")
     assert last.endswith(
-        "to go on: adlro train ./toy.toml --out mine --episodes 400 --objective jct --seed 0"
+        "to go on: adlro train ./toy.toml --out mine --episodes 200 --objective jct --seed 0"
     )
     learned.load(place / "mine.npz")
     resumed = adlro(*args, cwd=place)

@@ -19,7 +19,7 @@ def adlro(*args, cwd):
 
 
 def test_ctrl_c_keeps_the_network_and_the_same_command_goes_on(tmp_path):
-    args = (*TRAIN, "--episodes", "1500", "--backbone", "mlp", "--idle-weight", "0.25")
+    args = (*TRAIN, "--episodes", "600", "--backbone", "mlp", "--idle-weight", "0.25")
     process = subprocess.Popen(
         [*ADLRO, *args], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -32,18 +32,18 @@ def test_ctrl_c_keeps_the_network_and_the_same_command_goes_on(tmp_path):
     last = err.strip().splitlines()[-1]
     assert "episodes; paper-dqn.npz holds the network as it is (" in last
     assert last.endswith(
-        "to go on: adlro train paper16-single --algorithm paper-dqn --episodes 1500 "
+        "to go on: adlro train paper16-single --algorithm paper-dqn --episodes 600 "
         "--idle-weight 0.25 --backbone mlp --seed 0"
     )
     resumed = adlro(*args, "--json", "out.json", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     lines = [line for line in resumed.stderr.splitlines() if line.startswith("mean JCT")]
     assert "(fcfs " in lines[-1]
-    assert "of 1,500 episodes" in lines[-1]
+    assert "of 600 episodes" in lines[-1]
     assert "the last network vs min-min on 100 of them" in resumed.stdout
     data = json.loads((tmp_path / "out.json").read_text())
     assert (data["file"], data["algorithm"]) == ("paper-dqn.npz", "paper-dqn")
-    assert data["curve"][-1]["episodes"] >= 1500
+    assert data["curve"][-1]["episodes"] >= 600
     shown = adlro("simulate", "paper16-single", "--policy", "./paper-dqn.npz", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
 

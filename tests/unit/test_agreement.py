@@ -23,13 +23,15 @@ from tests.worlds import ANYWHERE, called, from_case
 CASES = 400
 BLOCK = 20  # cases in one test, so that two processes share them evenly
 QUICK = range(10, 16)  # blocks of make test, which hold all that is rare; the others: make slow
-BLOCKS = pytest.mark.parametrize(
-    "block",
-    [
-        pytest.param(block, marks=() if block in QUICK else pytest.mark.slow)
-        for block in range(CASES // BLOCK)
-    ],
-)
+
+
+def blocks(quick):
+    every = range(CASES // BLOCK)
+    marks = {block: () if block in quick else pytest.mark.slow for block in every}
+    return pytest.mark.parametrize("block", [pytest.param(b, marks=marks[b]) for b in every])
+
+
+BLOCKS = blocks(QUICK)
 RARE = (
     "4 kinds at once",
     "failure in restoring",
@@ -119,7 +121,7 @@ def audited(case, world, policy, seed):
     return kernel, run_plain(world, Audit(trace, make(policy.name, case, seed)))
 
 
-@BLOCKS
+@blocks(QUICK[::2])
 def test_every_policy_gives_the_same_schedule_in_both_simulators(block, policy_names):
     for seed in seeds(block):
         case = random_case(seed)

@@ -86,6 +86,7 @@ def mixed(names=("V100", "T4", "A100 80GB"), **changes):
 
 
 @cache
+@cache
 def played(policy, names=("V100", "T4", "A100 80GB")):
     """Setting, jobs and result of a policy on the mixed scenario."""
     setting = mixed(names)

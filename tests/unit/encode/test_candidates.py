@@ -241,7 +241,7 @@ class Compare:
         return next(self.trace)
 
 
-@every("seed", range(60))
+@every("seed", range(60), quick=18)
 def test_choices_costs_and_features_are_those_of_the_plain_twin(seed):
     case = random_case(seed)
     world = from_case(case)

@@ -5,6 +5,7 @@ import pytest
 from numba import njit
 
 from adlro.errors import PolicyError
+from adlro.sim import kernel
 from tests.worlds import Scripted, build, job, migrate, nodes, play, preempt, start, wake
 
 KINDS = "known: 0 start, 1 preempt, 2 migrate, 3 wake"
@@ -145,11 +146,17 @@ class UndecidedInPython(Scripted):
         return 1
 
 
-@pytest.mark.parametrize("policy", [Undecided, UndecidedInPython])
-def test_a_hundred_thousand_answers_in_one_moment_stop_the_run(policy):
+def test_a_hundred_thousand_answers_in_one_moment_stop_the_run():
     said = r"^policy undecided went on deciding after 100,000 answers in one moment \(at 7 s\)$"
     with pytest.raises(PolicyError, match=said):
-        play(build([nodes()], [job(7, 5)]), policy())
+        play(build([nodes()], [job(7, 5)]), Undecided())
+
+
+def test_so_do_those_of_a_policy_in_plain_python(monkeypatch):
+    monkeypatch.setattr(kernel, "MOST_CALLS", 3_000)
+    said = r"^policy undecided went on deciding after 3,000 answers in one moment \(at 7 s\)$"
+    with pytest.raises(PolicyError, match=said):
+        play(build([nodes()], [job(7, 5)]), UndecidedInPython())
 
 
 @pytest.mark.parametrize("last", [[], [wake(float("inf"))]])

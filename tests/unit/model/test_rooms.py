@@ -137,7 +137,7 @@ class Yard:
         return self.layout.nodes.tolist(), machines.tolist()
 
 
-@every("seed", range(25))
+@every("seed", range(25), quick=6)
 def test_what_fits_and_where_it_goes_is_as_a_scan_of_all_nodes_says(seed):
     yard = Yard(seed)
     got, expected = [], []

@@ -13,7 +13,7 @@ from tests.worlds import build, job, made_ready, nodes, play, play_moments, stat
 ONE = [nodes()]
 TWO = [nodes("V100"), nodes("T4")]
 ALL = ("gavel-max-sum", "gavel-max-min", "gavel-ftf", "gavel-makespan")
-FOREVER = 1e6
+FOREVER = 1e5
 
 # At 400 job 0 has run half of its 800 s on the V100, and job 1 comes. With a the share of job 0 on
 # the V100 their speeds, relative to the V100, are 0.5 + 0.5 a and 1 - 0.75 a (all GPUs in use).

@@ -101,7 +101,7 @@ class Foresight(InPython):
 
 
 @pytest.mark.parametrize("base", ["min-min", "easy-backfill"])
-@every("seed", range(60))
+@every("seed", range(60), quick=15)
 def test_a_copy_that_knew_who_comes_would_end_as_the_run_does(seed, base):
     # Slices, gangs, checkpoints, limits, quotas, ageing and placement by fragmentation included.
     world = exact(seed)

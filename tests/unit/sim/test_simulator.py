@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from adlro.config import find_scenario
+from adlro.config import adjusted, find_scenario
 from adlro.errors import PolicyError
 from adlro.model.state import WHOLE
 from adlro.policies import registry
@@ -307,7 +307,7 @@ def test_a_real_decision_is_one_with_a_feasible_pair(seed, name):
 
 
 def test_one_thread_and_two_give_exactly_the_same():
-    setting = synthetic.prepare(find_scenario("paper16"))
+    setting = synthetic.prepare(adjusted(find_scenario("paper16"), jobs=120))
     empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     policies = [registry.load(name, setting) for name in registry.names()]
     workloads = [synthetic.generate(setting, seed) for seed in range(6)]
