@@ -106,6 +106,7 @@ class Steps(NamedTuple):
     advance: Callable[[World], bool]
     apply: Callable[[int, state.Records, World], int]
     is_real: Callable[[World], bool]
+    clone: Callable[[World, World], None]
 
 
 def entry_point(function: Callable[..., Any], *signature: types.Type) -> Callable[..., Any]:
@@ -123,6 +124,7 @@ def _compiled_steps() -> Steps:
         entry_point(steps.advance, WORLD),
         entry_point(steps.apply, types.intp, ANSWER, WORLD),
         entry_point(steps.is_real, WORLD),
+        entry_point(steps.clone, WORLD, WORLD),
     )
 
 

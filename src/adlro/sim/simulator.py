@@ -9,9 +9,9 @@ import numpy as np
 
 from adlro.errors import PolicyError
 from adlro.model import faults
-from adlro.model.state import SPAN, Floats, Records
+from adlro.model.state import OUTCOME, SPAN, Floats, Records
 from adlro.model.view import RECENT_ARRIVALS, Rows, View
-from adlro.sim import kernel, steps
+from adlro.sim import kernel
 from adlro.sim.signature import compile_decide, compiled_run, compiled_steps
 from adlro.sim.world import STATE_FIELDS, Empty, World, answers, is_empty, open_world, own_memory
 from adlro.workloads.workload import Workload
@@ -191,6 +191,12 @@ def run(
 def clone(world: World) -> World:
     """An independent copy of a world: its state and its outcome; the workload is shared."""
     own = {name: np.empty_like(getattr(world, name)) for name in STATE_FIELDS}
-    copy = world._replace(**own, outcome=world.outcome.copy(), spans=world.spans.copy())
-    steps.clone(world, copy)
+    outcome, used = (
+        np.zeros(len(world.outcome), OUTCOME),
+        world.totals["rows"][0] * OUTCOME.itemsize,
+    )
+    # As bytes, for numpy copies records field by field. Nothing has come of the other rows yet.
+    outcome.view(np.uint8)[:used] = world.outcome.view(np.uint8)[:used]
+    copy = world._replace(**own, outcome=outcome, spans=world.spans.copy())
+    compiled_steps().clone(world, copy)
     return copy
