@@ -15,6 +15,7 @@ from adlro.compiled import njit
 from adlro.model.state import OUTCOME
 from adlro.model.view import RECENT_ARRIVALS
 from adlro.sim.kernel import advance, apply
+from adlro.sim.roll_kernel import copy_job
 from adlro.sim.signature import ANSWER, DECIDE, FLOATS, WORLD, compile_decide, compiled_steps
 from adlro.sim.simulator import Eyes, is_compiled
 from adlro.sim.world import answers, open_world, own_memory, view_of
@@ -77,12 +78,7 @@ def write_next(world, source, ledger):
             return False
         row = ledger.free[counts[0]]
         counts[0], counts[1], counts[2] = (counts[0] + 1) % len(ledger.free), counts[1] - 1, j + 1
-        world.jobs[row] = source.jobs[j]
-        for m in range(source.est.shape[1]):
-            world.est[row, m], world.seconds[row, m] = source.est[j, m], source.seconds[j, m]
-        for p in range(source.allowed.shape[1]):
-            world.allowed[row, p] = source.allowed[j, p]
-        world.holders[row, 0], world.holders[row, 1] = source.holders[j, 0], source.holders[j, 1]
+        copy_job(j, source, row, world)
         result = world.outcome[row]
         result.start = result.finish = result.lost = 0.0
         result.pool = result.nodes = result.restarts = result.killed = 0

@@ -29,7 +29,7 @@ def adlro(*words: str) -> None:
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("jobs.csv").write_text(JOBS)
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123  no path
             cli.main(words, prog_name="adlro", standalone_mode=False)
 
 
@@ -85,7 +85,7 @@ def main() -> None:
         names = {pool.submit(timed, task): name for name, task in tasks()}
         for done in as_completed(names):
             if (seconds := done.result()) > 3:
-                print(f"{names[done]}: {seconds:.0f} s of CPU", flush=True)  # noqa: T201
+                print(f"{names[done]}: {seconds:.0f} s of CPU", flush=True)  # noqa: T201  a tool
 
 
 if __name__ == "__main__":
