@@ -46,6 +46,7 @@ class _PartLibrary(JITCodeLibrary):
 class PartCompiler(Compiler):
     """numba's compiler for functions that no Python code calls."""
 
+    # Any: numba gives the arguments of its compiler no types.
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:  # noqa: ANN401
         own = _PartLibrary(target.codegen(), "part") if library is None else library
         super().__init__(typing, target, own, *rest)
