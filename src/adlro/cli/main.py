@@ -56,7 +56,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     from importlib.metadata import version
 
     from adlro import __version__
-    from adlro.compiled import cache_state
+    from adlro.compile_cache import cache_state
 
     python = ".".join(str(part) for part in sys.version_info[:3])
     click.echo(f"adlro {__version__} (Python {python})")
