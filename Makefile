@@ -17,14 +17,14 @@ test:
 install: $(VENV)/.developer
 
 check: $(VENV)/.developer
-	$(BIN)/ruff format --check src tests examples experiments
-	$(BIN)/ruff check src tests examples experiments
+	$(BIN)/ruff format --check src tests bench examples experiments
+	$(BIN)/ruff check src tests bench examples experiments
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(VENV)/.developer
-	$(BIN)/ruff format src tests examples experiments
-	$(BIN)/ruff check --fix src tests examples experiments
+	$(BIN)/ruff format src tests bench examples experiments
+	$(BIN)/ruff check --fix src tests bench examples experiments
 
 # Every kernel that tests use compiled once, so that the two workers of pytest find all in the cache.
 warm: $(VENV)/.developer
@@ -36,7 +36,7 @@ prometheus:
 
 bench: $(VENV)/.rivals
 	mkdir -p out
-	$(BIN)/adlro bench --json out/bench.json
+	$(BIN)/python -m bench --json out/bench.json
 
 # A policy like the shipped one from nothing, in half an hour or so on two cores, and both side by side.
 train: $(VENV)/.developer

@@ -4,7 +4,7 @@ Run it beside the others:  adlro compare paper16 --policies fcfs,min-min,example
 """
 
 from adlro.compiled import njit
-from adlro.model.room import fastest_feasible, start
+from adlro.model.feasibility import fastest_feasible, start
 
 
 @njit

@@ -17,7 +17,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN
 
 import adlro.envs  # noqa: F401  registers adlro/Cluster-v0
-from adlro.config import find_scenario
+from adlro.config.files import find_scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
 from adlro.policies import registry

@@ -12,10 +12,10 @@ import numpy as np
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN
 
-from adlro.config import find_scenario
-from adlro.encode.full_kernel import more, observe_more
-from adlro.encode.paper_kernel import act, allow, observe, sizes
+from adlro.config.files import find_scenario
 from adlro.envs.worlds import typical_seconds
+from adlro.features.full_observation_kernel import more, observe_more
+from adlro.features.observation_kernel import act, allow, observe, sizes
 from adlro.workloads.synthetic import prepare
 
 FILE = Path(os.environ.get("ADLRO_SB3_MODEL", "maskable_ppo.zip"))

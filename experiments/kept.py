@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 import adlro
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import OutputError
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.output import write_text

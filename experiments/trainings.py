@@ -13,19 +13,19 @@ import numpy as np
 from kept import Shelf, fingerprint
 from versus import by_name, percent
 
-from adlro.config import Scenario
-from adlro.encode.network import Network
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.compare import compare
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.stats import percent_difference
 from adlro.model.state import Floats
+from adlro.nets.q_network import Network
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.train import weights
-from adlro.train.crew import Crew
+from adlro.train.checkpoint import Standing
+from adlro.train.executor import Crew
 from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
-from adlro.train.standing import Standing
 from adlro.train.store import Folder, Plan, Wish, difference
 from adlro.train.trainer import Trainer
 from adlro.workloads.synthetic import Setting, prepare

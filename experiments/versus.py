@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.evaluate.compare import Watch, compare
 from adlro.evaluate.comparison import Comparison, Row
 from adlro.evaluate.hindsight import mean_jct

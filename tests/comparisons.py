@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.config import find_scenario
+from adlro.config.files import find_scenario
 from adlro.evaluate.comparison import Run, SeedRuns, summarise
 from adlro.evaluate.metrics import Metrics
 from adlro.policies.registry import Policy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.encode.network import Network, flat
 from adlro.evaluate.explanation import Wish, find
+from adlro.nets.q_network import Network, flat
 from adlro.policies import adlro, registry
 from adlro.policies.registry import Policy
 from tests.worlds import job, nodes

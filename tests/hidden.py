@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.model.context import known
 from adlro.workloads.synthetic import Setting
 

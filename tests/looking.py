@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.encode.account_kernel import write_choices
-from adlro.encode.candidates_kernel import (
+from adlro.features.explanation_kernel import write_choices
+from adlro.features.start_kernel import (
     EVERYTHING,
     FEATURES,
     MOST_CHOICES,

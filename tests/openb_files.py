@@ -1,6 +1,6 @@
 """Small files in the format of Alibaba's openb trace."""
 
-from adlro.workloads import openb
+from openb_placement import openb
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec"

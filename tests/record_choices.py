@@ -1,6 +1,6 @@
 """Records states with the shipped policy's choices: `python tests/record_choices.py`, by hand.
 
-Run it when a new policy is shipped, and only then: tests/unit/policies/test_shipped.py holds every
+Run it when a new policy is shipped, and only then: policies/loading/test_shipped.py holds every
 other change to these choices. The file has plain arrays only, the rows of all states one after the
 other. Of the jobs those that wait or run and the last arrivals are kept, numbered anew; no choice
 may depend on others.
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
-from adlro.config import adjusted, find_scenario
-from adlro.encode.candidates_kernel import RECENT
-from adlro.encode.network import flat, scratch_size
+from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.explanation import decision_of, watch
 from adlro.model.state import DECISION, GPU, JOB, NODE, POOL, RUNNING, WAITING
-from adlro.model.view import View
-from adlro.policies import adlro, learned, registry
+from adlro.model.view import RECENT, View
+from adlro.nets.q_network import flat, scratch_size
+from adlro.policies import adlro, registry
+from adlro.policies.loading import learned
 from adlro.workloads.synthetic import generate, prepare
 
 FILE = Path(__file__).parent / "data" / "shipped_choices.npz"

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adlro.encode.hypervectors.encode_kernel import encode
-from adlro.encode.hypervectors.learn_kernel import Result, learn
-from adlro.encode.hypervectors.memory import Memory, Query, Size, Weighing, Work, empty, work_for
-from adlro.encode.hypervectors.recall_kernel import answer, recall
-from adlro.encode.hypervectors.schema import MODEL, Role, Schema, Space, key, space_of
+from adlro.features.hypervectors.encode_kernel import encode
+from adlro.features.hypervectors.learn_kernel import Result, learn
+from adlro.features.hypervectors.memory import Memory, Query, Size, Weighing, Work, empty, work_for
+from adlro.features.hypervectors.recall_kernel import answer, recall
+from adlro.features.hypervectors.schema import MODEL, Role, Schema, Space, key, space_of
 
 # Of 256 bits 128, 64 and 64; a bit of distance is 2 * 8 / 256 = 1/16 nat.
 SCHEMA = Schema(

@@ -15,7 +15,7 @@ from adlro.compiled import njit
 from adlro.model.state import OUTCOME
 from adlro.model.view import RECENT_ARRIVALS
 from adlro.sim.kernel import advance, apply
-from adlro.sim.roll_kernel import copy_job
+from adlro.sim.rollout_kernel import copy_job
 from adlro.sim.signature import ANSWER, DECIDE, FLOATS, WORLD, compile_decide, compiled_steps
 from adlro.sim.simulator import Eyes, is_compiled
 from adlro.sim.world import answers, open_world, own_memory, view_of

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 
 NODES = """

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds
 from adlro.sim import simulator

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.train.recipe import Fit, Recipe, Round, Selection, Tuning
 from adlro.train.store import Wish
 from adlro.workloads.synthetic import Setting

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adlro.encode.network import Network
 from adlro.errors import PolicyError
-from adlro.policies import card, learned
-from adlro.policies.card import Budget, Figure, Origin, Seeds
+from adlro.nets.q_network import Network
+from adlro.policies.loading import card, learned
+from adlro.policies.loading.card import Budget, Figure, Origin, Seeds
 from adlro.telemetry import normalise
 
 NAMES = ("drain", "seconds", "wait", "priority", "waited")  # not in the order of FEATURES

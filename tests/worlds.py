@@ -11,8 +11,8 @@ from numba import njit
 
 from adlro.model.cluster import Cluster, Layout, NodeGroup, lay_out
 from adlro.model.context import Rulebook
+from adlro.model.feasibility import fits
 from adlro.model.gpu import models
-from adlro.model.room import fits
 from adlro.model.state import (
     DEMAND,
     EVENT,

@@ -16,7 +16,8 @@ from common import Result, Table, parser, run
 from kept import Shelf
 from trainings import REFERENCE, Found, Row, Trained, figures_of, played, rows_of
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.comparison import BASELINE
 from adlro.policies import registry

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.encode import network
-from adlro.encode.candidates_kernel import PLAIN, look
-from adlro.encode.network import MOST_UNITS, Network, choose
-from adlro.model.room import expected_end, start
+from adlro.features.start_kernel import PLAIN, look
+from adlro.model.feasibility import expected_end, start
 from adlro.model.state import Floats
+from adlro.nets import q_network
+from adlro.nets.q_network import MOST_UNITS, Network, choose
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting
 
@@ -79,7 +79,7 @@ def recorder(
     plays: Network, setting: Setting, *, as_min_min: bool, stray: float, rng: np.random.Generator
 ) -> Policy:
     """A policy with an empty tape, for one episode."""
-    net, most = network.flat(plays), _DECISIONS * setting.scenario.jobs
+    net, most = q_network.flat(plays), _DECISIONS * setting.scenario.jobs
     room = _CHOICES * most
     head = np.zeros(_HEAD)
     head[[_STRAY, _PLAYS_NETWORK, _MOST, _ROOM, _SIZE]] = (
@@ -92,7 +92,7 @@ def recorder(
     space = np.zeros(_STEP * most + _WIDTH * room)
     params = np.concatenate([head, net, rng.random(2 * most), space])
     layout = setting.layout
-    memory = network.scratch_size(len(layout.gpus), len(layout.pools))
+    memory = q_network.scratch_size(len(layout.gpus), len(layout.pools))
     play: Callable[..., int] = decide
     return Policy("recorder", play, params, memory, None, 0, False)
 

@@ -20,10 +20,10 @@ import torch
 from ablations.tape_kernel import Tape, recorder, tape
 from numpy.typing import NDArray
 
-from adlro.encode.candidates_kernel import MOST_CHOICES, PLAIN
-from adlro.encode.network import Network
 from adlro.evaluate.compare import run_one
+from adlro.features.start_kernel import MOST_CHOICES, PLAIN
 from adlro.model.state import Counts, Floats, Mask
+from adlro.nets.q_network import Network
 from adlro.train import weights
 from adlro.train.episodes import Ground, Place
 

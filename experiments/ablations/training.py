@@ -10,11 +10,11 @@ from ablations.td import Recording, Td, learned
 from ablations.variants import Variant
 from trainings import OBJECTIVE, Trained, is_done
 
-from adlro.train import standing as standings
-from adlro.train.crew import Crew
+from adlro.train import checkpoint as standings
+from adlro.train.checkpoint import Standing
 from adlro.train.episodes import Ground
+from adlro.train.executor import Crew
 from adlro.train.objective import find
-from adlro.train.standing import Standing
 from adlro.train.store import Folder, Plan
 from adlro.train.trainer import TUNING
 from adlro.train.tuning import Tuner

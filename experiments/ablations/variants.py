@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ablations.td import Td
 from trainings import BUDGET, REFERENCE, TINY, key
 
-from adlro.encode.candidates_kernel import PLAIN
+from adlro.features.start_kernel import PLAIN
 from adlro.train.recipe import SELF, Recipe
 
 PLAN_FEATURES = tuple(name for name in PLAIN if name.startswith(("plan", "drain")))

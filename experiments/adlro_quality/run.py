@@ -15,7 +15,8 @@ from common import Result, Table, parser, plus_minus, run
 from kept import Shelf, fingerprint
 from versus import against, by_name, compared, hindsight_against, in_hindsight, percent
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.comparison import BASELINE, Comparison, Row
 from adlro.evaluate.stats import Estimate

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from adlro.errors import ConfigError
+from adlro.estimates.outcomes import Simple, Timeline, ends
+from adlro.model.history import Codes, History
 from adlro.model.state import Counts, Floats, Mask
-from adlro.workloads.history import Codes, History
-from adlro.workloads.outcomes import Simple, Timeline, ends
 
 _WORDS = ("user", "account", "queue", "qos", "name")
 _MOST_WORDS = 250  # of a column; scikit-learn takes 255

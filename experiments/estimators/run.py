@@ -19,17 +19,18 @@ from common import Result, Table, main, plus_minus, shared
 from estimators.boosting import boosted
 from versus import by_name
 
-from adlro.config import adjusted, scenario_of
+from adlro.config.files import adjusted, scenario_of
 from adlro.errors import ConfigError
+from adlro.estimates import job_fields, memory, outcomes
+from adlro.estimates.outcomes import Errors
 from adlro.evaluate.compare import compare
-from adlro.evaluate.foresight import foresee
+from adlro.evaluate.prediction_error import foresee
+from adlro.model.history import History
 from adlro.model.state import Floats, Mask
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.workloads import estimator, job_fields, outcomes, replay
+from adlro.workloads import replay
 from adlro.workloads.formats.registry import read
-from adlro.workloads.history import History
-from adlro.workloads.outcomes import Errors
 from adlro.workloads.synthetic import prepare, with_estimates
 
 R = TypeVar("R")
@@ -219,13 +220,13 @@ def _own_table(rows: dict[str, Foreseen], figures: dict[str, dict[str, float]]) 
             continue
         sys.stderr.write(f"{name}: weighing of its own\n")
         line = outcomes.timeline_of(one.history)
-        jobs = estimator.jobs_of(job_fields.of_history(one.history), one.history.requested_s, line)
+        jobs = memory.jobs_of(job_fields.of_history(one.history), one.history.requested_s, line)
         quarter = outcomes.later_part(one.history, 0.25) & ~one.later
         found = {}
         for fading, nats in itertools.product(FADINGS, NATS):
-            weighing = estimator.WEIGHING._replace(fading=fading, nats=nats)
-            tried = estimator.fresh()._replace(weighing=weighing)
-            log_s = estimator.followed(tried, jobs).log_s[:, 0]
+            weighing = memory.WEIGHING._replace(fading=fading, nats=nats)
+            tried = memory.fresh()._replace(weighing=weighing)
+            log_s = memory.followed(tried, jobs).log_s[:, 0]
             error = outcomes.errors(log_s, line, quarter).mae_log
             found[fading, nats] = (error, outcomes.errors(log_s, line, one.later).mae_log)
         own = min(found, key=lambda key: found[key][0])

@@ -11,7 +11,7 @@ import numpy as np
 from common import Result, main, plus_minus
 from versus import compared, heuristics, percent
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.comparison import Row
 from adlro.evaluate.metrics import fastest_possible
 from adlro.workloads.synthetic import generate, prepare

@@ -15,7 +15,8 @@ from inputs.variants import Variant, variants
 from kept import Shelf
 from trainings import TINY, Found, Row, Trained, Workshop, figures_of, played, rows_of
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.comparison import BASELINE
 from adlro.policies import registry

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from trainings import BUDGET, REFERENCE, key
 
-from adlro.encode.candidates_kernel import KINDS, PLAIN
+from adlro.features.start_kernel import KINDS, PLAIN
 from adlro.train.recipe import Recipe
 
 RUNS = 2

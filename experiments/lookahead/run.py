@@ -14,7 +14,8 @@ from common import Result, parser, run
 from kept import Shelf, fingerprint
 from versus import against, by_name, compared
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.comparison import Comparison, Row
 from adlro.policies import registry

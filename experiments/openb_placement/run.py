@@ -8,9 +8,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 from common import Result, main, plus_minus, shared
-
-from adlro.evaluate import placement
-from adlro.workloads import openb
+from openb_placement import openb, placement
 
 FOLDER = Path("data/alibaba_openb_2023")
 NODES = FOLDER / "openb_node_list_gpu_node.csv"

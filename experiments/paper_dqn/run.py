@@ -17,10 +17,10 @@ from common import Result, Table, parser, run
 from pydantic import BaseModel, ConfigDict
 from versus import by_name, compared, percent
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.output import write_text
-from adlro.policies import learned
+from adlro.policies.loading import learned
 
 HERE = Path(__file__).parent
 SEEDS, QUICK_SEEDS = range(500), range(5)

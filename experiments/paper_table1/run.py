@@ -10,7 +10,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import Result, main, plus_minus
 from versus import against, by_name, compared, heuristics, hindsight_against, in_hindsight
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.comparison import BASELINE, Comparison, Row
 
 LOADS = (0.6, 0.8, 0.95)

@@ -12,7 +12,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import Result, parser, plus_minus, run
 from versus import against, by_name, compared
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.evaluate.comparison import Row
 
 FOLDER = Path(__file__).parent

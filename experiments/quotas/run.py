@@ -12,7 +12,8 @@ import numpy as np
 from common import Result, main, plus_minus
 from versus import compared
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.policies.registry import Policy
 from adlro.sim.simulator import Result as Played
 from adlro.workloads.workload import Workload

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario, adjusted, scenario_of
+from adlro.config.files import adjusted, scenario_of
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.workloads import replay
 from adlro.workloads.synthetic import Setting, prepare

@@ -16,7 +16,8 @@ from common import shared
 from traces.halves import SPEEDS, Trace, fitted
 from traces.known import TRACES
 
-from adlro.config import Scenario, adjusted
+from adlro.config.files import adjusted
+from adlro.config.scenario import Scenario
 from adlro.errors import AdlroError
 from adlro.train.recipe import Recipe
 from adlro.train.session import compile_all, files, train

@@ -106,7 +106,7 @@ def test_simulate_draws_the_schedule(tmp_path):
 def test_a_users_own_scenario_and_policy_run(tmp_path):
     (tmp_path / "mine.toml").write_text('base = "paper16"\njobs = 30\nmeasure = "middle 70 %"\n')
     (tmp_path / "mine.py").write_text(
-        "from adlro.model.room import smallest_feasible, start\n\n\n"
+        "from adlro.model.feasibility import smallest_feasible, start\n\n\n"
         "def decide(view, params, memory, out):\n"
         "    q, p = smallest_feasible(view)\n"
         "    return start(out, view.queue[q].job, p) if q >= 0 else 0\n"
@@ -159,7 +159,7 @@ def test_a_helper_that_reads_out_of_bounds_is_named_and_does_not_crash(tmp_path)
 
 def test_what_a_policy_prints_does_not_spoil_the_json(tmp_path):
     (tmp_path / "loud.py").write_text(
-        "from adlro.model.room import smallest_feasible, start\n\n"
+        "from adlro.model.feasibility import smallest_feasible, start\n\n"
         "def decide(view, params, memory, out):\n"
         "    print('hello')\n"
         "    q, p = smallest_feasible(view)\n"
@@ -268,7 +268,7 @@ def test_ctrl_c_ends_cleanly_and_writes_nothing(args, tmp_path):
 PRESSES_CTRL_C = """import os
 import signal
 
-from adlro.model.room import smallest_feasible, start
+from adlro.model.feasibility import smallest_feasible, start
 
 
 def decide(view, params, memory, out):

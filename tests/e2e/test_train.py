@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from adlro.config import Scenario
-from adlro.policies import learned
+from adlro.config.scenario import Scenario
+from adlro.policies.loading import learned
 from tests import toys
 from tests.commands import called
 

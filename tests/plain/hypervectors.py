@@ -1,4 +1,4 @@
-"""Plain twin of encode/hypervectors: bits in lists, a memory that keeps every outcome."""
+"""Plain twin of features/hypervectors: bits in lists, a memory that keeps every outcome."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from math import exp, inf, log
 from typing import NamedTuple
 
-from adlro.encode.hypervectors.schema import Role, Schema
+from adlro.features.hypervectors.schema import Role, Schema
 
 ALL = 2**64
 

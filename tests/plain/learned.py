@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.encode.candidates_kernel import PLAIN
+from adlro.features.start_kernel import PLAIN
 from tests.plain import policies
 from tests.plain.cases import Case
 from tests.plain.drain import Choice, DrainArgmin, Planned

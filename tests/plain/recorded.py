@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from adlro.model.room import capacity, fits
+from adlro.model.feasibility import capacity, fits
 from adlro.model.state import DECISION_KINDS, WHOLE
 from tests.plain.things import Decision
 

@@ -13,11 +13,11 @@ import adlro
 from adlro import compile_cache
 
 PACKAGE = Path(adlro.__file__).parent
-# fill_free_times is compiled from encode/plan.py; whom it calls, expected_end, from model/room.py.
+# fill_free_times is in planning/min_min.py, and calls expected_end of model/feasibility.py.
 SCRIPT = """
 import numpy as np
 import adlro
-from adlro.encode.plan import fill_free_times
+from adlro.planning.min_min import fill_free_times
 from adlro.model.state import GPU, JOB, NODE, POOL, RUNNING, WAITING
 from adlro.model.view import View
 
@@ -144,7 +144,7 @@ def test_all_that_python_loads_for_compiled_code_is_in_the_fingerprint():
 
 def test_commands_and_benchmarks_are_not_in_the_fingerprint():
     found = {name for name in compile_cache.closure(PACKAGE) if not name.endswith("_kernel")}
-    outside = ("adlro.cli.", "adlro.bench.", "adlro.evaluate.", "adlro.train.")
+    outside = ("adlro.cli.", "adlro.evaluate.", "adlro.train.")
     assert [name for name in found if name.startswith(outside)] == []
 
 
@@ -212,7 +212,7 @@ def compiled_files(folder):
 
 
 def test_an_edit_of_a_callee_in_another_module_is_seen_and_so_is_its_undoing(package):
-    callee = package / "adlro" / "model" / "room.py"
+    callee = package / "adlro" / "model" / "feasibility.py"
     text = callee.read_text()
     times = callee.stat()
     first = run_copy(package)
@@ -263,7 +263,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_by_a_temporary_one_and_a_lin
 def test_an_entry_that_cannot_be_written_goes_to_a_temporary_folder(package):
     folder = package / "cache" / "adlro-numba" / compile_cache.source_hash(package / "adlro")
     folder.mkdir(parents=True)
-    (folder / "adlro.encode.plan").write_text("")  # where the folder of the module would be
+    (folder / "adlro.planning.min_min").write_text("")  # where the folder of the module would be
     result, said = result_of(start_copy(package), package)
     assert result == 55
     assert "this run keeps its own in" in said

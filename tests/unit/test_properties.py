@@ -7,7 +7,7 @@ from math import floor, inf, isfinite
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.compare import run_one
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, REPAIR, SPEED, WHOLE
 from adlro.policies import registry

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adlro.config import find_scenario, load_scenario
+from adlro.config.files import find_scenario, load_scenario
 from adlro.evaluate.compare import compare
 from adlro.policies import registry
 from adlro.sim.simulator import is_compiled

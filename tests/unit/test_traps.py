@@ -10,19 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from openb_placement import packing, simulator
 from scipy.stats import chisquare
+from tests.unit.sim.test_packing import coming, kind, node, pod
 
 from adlro.cli import compare as compare_command
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.compare import compare, run_one
 from adlro.evaluate.metrics import Metrics, measure
 from adlro.model.state import DEMAND, PREEMPTION, WHOLE
 from adlro.policies import registry
-from adlro.sim import packing, simulator
 from adlro.sim.signature import compiled_steps
 from adlro.sim.world import answers
 from adlro.workloads.synthetic import generate, prepare
-from tests.unit.sim.test_packing import coming, kind, node, pod
 from tests.worlds import ANYWHERE, build, called, fill, job, made_ready, nodes, play, state_of
 
 ROOT = Path(__file__).parents[2]

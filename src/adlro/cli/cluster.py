@@ -40,7 +40,7 @@ def show(cluster: str, as_json: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from adlro.config import find_cluster
+    from adlro.config.files import find_cluster
     from adlro.model.cluster import MB_PER_GB, lay_out
 
     layout = lay_out(find_cluster(cluster))
@@ -123,10 +123,10 @@ def import_(
     FILE is what `scontrol show node` prints (with --oneliner or without), or a list of the openb
     or PAI traces. Nodes that are alike become one group; those without GPUs are left out.
     """
-    from adlro.config import cluster_of
+    from adlro.config.files import cluster_of
+    from adlro.config.to_toml import to_toml
     from adlro.errors import TraceError
     from adlro.evaluate.output import check_writable, write_text
-    from adlro.evaluate.report.as_toml import to_toml
     from adlro.workloads import inventory
 
     if slurm == (file is not None):

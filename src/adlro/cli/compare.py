@@ -26,7 +26,7 @@ from adlro.cli.reporting import Reporter
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from adlro.config import Scenario
+    from adlro.config.scenario import Scenario
     from adlro.evaluate.compare import Comparison, Until, Watch, Width
     from adlro.policies.registry import Policy
     from adlro.sim.simulator import Result

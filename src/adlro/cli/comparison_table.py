@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from adlro.config import Scenario
+    from adlro.config.scenario import Scenario
     from adlro.evaluate.comparison import Comparison, Row
     from adlro.evaluate.regression import Regressions
     from adlro.evaluate.stats import Estimate
@@ -64,7 +64,7 @@ def _p_cell(row: Row, best: str) -> str:
 
 def is_rough(scenario: Scenario) -> bool:
     """Whether anything happens to the cluster, or jobs take slices of GPUs."""
-    from adlro.workloads.happenings import is_quiet
+    from adlro.workloads.events import is_quiet
 
     return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from adlro.cli.reason import Names
-    from adlro.config import Scenario
+    from adlro.config.scenario import Scenario
     from adlro.evaluate.explanation import Decision, Explanation, Option, Wish
 
 
@@ -79,7 +79,7 @@ def _short(pools: tuple[str, ...]) -> list[str]:
 def _situation(shown: _Shown) -> list[str]:
     """Two lines: which decision, and how things stood."""
     from adlro.cli.reason import seconds
-    from adlro.model.room import expected_end
+    from adlro.model.feasibility import expected_end
 
     decision, wanted = shown.said.decision, shown.scenario
     view = decision.view

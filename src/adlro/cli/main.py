@@ -20,7 +20,6 @@ COMMANDS = (
     "telemetry",
     "policy",
     "train",
-    "bench",
 )
 
 

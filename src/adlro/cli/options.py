@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from adlro.config import Scenario
+    from adlro.config.scenario import Scenario
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -67,7 +67,7 @@ def changed_scenario(
     Raises:
         ConfigError: there is no such scenario, or a value is out of range.
     """
-    from adlro.config import adjusted, find_scenario
+    from adlro.config.files import adjusted, find_scenario
 
     changes = {"load": load, "estimates": estimates, "jobs": jobs, "ageing_h": ageing}
     return adjusted(find_scenario(name), **changes)

@@ -13,8 +13,8 @@ from adlro.cli.options import stdout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.policies.card import Budget, Figure
-    from adlro.policies.learned import Learned
+    from adlro.policies.loading.card import Budget, Figure
+    from adlro.policies.loading.learned import Learned
     from adlro.policies.registry import Facts
 
 _AHEAD = (
@@ -126,7 +126,7 @@ def _card_rows(policy: Learned, file: Path) -> dict[str, str]:
 
 
 def _show_card(file: Path, as_json: bool) -> None:
-    from adlro.policies import learned
+    from adlro.policies.loading import learned
 
     policy = learned.load(file)
     if as_json:

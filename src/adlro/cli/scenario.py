@@ -25,7 +25,7 @@ def list_() -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from adlro.config import find_scenario, shipped
+    from adlro.config.files import find_scenario, shipped
 
     table = Table(box=SIMPLE_HEAD)
     for heading in ("scenario", "GPUs", "jobs", "load", "about"):
@@ -44,7 +44,7 @@ def _events(setting: Setting) -> dict[str, int]:
     import numpy as np
 
     from adlro.model.state import EVENT_KINDS, FAILURE, REPAIR, SPEED
-    from adlro.workloads.happenings import is_quiet
+    from adlro.workloads.events import is_quiet
     from adlro.workloads.synthetic import generate
 
     # Without anything to draw the jobs of a seed are not needed: there may be millions.
@@ -95,7 +95,7 @@ def _speeds(setting: Setting) -> Table:
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def show(scenario: str, as_json: bool) -> None:
     """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""
-    from adlro.config import find_scenario, shipped
+    from adlro.config.files import find_scenario, shipped
     from adlro.workloads.capacity import gpus_up
     from adlro.workloads.synthetic import prepare
 

@@ -23,7 +23,7 @@ from adlro.cli.options import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.config import Scenario
+    from adlro.config.scenario import Scenario
     from adlro.evaluate.metrics import Metrics
     from adlro.sim.simulator import Result
     from adlro.workloads.synthetic import Setting
@@ -261,7 +261,7 @@ def command(
     """
     from rich.console import Group
 
-    from adlro.config import adjusted
+    from adlro.config.files import adjusted
     from adlro.evaluate.metrics import measure
 
     files = _Files(json_file, gantt, telemetry, telemetry_every)

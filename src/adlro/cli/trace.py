@@ -12,7 +12,7 @@ import click
 from adlro.cli.options import FILE, named_pairs, refuse_same, stdout
 
 if TYPE_CHECKING:
-    from adlro.workloads.history import History
+    from adlro.model.history import History
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -202,13 +202,13 @@ def _say_skipped(history: History) -> None:
 
 def _write(out: Path, history: History) -> None:
     from adlro.evaluate.output import write_bytes, write_parts
-    from adlro.workloads import written
-    from adlro.workloads.formats import own
+    from adlro.workloads import export
+    from adlro.workloads.formats import npz
 
     if out.suffix == ".npz":
-        write_bytes(out, own.packed(history))
+        write_bytes(out, npz.packed(history))
     else:
-        write_parts(out, (written.as_csv if out.suffix == ".csv" else written.as_swf)(history))
+        write_parts(out, (export.as_csv if out.suffix == ".csv" else export.as_swf)(history))
 
 
 def _check_out(file: Path, out: Path) -> None:
@@ -252,7 +252,7 @@ def anonymise(
     """
     import secrets
 
-    from adlro.workloads.written import anonymous
+    from adlro.workloads.export import anonymous
 
     _check_out(file, out)
     key = secrets.token_bytes(32) if salt is None else salt.encode()
@@ -316,8 +316,8 @@ def predict(
     import json
 
     from adlro.cli import trace_predict
+    from adlro.estimates.run_times import RunTimes
     from adlro.evaluate.output import write_bytes
-    from adlro.workloads.run_times import RunTimes
 
     _check_memory(save, file)
     shown = trace_predict.look(_read(file, lenient, format_, columns), warm_up, job)

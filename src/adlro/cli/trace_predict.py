@@ -12,10 +12,10 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.evaluate.foresight import Tell
-    from adlro.workloads.estimator import Explanation
-    from adlro.workloads.estimator_kernel import Estimator
-    from adlro.workloads.history import History
+    from adlro.estimates.memory import Explanation
+    from adlro.estimates.memory_kernel import Estimator
+    from adlro.evaluate.prediction_error import Tell
+    from adlro.model.history import History
 
 
 class Shown(NamedTuple):
@@ -31,7 +31,7 @@ def _progress(history: History) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from adlro.evaluate.foresight import events
+    from adlro.evaluate.prediction_error import events
 
     console = Console(stderr=True)
     columns = (TextColumn("predicting"), BarColumn(), TimeRemainingColumn())
@@ -92,12 +92,12 @@ def look(history: History, warm_up: float, job: str | None) -> Shown:
     """
     from adlro.cli.options import say_if_slow
     from adlro.errors import TraceError
-    from adlro.evaluate import foresight
-    from adlro.workloads.outcomes import later_part
+    from adlro.estimates.outcomes import later_part
+    from adlro.evaluate import prediction_error
 
     place = None if job is None else _place(history, job)
     with say_if_slow(), _progress(history) as tell:
-        found = foresight.foresee(history, tell)
+        found = prediction_error.foresee(history, tell)
     errors = found.errors(later_part(history, warm_up))
     if errors["memory"].jobs == 0:
         raise TraceError(
@@ -116,7 +116,8 @@ def look(history: History, warm_up: float, job: str | None) -> Shown:
     }
     if place is not None:
         with _progress(history) as tell:
-            figures["job"] = _explained(history, place, foresight.explain(history, place, tell))
+            told = prediction_error.explain(history, place, tell)
+            figures["job"] = _explained(history, place, told)
     return Shown(figures, found.learned)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 if TYPE_CHECKING:
-    from adlro.workloads.history import History
+    from adlro.model.history import History
 
 _QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
 
@@ -80,7 +80,7 @@ def _check(wish: Wish) -> None:
 
 def _tables(wish: Wish, history: History) -> dict[str, Any]:
     """The scenario's tables, for one job at load 1."""
-    from adlro.config import find_cluster
+    from adlro.config.files import find_cluster
     from adlro.workloads import replay
 
     beside = os.path.relpath(wish.file.resolve(), wish.out.resolve().parent)
@@ -107,8 +107,8 @@ def make(wish: Wish, history: History) -> Made:
     Raises:
         ConfigError: the history cannot be played on the cluster.
     """
-    from adlro.config import scenario_of
-    from adlro.evaluate.report.as_toml import to_toml
+    from adlro.config.files import scenario_of
+    from adlro.config.to_toml import to_toml
     from adlro.workloads.replay import windows
     from adlro.workloads.synthetic import prepare
 

@@ -19,7 +19,7 @@ from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say_if_s
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.config import Scenario
+    from adlro.config.scenario import Scenario
     from adlro.evaluate.stats import Estimate
     from adlro.train.recipe import Recipe
     from adlro.train.session import Files, Result
@@ -174,8 +174,8 @@ def _recipe(inputs: str | None, scenario: Scenario) -> Recipe:
     Raises:
         ConfigError: there is no such kind, or the scenario does not have it.
     """
-    from adlro.encode.candidates_kernel import KINDS, PLAIN
     from adlro.errors import ConfigError, suggestion
+    from adlro.features.start_kernel import KINDS, PLAIN
     from adlro.train.recipe import Recipe
 
     usual, names = Recipe(), [] if inputs is None else inputs.split(",")
@@ -199,7 +199,7 @@ def _wish(
     inputs: str | None,
     seed: int,
 ) -> Wish:
-    from adlro.config import find_scenario, validated
+    from adlro.config.files import find_scenario, validated
     from adlro.errors import ConfigError
     from adlro.train.objective import find
     from adlro.train.store import Wish

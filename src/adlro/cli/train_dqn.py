@@ -42,7 +42,7 @@ def wish(scenario: str, budget: float | None, seed: int, asked: Asked) -> Wish:
     Raises:
         ConfigError: there is no such scenario, or two options contradict each other.
     """
-    from adlro.config import find_scenario, validated
+    from adlro.config.files import find_scenario, validated
     from adlro.errors import ConfigError
     from adlro.train.dqn.plan import Wish
     from adlro.train.dqn.recipe import Recipe

@@ -8,12 +8,12 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from adlro.encode.paper_kernel import Vector
 from adlro.envs import picture
 from adlro.envs.game import prepared, summary
 from adlro.envs.seeds import Seeds, checked
 from adlro.envs.supply import Supply
 from adlro.errors import ConfigError, PolicyError
+from adlro.features.observation_kernel import Vector
 from adlro.model.state import Mask
 from adlro.workloads.workload import Workload
 

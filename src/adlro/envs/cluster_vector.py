@@ -10,11 +10,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from adlro.encode.paper_kernel import Vector
 from adlro.envs.game import prepared, summary
 from adlro.envs.seeds import Seeds, of_copies
 from adlro.envs.supply import Supply
 from adlro.errors import ConfigError
+from adlro.features.observation_kernel import Vector
 from adlro.workloads.workload import Workload
 
 Step = tuple[Vector, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]

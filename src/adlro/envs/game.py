@@ -9,7 +9,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from adlro.config import Load, adjusted, find_scenario, validated
+from adlro.config.files import adjusted, find_scenario, validated
+from adlro.config.scenario import Load
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.model.record import Record

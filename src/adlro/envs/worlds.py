@@ -12,13 +12,13 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from adlro.encode import full_kernel, paper_kernel
 from adlro.envs import worlds_kernel
 from adlro.envs.bank import Bank
 from adlro.envs.supply import Supply, widened
 from adlro.envs.worlds_kernel import ENDING, Copies, Shown, Terms
 from adlro.errors import ConfigError, PolicyError
-from adlro.model import faults
+from adlro.features import full_observation_kernel, observation_kernel
+from adlro.model import violations
 from adlro.model.state import DECISION, EVENT, Mask
 from adlro.sim.signature import ANSWER, FLOATS, MASK, WORLD, entry_point
 from adlro.sim.world import STATE_FIELDS, Empty, World, open_world
@@ -74,7 +74,7 @@ class Worlds:
 
     Copies play the episodes of the supply in the order of their numbers: who is done takes the next
     one in the same step. After `step`, and before the first one, these arrays hold what a learner
-    needs; they are overwritten by the next step. O and A: see `encode.paper_kernel`.
+    needs; they are overwritten by the next step. O and A: see `features.observation_kernel`.
 
     observations: float32 [B, O]; where dones, already those of the next episode.
     masks: bool [B, A] which actions are allowed.
@@ -103,7 +103,7 @@ class Worlds:
         self._stops = stops
         layout, scenario = supply.setting.layout, supply.setting.scenario
         self.supply, self.idle_weight = supply, float(idle_weight)
-        self.sizes = paper_kernel.sizes(layout, len(scenario.types), window)
+        self.sizes = observation_kernel.sizes(layout, len(scenario.types), window)
         self.tau = typical_seconds(supply.setting)
         self._terms = Terms(
             window,
@@ -115,7 +115,7 @@ class Worlds:
             self.idle_weight,
         )
         length = self.sizes.observation
-        length += full_kernel.more(len(layout.pools), window) if full else 0
+        length += full_observation_kernel.more(len(layout.pools), window) if full else 0
         self.observations = np.zeros((count, length), np.float32)
         self.masks: Mask = np.zeros((count, self.sizes.actions + int(wait)), np.bool_)
         self.rewards, self.dones = np.zeros(count), np.zeros(count, np.bool_)
@@ -215,7 +215,7 @@ class Worlds:
             if first < 0:
                 who = "the player" if self._stops else f"copy {-1 - first}"
                 raise PolicyError(
-                    f"{who} {faults.message(self._copies.worlds.totals[-1 - first, 0])}"
+                    f"{who} {violations.message(self._copies.worlds.totals[-1 - first, 0])}"
                 )
             if self._stops and self.dones[0]:
                 return

@@ -2,7 +2,7 @@
 
 A copy's episode is written into arrays of its own, so that the bank that it was taken from can be
 replaced at any time. Dimensions: B copies, S episodes in the bank, J jobs of an episode, others as
-in model/state.py; O and A as in encode/paper_kernel.py.
+in model/state.py; O and A as in features/observation_kernel.py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.encode.full_kernel import observe_more
-from adlro.encode.paper_kernel import Vector, act, allow, observe
 from adlro.envs.bank import Bank
+from adlro.features.full_observation_kernel import observe_more
+from adlro.features.observation_kernel import Vector, act, allow, observe
 from adlro.model.state import Counts, Floats, Mask, Records, Row
 from adlro.sim.kernel import advance, apply, clone
-from adlro.sim.roll_kernel import copy_job
+from adlro.sim.rollout_kernel import copy_job
 from adlro.sim.world import World, view_of
 
 # An episode that has ended.

@@ -17,7 +17,7 @@ from adlro.errors import PolicyError
 from adlro.evaluate.comparison import Comparison, Row, Run, SeedRuns, summarise
 from adlro.evaluate.metrics import measure
 from adlro.evaluate.stats import estimate, percent_difference
-from adlro.policies import own
+from adlro.policies.loading import user_file
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.world import Empty
@@ -95,7 +95,7 @@ def run_one(
     if policy.file is None:
         with _named(policy):
             return simulator.run(empty, workload, policy, seed, keep_spans=keep_spans)
-    with own.mistakes(policy.file, policy.line):  # a stranger gets copies, in case it writes
+    with user_file.mistakes(policy.file, policy.line):  # a stranger gets copies, in case it writes
         copy = Workload._make(array.copy() for array in workload)
         result = simulator.run(empty, copy, policy, seed, keep_spans=keep_spans)
         if not all(np.array_equal(a, b) for a, b in zip(copy, workload, strict=True)):

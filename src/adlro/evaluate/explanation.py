@@ -1,7 +1,7 @@
 """Why a policy decided as it did: one decision of a run, what else could have been done, the odds.
 
 A run is played again until the decision that is meant. There the choices of the learned policy
-(encode/candidates_kernel.py) are laid out with their drain costs and, if a network decided, its
+(features/start_kernel.py) are laid out with their drain costs and, if a network decided, its
 predictions; and Min-Min's plan shows whom a choice would help. The words are made in cli/reason.py.
 """
 
@@ -15,17 +15,18 @@ import numpy as np
 from numba import types
 
 from adlro.compiled import dispatcher
-from adlro.encode import candidates_kernel, drain
-from adlro.encode.account_kernel import CHOICE, PLANNED, write_choices, write_plan
-from adlro.encode.candidates_kernel import FEATURES, MOST_CHOICES
-from adlro.encode.drain import MOST_PLANNED
-from adlro.encode.likeness_kernel import LIKENESS
-from adlro.encode.meters_kernel import METERS, RANGES
-from adlro.encode.network import ASKED, MOST_UNITS, predict
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate.compare import run_one
+from adlro.features import start_kernel
+from adlro.features.explanation_kernel import CHOICE, PLANNED, write_choices, write_plan
+from adlro.features.similarity_kernel import LIKENESS
+from adlro.features.start_kernel import FEATURES, MOST_CHOICES
+from adlro.features.telemetry_kernel import METERS, RANGES
 from adlro.model.state import START, WAKE, Floats, Records
 from adlro.model.view import View
+from adlro.nets.q_network import ASKED, MOST_UNITS, predict
+from adlro.planning import drain
+from adlro.planning.drain import MOST_PLANNED
 from adlro.policies import adlro
 from adlro.policies.registry import Policy
 from adlro.sim.signature import FLOATS, TABLE, VIEW, compile_decide, compiled_steps
@@ -169,7 +170,7 @@ class _Table(NamedTuple):
 
 
 def _empty_table(view: View) -> _Table:
-    size = candidates_kernel.scratch_size(len(view.gpus), len(view.pools))
+    size = start_kernel.scratch_size(len(view.gpus), len(view.pools))
     shapes = (size,), (MOST_CHOICES, len(CHOICE)), (MOST_CHOICES, len(FEATURES))
     return _Table(*(np.zeros(shape) for shape in shapes))
 

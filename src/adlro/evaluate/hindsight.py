@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from adlro.encode.drain import MOST_PAIRS, Pairs, shortest_pairs
 from adlro.errors import PolicyError
-from adlro.model import faults
+from adlro.model import violations
 from adlro.model.state import START, Floats, Records
 from adlro.model.view import RECENT_ARRIVALS, View
+from adlro.planning.drain import MOST_PAIRS, Pairs, shortest_pairs
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.sim import kernel, steps
@@ -144,7 +144,7 @@ def _cost(choice: _Choice, world: World, ahead: _Ahead) -> float:
         compiled_steps().apply(1, out, copy)
         copy.totals["wake"] = copy.totals["now"]  # so that min-min goes on in this moment
     ahead.calls.run(policy.decide, policy.params, memory, out, copy)
-    failed = copy.totals["fault"][0] != faults.NONE
+    failed = copy.totals["fault"][0] != violations.NONE
     return np.inf if failed else float(copy.totals["job_seconds"][0])
 
 
@@ -209,8 +209,8 @@ def hindsight(
             if choice != _WAIT:
                 _write(choice, out)
                 entry.apply(1, out, world)
-    if totals["fault"] != faults.NONE:
-        raise PolicyError(f"hindsight {faults.message(totals)}")
+    if totals["fault"] != violations.NONE:
+        raise PolicyError(f"hindsight {violations.message(totals)}")
     return Result(world.outcome, totals, world.gpus, world.spans)
 
 

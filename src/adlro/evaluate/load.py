@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.model.cluster import Layout
 from adlro.model.state import WHOLE, Floats, Mask, Records
 from adlro.workloads import capacity, replay

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.evaluate.downtime import up_seconds, window
 from adlro.evaluate.hyperscore import hyperscore, value
 from adlro.evaluate.load import offered_load, pool_seconds, width

@@ -1,7 +1,7 @@
 """What the sensors of every GPU would have shown during a run: a time series for a CSV file.
 
 Put together after the run from its log of spans and its events, by the rules of `read` in
-sim/close_kernel.py. Dimensions: S sample times, G GPUs.
+sim/terminate_kernel.py. Dimensions: S sample times, G GPUs.
 """
 
 from __future__ import annotations

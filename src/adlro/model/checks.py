@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from adlro.compiled import njit
-from adlro.model import faults
-from adlro.model.room import anchors, capacity, fits
+from adlro.model import violations
+from adlro.model.feasibility import anchors, capacity, fits
 from adlro.model.state import Row
 from adlro.model.view import View
 
@@ -17,35 +17,35 @@ def _check_named(decision: Row, view: View) -> int:
     nodes, gpus = view.nodes, view.gpus
     pool, job, n = view.pools[decision.pool], view.jobs[decision.job], decision.node
     if n < -1 or decision.gpu < -1:
-        return faults.NO_ROOM_THERE
+        return violations.NO_ROOM_THERE
     if decision.gpu >= 0:
         g = decision.gpu
         if g >= len(gpus) or (n >= 0 and n != gpus[g].node):
-            return faults.NO_ROOM_THERE
+            return violations.NO_ROOM_THERE
         n = gpus[g].node
         if not anchors(job, gpus[g], nodes[n], gpus):
-            return faults.NO_ROOM_THERE
+            return violations.NO_ROOM_THERE
     if n < pool.first_node or n >= pool.first_node + pool.nodes:
-        return faults.NO_ROOM_THERE
+        return violations.NO_ROOM_THERE
     if capacity(job, nodes[n], gpus) < 1:
-        return faults.NO_ROOM_THERE
-    return faults.NONE
+        return violations.NO_ROOM_THERE
+    return violations.NONE
 
 
 @njit
 def check_start(decision: Row, q: int, view: View) -> int:
     """The fault of a start, 0 if it is feasible; q is the queue place of its job, -1 = none."""
     if q < 0:
-        return faults.NOT_WAITING
+        return violations.NOT_WAITING
     if decision.pool < 0 or decision.pool >= len(view.pools):
-        return faults.NO_SUCH_POOL
+        return violations.NO_SUCH_POOL
     if not view.eligible[q, decision.pool]:
-        return faults.NOT_ELIGIBLE
+        return violations.NOT_ELIGIBLE
     if not fits(view.jobs[decision.job], view.pools[decision.pool], view.nodes, view.gpus):
-        return faults.NO_ROOM
+        return violations.NO_ROOM
     if decision.node != -1 or decision.gpu != -1:
         return _check_named(decision, view)
-    return faults.NONE
+    return violations.NONE
 
 
 @njit
@@ -55,8 +55,8 @@ def check_stop(slot: int, view: View) -> int:
     slot is the place of its job in view.running, -1 = it does not run.
     """
     if slot < 0:
-        return faults.NOT_RUNNING
+        return violations.NOT_RUNNING
     run = view.running[slot]
     if view.now - run.start < view.jobs[run.job].least_run - _NEARLY:
-        return faults.TOO_YOUNG
-    return faults.NONE
+        return violations.TOO_YOUNG
+    return violations.NONE

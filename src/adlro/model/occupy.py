@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.errors import PlacementError
-from adlro.model.rooms import note
+from adlro.model.free_index import note
 from adlro.model.state import WHOLE, Records
 from adlro.model.view import Rows
 

@@ -126,7 +126,7 @@ NODE = np.dtype(
         ("free_memory", "i4"),
         ("up", "i4"),  # 1 = in service
         ("unused", "i4"),  # no gap between the fields: bytes compare
-        ("rooms", "i8"),  # what it has free, as bits (see model/rooms.py)
+        ("rooms", "i8"),  # what it has free, as bits (see model/free_index.py)
         ("block", "i8"),  # the same of a whole block of the pool's nodes
     ],
     align=True,
@@ -189,7 +189,7 @@ TOTALS = np.dtype(
         ("decisions", "i8"),  # calls of decide
         ("real_decisions", "i8"),  # those with at least one feasible pair
         ("wakes", "i8"),  # timers in a row with no finish, event or arrival between them
-        ("fault", "i8"),  # why the run stopped, 0 = it did not (see model/faults.py)
+        ("fault", "i8"),  # why the run stopped, 0 = it did not (see model/violations.py)
         ("fault_job", "i8"),
         ("fault_pool", "i8"),
         ("fault_value", "f8"),

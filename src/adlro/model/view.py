@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from adlro.model.state import Floats, Mask, Records
 
 RECENT_ARRIVALS = 128  # arrivals that a view names, and that a row outlives before it is reused
+RECENT = 32  # the last of them, which tell what comes: how much, how often, how long
 
 Rows = NDArray[np.int64]  # [.] places in the table of jobs
 

@@ -1,16 +1,16 @@
 """ADLRO: a Q-network, trained on the simulator, weighs every start against waiting.
 
-Choices and features: encode/candidates_kernel.py; network: encode/network.py; training: train/.
+Choices and features: features/start_kernel.py; network: nets/q_network.py; training: train/.
 """
 
 from adlro.compiled import njit_apart
-from adlro.encode import network
-from adlro.encode.candidates_kernel import look, look_closer
-from adlro.encode.drain import next_finish
-from adlro.encode.meters_kernel import RANGES
-from adlro.encode.network import ASKED, MOST_UNITS, choose
-from adlro.model.room import start
-from adlro.policies import learned
+from adlro.features.start_kernel import look, look_closer
+from adlro.features.telemetry_kernel import RANGES
+from adlro.model.feasibility import start
+from adlro.nets import q_network
+from adlro.nets.q_network import ASKED, MOST_UNITS, choose
+from adlro.planning.drain import next_finish
+from adlro.policies.loading import learned
 
 PATIENCE = 20.0  # times the run time of the shortest job that could start
 
@@ -22,7 +22,7 @@ def params(context, weights=None):
 
 def memory(context, weights=None):
     """Scratch; nothing is kept from call to call."""
-    return network.scratch_size(len(context.gpus), len(context.pools))
+    return q_network.scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit_apart

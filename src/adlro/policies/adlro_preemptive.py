@@ -6,10 +6,10 @@ room if its GPUs are wanted; whoever cannot be stopped keeps its GPUs. Two ways 
 
 - If every active job takes one whole GPU and can checkpoint: the matching of jobs to GPUs with the
   largest sum of exp(-cost), where a network of its own gives the cost of each pair
-  (encode/pair_kernel.py). With a network of zeros that is Hetero-SRPT.
+  (features/pair_kernel.py). With a network of zeros that is Hetero-SRPT.
 - Else jobs are chosen one after the other by adlro's network, until it would rather wait, with
-  restarts as run time (policies/as_if.py); runs that have less left than ten restarts take go on.
-  Where nobody can checkpoint, these are adlro's own decisions.
+  restarts as run time (planning/relaxed_state.py); runs that have less left than ten restarts take
+  go on. Where nobody can checkpoint, these are adlro's own decisions.
 
 From plan to decisions as in moves.py, but beyond the plan only those start that can checkpoint, for
 they can be stopped again. It wakes only for a run that becomes old enough while a job waits.
@@ -18,13 +18,13 @@ they can be stopped again. It wakes only for a run that becomes old enough while
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
-from adlro.encode import network
-from adlro.encode.pair_kernel import weigh
-from adlro.model.room import shortest, start
+from adlro.model.feasibility import shortest, start
 from adlro.model.state import PREEMPT, WAKE, WHOLE
 from adlro.model.view import View
-from adlro.policies import adlro, learned
-from adlro.policies.active import (
+from adlro.nets import q_network
+from adlro.nets.pair_network import weigh
+from adlro.planning.actions import first_start, plan_moves
+from adlro.planning.active_jobs import (
     GOAL,
     HEAD,
     SHARED,
@@ -35,9 +35,16 @@ from adlro.policies.active import (
     note_jobs,
     ripe_at,
 )
-from adlro.policies.as_if import as_if_stopped, as_it_stands, carry_out, complete_order, pin_dear
-from adlro.policies.matching import match
-from adlro.policies.moves import first_start, plan_moves
+from adlro.planning.assignment import match
+from adlro.planning.relaxed_state import (
+    as_if_stopped,
+    as_it_stands,
+    carry_out,
+    complete_order,
+    pin_dear,
+)
+from adlro.policies import adlro
+from adlro.policies.loading import learned
 
 PREEMPTIVE = True
 _MOMENT = 1  # memory: from here on when the plan was made, and for which jobs and nodes
@@ -47,7 +54,7 @@ _IN_TURN = (1.3, 10.0)  # factor on run times after a move; restarts that a run 
 
 def params(context, weights=None):
     """The weights that come with the package: those for pairs, unless told others, and adlro's."""
-    scratch = network.scratch_size(len(context.gpus), len(context.pools))
+    scratch = q_network.scratch_size(len(context.gpus), len(context.pools))
     first = learned.shipped("adlro-preemptive").params if weights is None else weights
     head = [scratch, *_IN_TURN, len(first)]
     return np.concatenate([head, first, learned.shipped().params_for(context)])
@@ -55,7 +62,7 @@ def params(context, weights=None):
 
 def memory(context, weights=None):
     """As in active.py, and scratch for adlro's look."""
-    return memory_size(context) + network.scratch_size(len(context.gpus), len(context.pools))
+    return memory_size(context) + q_network.scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit

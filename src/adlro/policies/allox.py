@@ -21,7 +21,7 @@ served least takes part; 1, the default, is everybody. Source: Le et al., EuroSy
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from adlro.model.room import fits, smallest_feasible, start
+from adlro.model.feasibility import fits, smallest_feasible, start
 from adlro.model.state import WHOLE
 
 _NOW, _WAITING, _RUNNING, _NEXT, _COUNT, _STARTS = 1, 2, 3, 4, 5, 6  # memory; the seed is 0

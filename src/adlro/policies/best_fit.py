@@ -11,8 +11,8 @@ it, and the world places the rest. Jobs that fit nowhere are passed by, and aske
 import numpy as np
 
 from adlro.compiled import njit, wide
-from adlro.model.place import tightest_gpu
-from adlro.model.room import capacity, first_feasible, roomiest_node, start_on
+from adlro.model.feasibility import capacity, first_feasible, roomiest_node, start_on
+from adlro.model.placement import tightest_gpu
 from adlro.model.state import WHOLE
 
 _CORES, _GPUS = range(2)  # params

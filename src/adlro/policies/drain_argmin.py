@@ -5,14 +5,15 @@ smallest est * left. The cost of a start is its own run time, with the span pena
 span, plus the sum of c_j - now over the others as Min-Min plans them around it; that of waiting is
 the sum over all, no GPU free before the next expected end. The smallest wins; to be preferred to a
 choice named earlier, one must cost more than a microsecond less. No arrivals are foreseen: what
-counts is how fast the queue would drain (encode/drain.py).
+counts is how fast the queue would drain (planning/drain.py).
 """
 
 import numpy as np
 
 from adlro.compiled import njit, wide
-from adlro.encode import drain as draining
-from adlro.encode.drain import (
+from adlro.model.feasibility import start
+from adlro.planning import drain as draining
+from adlro.planning.drain import (
     MOST_PAIRS,
     cost_of,
     next_finish,
@@ -22,9 +23,8 @@ from adlro.encode.drain import (
     span_penalty,
     split_pairs,
 )
-from adlro.encode.plan import min_min_start
-from adlro.encode.plan import scratch_size as plan_size
-from adlro.model.room import start
+from adlro.planning.min_min import min_min_start
+from adlro.planning.min_min import scratch_size as plan_size
 
 _CLEARLY = 1e-6  # seconds: costs that differ by less are the same but for rounding
 

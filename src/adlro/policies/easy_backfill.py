@@ -7,8 +7,8 @@ another pool, ends before the reservation, or fits beside it (POLICIES 1.1).
 import numpy as np
 
 from adlro.compiled import njit, wide
-from adlro.encode.plan import fill_free_times, free_until
-from adlro.model.room import fastest_feasible, fits, has_some, start
+from adlro.model.feasibility import fastest_feasible, fits, has_some, start
+from adlro.planning.min_min import fill_free_times, free_until
 
 
 def memory(context):

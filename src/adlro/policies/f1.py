@@ -8,7 +8,7 @@ Camargo (SC 2017); POLICIES 1.1. The + 1 s is ours: our clock starts at 0.
 import math
 
 from adlro.compiled import njit
-from adlro.model.room import better, no_pick, shortest, start_pick, width
+from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 
 @njit

@@ -4,7 +4,7 @@ Jobs that quotas or ageing keep from every pool are passed by.
 """
 
 from adlro.compiled import njit
-from adlro.model.room import fits, start
+from adlro.model.feasibility import fits, start
 
 
 @njit

@@ -13,8 +13,8 @@ again next time.
 import numpy as np
 
 from adlro.compiled import njit, njit_apart, wide
-from adlro.model.fragments import TIE, growth, least_fragmenting_gpu, least_fragmenting_node
-from adlro.model.room import first_feasible, roomiest_node, start_on
+from adlro.model.feasibility import first_feasible, roomiest_node, start_on
+from adlro.model.fragmentation import TIE, growth, least_fragmenting_gpu, least_fragmenting_node
 from adlro.model.state import DEMAND, WHOLE
 
 

@@ -8,9 +8,9 @@ settled by the sum of speeds: see gavel.py and shares.py; moves as in moves.py.
 
 import numpy as np
 
-from adlro.policies import gavel
-from adlro.policies.active import plain_view
-from adlro.policies.shares import fairest
+from adlro.planning import gavel
+from adlro.planning.active_jobs import plain_view
+from adlro.planning.allocation import fairest
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory

@@ -7,9 +7,9 @@ the pool in turns, as they do with the interior-point solver that Gavel used. Sh
 priorities as in gavel.py, moves as in moves.py.
 """
 
-from adlro.policies import gavel
-from adlro.policies.active import plain_view
-from adlro.policies.shares import most
+from adlro.planning import gavel
+from adlro.planning.active_jobs import plain_view
+from adlro.planning.allocation import most
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory

@@ -13,8 +13,15 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from adlro.model.state import WHOLE
-from adlro.policies.active import fingerprint, look, memory_size, next_ripe, notes_of, plain_view
-from adlro.policies.moves import start_what_fits, stop_for, take_in_order, wake
+from adlro.planning.actions import start_what_fits, stop_for, take_in_order, wake
+from adlro.planning.active_jobs import (
+    fingerprint,
+    look,
+    memory_size,
+    next_ripe,
+    notes_of,
+    plain_view,
+)
 
 PREEMPTIVE = True
 _STAY, _SOON = range(2)  # params

@@ -32,9 +32,9 @@ import numpy as np
 from numba import types
 
 from adlro.compiled import Dispatcher
-from adlro.encode.candidates_kernel import MOST_CHOICES, scratch_size
 from adlro.errors import PolicyError
-from adlro.model import faults
+from adlro.features.start_kernel import MOST_CHOICES, scratch_size
+from adlro.model import violations
 from adlro.model.context import Context
 from adlro.model.state import WAKE, Floats, Records
 from adlro.model.view import View
@@ -243,7 +243,7 @@ class Lookahead:
             self._plain(seen, params, copied, trial.view(np.recarray))
             raise
         if answered == FAULT:
-            said = faults.message(rebuilt.copy.totals[0])
+            said = violations.message(rebuilt.copy.totals[0])
             raise PolicyError(f"looking ahead, {self._name} {said}")
         for decision in mine[: max(answered, 0)]:
             if decision["kind"] == WAKE:

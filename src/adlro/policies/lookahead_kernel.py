@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.encode.candidates_kernel import Choices, look
-from adlro.model import faults
-from adlro.model.room import start
+from adlro.features.start_kernel import Choices, look
+from adlro.model import violations
+from adlro.model.feasibility import start
 from adlro.model.state import START, WAKE, Floats, Records, Row
 from adlro.sim.rebuild_kernel import fill_in
-from adlro.sim.roll_kernel import Asked, ask, branch, copy_job
+from adlro.sim.rollout_kernel import Asked, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
 FEW = 8  # arrivals that tell too little of what comes: copies know of none
@@ -40,7 +40,7 @@ class Scratch(NamedTuple):
     """Room to work in: C choices, M futures of H arrivals."""
 
     draws: Floats  # [M * H, 2] luck of every arrival
-    look: Floats  # for encode/candidates_kernel.py
+    look: Floats  # for features/start_kernel.py
     others: Floats  # [C] choices besides the base policy's own
     gains: Floats  # [C, M] seconds
     trial: Records  # decisions that are tried
@@ -76,10 +76,10 @@ def _cost(world: World, copy: World) -> float:
 @njit
 def _waits_for_ever(w: Row) -> bool:
     """True when a copy stopped only because jobs wait for what is down, with timers or without."""
-    if w.fault == faults.ENDLESS_WAKES:
+    if w.fault == violations.ENDLESS_WAKES:
         idle: bool = w.running == 0
         return idle
-    stalled: bool = w.fault == faults.STALLED
+    stalled: bool = w.fault == violations.STALLED
     return stalled
 
 

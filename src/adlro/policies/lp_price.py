@@ -11,7 +11,7 @@ est * left.
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fits, smallest_feasible, start
+from adlro.model.feasibility import fits, smallest_feasible, start
 
 _KAPPA = 1.5  # how many times the cheapest price a job pays
 _LEAST = 0.1  # of the dearest price: a pool that the LP does not fill is not for nothing

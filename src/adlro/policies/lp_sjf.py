@@ -8,7 +8,7 @@ because it is free. A job that can use none of them has its fastest eligible poo
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fastest_up, fits, start
+from adlro.model.feasibility import fastest_up, fits, start
 from adlro.policies import static_affinity_lp
 
 

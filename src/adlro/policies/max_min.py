@@ -6,8 +6,8 @@ short ones fill the gaps. Source: Ibarra and Kim (1977), Maheswaran et al. (1999
 """
 
 from adlro.compiled import njit, wide
-from adlro.encode.plan_order import BY_END, largest_first_start
-from adlro.model.room import start
+from adlro.model.feasibility import start
+from adlro.planning.list_order import BY_END, largest_first_start
 
 
 @njit

@@ -8,9 +8,9 @@ Maheswaran et al. (1999), with late binding; the plan is that of min-min but for
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.encode.plan import asked, fill_free_times
-from adlro.encode.plan_order import best_in_plan, hold, is_due, may_start
-from adlro.model.room import any_feasible, start
+from adlro.model.feasibility import any_feasible, start
+from adlro.planning.list_order import best_in_plan, hold, is_due, may_start
+from adlro.planning.min_min import asked, fill_free_times
 
 
 def memory(context):

@@ -6,8 +6,8 @@ Ibarra and Kim (1977), with late binding; every bar of this project means this p
 """
 
 from adlro.compiled import njit
-from adlro.encode.plan import min_min_start, scratch_size
-from adlro.model.room import start
+from adlro.model.feasibility import start
+from adlro.planning.min_min import min_min_start, scratch_size
 
 
 def memory(context):

@@ -10,7 +10,7 @@ have equal shares. All weights are 1000, age_max is 7 days.
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
-from adlro.model.room import better, no_pick, served, start_pick, width
+from adlro.model.feasibility import better, no_pick, served, start_pick, width
 
 _AGE, _SIZE, _QOS, _FAIR, _AGE_MAX = range(5)  # params
 

@@ -4,7 +4,7 @@ Some papers call this Min-Min; it never waits for a better GPU.
 """
 
 from adlro.compiled import njit
-from adlro.model.room import smallest_feasible, start
+from adlro.model.feasibility import smallest_feasible, start
 
 
 @njit

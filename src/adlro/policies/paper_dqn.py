@@ -1,13 +1,13 @@
 """The paper's DQN: a convolutional network says which GPU the first waiting job starts on.
 
-State and action: encode/paper_kernel.py; network: encode/paper_network.py; training: train/dqn/.
+State and action: features/observation_kernel.py; network: nets/paper_network.py.
 """
 
 from adlro.compiled import njit
-from adlro.encode import paper_network
-from adlro.encode.paper_kernel import Sizes, act, allow, observe, sizes
-from adlro.encode.paper_network import best, sizes_of, values
-from adlro.policies import learned
+from adlro.features.observation_kernel import Sizes, act, allow, observe, sizes
+from adlro.nets import paper_network
+from adlro.nets.paper_network import best, sizes_of, values
+from adlro.policies.loading import learned
 
 NAME = "paper-dqn"
 

@@ -5,7 +5,7 @@ Smallest p * n first, with p the run time by the estimate on the best eligible p
 """
 
 from adlro.compiled import njit
-from adlro.model.room import better, no_pick, shortest, start_pick, width
+from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 
 @njit

@@ -3,7 +3,7 @@
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fits, start
+from adlro.model.feasibility import fits, start
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

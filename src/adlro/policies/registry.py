@@ -21,7 +21,8 @@ import adlro.policies
 from adlro.errors import PolicyError, suggestion
 from adlro.model.context import Context, Known, known
 from adlro.model.state import Floats
-from adlro.policies import learned, lookahead, own
+from adlro.policies import lookahead
+from adlro.policies.loading import learned, user_file
 from adlro.sim.simulator import is_compiled
 
 LEARNED = "adlro"  # the learned policy of the package that is played unless told otherwise
@@ -88,7 +89,7 @@ def _find(name: str) -> _Found:
         return _Found(path.stem, _known(policy.card.policy), None, policy)
     if "/" in name or name.endswith(".py"):
         path = Path(name)
-        return _Found(path.stem, own.load(path), path, None)
+        return _Found(path.stem, user_file.load(path), path, None)
     return _Found(name, _known(name), None, None)
 
 
@@ -162,7 +163,7 @@ def refusal(name: str, context: Context) -> str | None:
     """
     name, wish = lookahead.split(name)
     found = _find(name)
-    with own.mistakes(found.file):
+    with user_file.mistakes(found.file):
         reason = _reason(found, known(context))
     if wish is None or reason is not None:
         return reason
@@ -203,12 +204,12 @@ def _load(name: str, context: Known) -> Policy:
     """A policy as it is, made ready."""
     found = _find(name)
     name, module, file, _ = found
-    with own.mistakes(file):
+    with user_file.mistakes(file):
         reason = _reason(found, context)
         if reason is not None:
             raise PolicyError(f"policy {name} cannot run {context.name}: {reason}")
         params = _ask("params", found, context)
         memory = _ask("memory", found, context) or 0
         ready = np.ascontiguousarray(params if params is not None else (), np.float64).ravel()
-        line, preempts = own.first_line(module.decide), _is_preemptive(module, name)
+        line, preempts = user_file.first_line(module.decide), _is_preemptive(module, name)
         return Policy(name, module.decide, ready, int(memory), file, line, preempts)

@@ -17,10 +17,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from adlro.errors import PolicyError
-from adlro.policies import rounds
-from adlro.policies.active import memory_size, notes_of, plain_view
-from adlro.policies.quiet import hushed
-from adlro.policies.rounds import Plan
+from adlro.planning import rounds
+from adlro.planning.active_jobs import memory_size, notes_of, plain_view
+from adlro.planning.quiet import hushed
+from adlro.planning.rounds import Plan
 
 PREEMPTIVE = True
 _ROUND, _POWER, _IDLE = range(3)  # params

@@ -3,7 +3,7 @@
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fastest_feasible, start
+from adlro.model.feasibility import fastest_feasible, start
 
 
 @njit

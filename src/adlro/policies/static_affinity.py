@@ -7,7 +7,7 @@ The map is the scenario's; the paper's is simulation on Volta, ML on Turing, dat
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fastest_up, fits, start
+from adlro.model.feasibility import fastest_up, fits, start
 
 
 def refuses(context):

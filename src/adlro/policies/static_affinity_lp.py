@@ -7,7 +7,7 @@ The linear program spreads the types over the models so that the cluster carries
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.room import fastest_up, fits, start
+from adlro.model.feasibility import fastest_up, fits, start
 
 
 def refuses(context):

@@ -7,8 +7,8 @@ Source: Maheswaran et al. (1999), with late binding.
 """
 
 from adlro.compiled import njit, wide
-from adlro.encode.plan_order import BY_LOSS, largest_first_start
-from adlro.model.room import start
+from adlro.model.feasibility import start
+from adlro.planning.list_order import BY_LOSS, largest_first_start
 
 
 @njit

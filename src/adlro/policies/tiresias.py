@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating, wide
-from adlro.model.place import release
-from adlro.model.room import fastest_feasible, fits, served
-from adlro.model.room import start as write_start
+from adlro.model.feasibility import fastest_feasible, fits, served
+from adlro.model.feasibility import start as write_start
+from adlro.model.placement import release
 from adlro.model.state import PREEMPT, START, WAKE, WHOLE, Records
 
 PREEMPTIVE = True

@@ -8,7 +8,7 @@ Cluster 2009); POLICIES 1.1. The formula has log2(n) alone, which is 0 for one G
 import math
 
 from adlro.compiled import njit
-from adlro.model.room import better, no_pick, shortest, start_pick
+from adlro.model.feasibility import better, no_pick, shortest, start_pick
 
 
 @njit

@@ -8,8 +8,8 @@ and costs the mean less.
 """
 
 from adlro.compiled import njit, wide
-from adlro.encode.plan_order import BY_WEIGHT, largest_first_start
-from adlro.model.room import start
+from adlro.model.feasibility import start
+from adlro.planning.list_order import BY_WEIGHT, largest_first_start
 
 
 @njit

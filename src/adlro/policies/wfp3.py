@@ -6,7 +6,7 @@ and n the GPUs (a slice: its share). From the Cobalt scheduler of Argonne (Tang 
 """
 
 from adlro.compiled import njit
-from adlro.model.room import better, no_pick, shortest, start_pick, width
+from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 
 @njit

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from adlro.compiled import njit_apart, wide
-from adlro.model.rooms import note
+from adlro.model.free_index import note
 from adlro.model.state import FAILURE, REPAIR, WHOLE, Row
-from adlro.sim.close_kernel import cut_short, find_run, pace_slices, read
-from adlro.sim.run_kernel import change_pace
+from adlro.sim.progress_kernel import change_pace
+from adlro.sim.terminate_kernel import cut_short, find_run, pace_slices, read
 from adlro.sim.world import World
 
 

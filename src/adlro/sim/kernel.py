@@ -11,18 +11,18 @@ from collections.abc import Callable
 import numpy as np
 
 from adlro.compiled import njit, njit_apart, njit_part, wide
-from adlro.model import faults
+from adlro.model import violations
 from adlro.model.checks import check_start, check_stop
-from adlro.model.place import join, place
-from adlro.model.room import any_feasible
+from adlro.model.feasibility import any_feasible
+from adlro.model.placement import join, place
 from adlro.model.rules import has_rules, is_over, renew
 from adlro.model.state import FINISH, MIGRATE, PREEMPT, START, WAKE, WHOLE, Floats, Records, Row
 from adlro.model.timeline import end_after, span_factor
-from adlro.sim.close_kernel import close, cut_short, find_run, pace_slices, read_chain
-from adlro.sim.ends_kernel import put, sift
+from adlro.sim.completion_heap_kernel import put, sift
 from adlro.sim.event_kernel import happen
+from adlro.sim.progress_kernel import put_end, slowness
 from adlro.sim.queue_kernel import dequeue, enqueue, find, move
-from adlro.sim.run_kernel import put_end, slowness
+from adlro.sim.terminate_kernel import close, cut_short, find_run, pace_slices, read_chain
 from adlro.sim.world import World, rules_of, tables_of, view_of
 
 MOST_WAKES = 100_000  # timers in a row with no finish, event or arrival between them
@@ -87,7 +87,7 @@ def _next_moment(world: World) -> float:
 def _stall(moment: float, world: World) -> bool:
     """Note that nothing can happen any more, or nothing but timers."""
     w = world.totals[0]
-    w.fault = faults.STALLED if moment == np.inf else faults.ENDLESS_WAKES
+    w.fault = violations.STALLED if moment == np.inf else violations.ENDLESS_WAKES
     w.fault_value = w.waiting if moment == np.inf else w.wakes
     w.fault_job = world.jobs[world.queue[w.head].job].id if w.waiting > 0 else -1
     return False
@@ -196,32 +196,32 @@ def apply(answered: int, out: Records, world: World) -> int:
     """
     w = world.totals[0]
     if answered < 0 or answered > len(out):
-        w.fault, w.fault_value, w.fault_job = faults.TOO_MANY, answered, len(out)
+        w.fault, w.fault_value, w.fault_job = violations.TOO_MANY, answered, len(out)
         return -1
     done = 0
     for i in range(answered):
         decision = out[i]
         if decision.kind == WAKE:
             if not decision.at > w.now:
-                return _stop(faults.WAKE_IN_THE_PAST, decision, decision.at, w)
+                return _stop(violations.WAKE_IN_THE_PAST, decision, decision.at, w)
             w.wake = min(w.wake, decision.at)
             continue
         done += 1
         if decision.kind != START:
             if decision.kind not in (PREEMPT, MIGRATE):
-                return _stop(faults.UNKNOWN_KIND, decision, float(decision.kind), w)
+                return _stop(violations.UNKNOWN_KIND, decision, float(decision.kind), w)
             slot = find_run(decision.job, world)
             fault = check_stop(slot, tables_of(world))
-            if fault != faults.NONE:
+            if fault != violations.NONE:
                 return _stop(fault, decision, float(decision.kind), w)
             _preempt(slot, decision.kind == MIGRATE, world)
         if decision.kind != PREEMPT:
             q = find(decision.job, world)
             fault = check_start(decision, q, tables_of(world))
-            limited = fault == faults.NONE and len(world.quotas) > 0
+            limited = fault == violations.NONE and len(world.quotas) > 0
             if limited and is_over(decision, view_of(world), rules_of(world)):
-                fault = faults.OVER_QUOTA
-            if fault != faults.NONE:
+                fault = violations.OVER_QUOTA
+            if fault != violations.NONE:
                 named = decision.gpu if decision.gpu != -1 else decision.node
                 return _stop(fault, decision, float(named), w)
             _start(decision, q, world)
@@ -245,7 +245,7 @@ def run(
         done, last = 1, w.decisions + MOST_CALLS
         while done > 0:
             if w.decisions == last:
-                w.fault, w.fault_value = faults.ENDLESS_ANSWERS, MOST_CALLS
+                w.fault, w.fault_value = violations.ENDLESS_ANSWERS, MOST_CALLS
                 return
             w.decisions += 1
             view = view_of(world)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from adlro.compiled import njit
-from adlro.model.room import expected_end
+from adlro.model.feasibility import expected_end
 from adlro.model.state import WHOLE
 from adlro.model.timeline import span_factor, timeline
-from adlro.sim.close_kernel import stranded
-from adlro.sim.ends_kernel import put, sift
+from adlro.sim.completion_heap_kernel import put, sift
+from adlro.sim.terminate_kernel import stranded
 from adlro.sim.world import World
 
 

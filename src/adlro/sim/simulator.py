@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from adlro.errors import PolicyError
-from adlro.model import faults
+from adlro.model import violations
 from adlro.model.state import OUTCOME, SPAN, Floats, Records
 from adlro.model.view import RECENT_ARRIVALS, Rows, View
 from adlro.sim import kernel
@@ -122,7 +122,7 @@ def _play(policy: Player, decide: Callable[..., int], world: World, memory: Floa
         started, last = 1, w["decisions"] + kernel.MOST_CALLS
         while started > 0:
             if w["decisions"] == last:
-                w["fault"], w["fault_value"] = faults.ENDLESS_ANSWERS, kernel.MOST_CALLS
+                w["fault"], w["fault_value"] = violations.ENDLESS_ANSWERS, kernel.MOST_CALLS
                 return world
             view = eyes.view()
             w["decisions"] += 1
@@ -177,8 +177,8 @@ def run(
     span_rows = int(workload.jobs["gpus"].sum()) if keep_spans else 0
     world = _run(empty, workload, policy, seed, span_rows)
     totals = world.totals[0]
-    if totals["fault"] != faults.NONE:
-        raise PolicyError(f"policy {policy.name} {faults.message(totals)}")
+    if totals["fault"] != violations.NONE:
+        raise PolicyError(f"policy {policy.name} {violations.message(totals)}")
     if keep_spans and totals["spans"] > len(world.spans):  # jobs ran more than once
         world = _run(empty, workload, policy, seed, int(totals["spans"]))
         totals = world.totals[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adlro.compiled import njit
-from adlro.model.room import any_feasible
+from adlro.model.feasibility import any_feasible
 from adlro.model.state import Records
 from adlro.sim import kernel
 from adlro.sim.world import World, view_of

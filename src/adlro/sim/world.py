@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.rooms import BLOCK, take_stock
+from adlro.model.free_index import BLOCK, take_stock
 from adlro.model.rules import Rules
 from adlro.model.state import (
     DECISION,

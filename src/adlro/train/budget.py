@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.encode.network import Network
+from adlro.nets.q_network import Network
 from adlro.train import weights
 from adlro.train.episodes import DRAIN_ARGMIN, MIN_MIN, Ground, Place, named, play
 from adlro.train.expansion import Labels

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario, adjusted
+from adlro.config.files import adjusted
+from adlro.config.scenario import Scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
 from adlro.policies import registry

@@ -15,11 +15,11 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from adlro.compiled import njit
-from adlro.encode.candidates_kernel import FEATURES, Choices, look, look_closer
-from adlro.model.room import any_feasible, start
+from adlro.features.start_kernel import FEATURES, Choices, look, look_closer
+from adlro.model.feasibility import any_feasible, start
 from adlro.model.state import Counts, Floats, Records
 from adlro.sim.kernel import advance, apply
-from adlro.sim.roll_kernel import Asked, ask, branch, copy_job
+from adlro.sim.rollout_kernel import Asked, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of what a choice leads to

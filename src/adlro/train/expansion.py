@@ -12,12 +12,12 @@ from numba import types
 from numpy.typing import NDArray
 
 from adlro.compiled import Dispatcher, dispatcher
-from adlro.encode.candidates_kernel import EVERYTHING, FEATURES, MOST_CHOICES, scratch_size
 from adlro.errors import PolicyError
 from adlro.evaluate.metrics import IDLE_POWER_SHARE
-from adlro.model import faults
+from adlro.features.start_kernel import EVERYTHING, FEATURES, MOST_CHOICES, scratch_size
+from adlro.model import violations
 from adlro.model.state import Counts, Floats, Records
-from adlro.policies import meters
+from adlro.policies.loading import telemetry_ranges
 from adlro.policies.registry import Policy
 from adlro.sim.signature import (
     ANSWER,
@@ -139,7 +139,7 @@ def expand(  # noqa: PLR0913  two policies on one world
         float(plan.rate),
         float(plan.stray),
         EVERYTHING,
-        meters.ranges(plan.norm, setting.layout.models),
+        telemetry_ranges.ranges(plan.norm, setting.layout.models),
         rng.random(30 * jobs),
         watts(setting),
     )
@@ -158,4 +158,4 @@ def expand(  # noqa: PLR0913  two policies on one world
 def _fault(scene: Scene) -> str:
     """Why a run stopped, in words: that of a copy, or else of the episode itself."""
     of_copy = scene.copy.totals[0]
-    return faults.message(of_copy if of_copy["fault"] else scene.world.totals[0])
+    return violations.message(of_copy if of_copy["fault"] else scene.world.totals[0])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.workloads.synthetic import prepare
 

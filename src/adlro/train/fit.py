@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, MOST_CHOICES
-from adlro.encode.network import Network
+from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, MOST_CHOICES
 from adlro.model.state import Counts, Floats, Mask
+from adlro.nets.q_network import Network
 from adlro.train.expansion import Labels
 from adlro.train.recipe import Fit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from adlro.encode.network import Network
+from adlro.nets.q_network import Network
 from adlro.policies.registry import Policy
 from adlro.telemetry.normalise import Norm
 from adlro.train import expansion, seeds, weights

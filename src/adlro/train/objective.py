@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError, suggestion
 from adlro.evaluate.metrics import Metrics
 from adlro.model.state import Floats

@@ -23,21 +23,23 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from adlro.config import Scenario, adjusted, find_scenario
-from adlro.encode.network import Network, flat
-from adlro.encode.pair_kernel import PAIR_FEATURES
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import AdlroError, ConfigError, OutputError
 from adlro.evaluate.stats import Estimate, percent_difference
+from adlro.features.pair_kernel import PAIR_FEATURES
 from adlro.model.context import Context
 from adlro.model.record import Record
 from adlro.model.state import Floats
-from adlro.policies import adlro_preemptive, learned
-from adlro.policies.card import AnyCard, Budget, Figure, Origin, Seeds
+from adlro.nets.q_network import Network, flat
+from adlro.policies import adlro_preemptive
+from adlro.policies.loading import learned
+from adlro.policies.loading.card import AnyCard, Budget, Figure, Origin, Seeds
 from adlro.policies.registry import Policy
 from adlro.train import evolve, family, objective, seeds, weights
-from adlro.train.crew import Crew
 from adlro.train.episodes import MIN_MIN, Place, World, named, play
 from adlro.train.evolve import Search
+from adlro.train.executor import Crew
 from adlro.train.recipe import Tuning, Units
 from adlro.train.session import files
 from adlro.workloads.synthetic import Setting, prepare

@@ -6,7 +6,7 @@ chosen by.
 
 from __future__ import annotations
 
-from adlro.policies.card import Seeds
+from adlro.policies.loading.card import Seeds
 from adlro.workloads.synthetic import Setting, generate
 from adlro.workloads.workload import Workload
 

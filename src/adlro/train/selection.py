@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario, adjusted
-from adlro.encode.network import Network
+from adlro.config.files import adjusted
+from adlro.config.scenario import Scenario
 from adlro.evaluate.stats import Estimate, percent_difference
 from adlro.model.record import Record
 from adlro.model.state import Floats
+from adlro.nets.q_network import Network
 from adlro.policies.registry import Policy
 from adlro.train import seeds, weights
-from adlro.train.crew import Crew
 from adlro.train.episodes import MIN_MIN, World, named, play
+from adlro.train.executor import Crew
 from adlro.train.objective import Objective, fitness
 from adlro.train.recipe import Selection
 from adlro.workloads.synthetic import Setting, prepare

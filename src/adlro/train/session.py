@@ -9,26 +9,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from adlro.config import adjusted
+from adlro.config.files import adjusted
 from adlro.errors import ConfigError, OutputError
 from adlro.evaluate.output import check_writable
-from adlro.policies import learned
-from adlro.policies.card import AnyCard, Budget, Figure, Origin, Seeds
+from adlro.policies.loading import learned
+from adlro.policies.loading.card import AnyCard, Budget, Figure, Origin, Seeds
 from adlro.sim.simulator import warm_up
 from adlro.train import family, seeds, weights
 from adlro.train.budget import measure, scaled_to_episodes, scaled_to_time
-from adlro.train.crew import Crew, Stopped
+from adlro.train.checkpoint import Kept, Standing
 from adlro.train.episodes import DRAIN_ARGMIN, MIN_MIN, Ground, named
+from adlro.train.executor import Crew, Stopped
 from adlro.train.labelling import Labelling
 from adlro.train.objective import find
 from adlro.train.recipe import SELF
 from adlro.train.selection import Look
-from adlro.train.standing import Kept, Standing
 from adlro.train.store import Folder, Plan, Wish, difference
 from adlro.train.trainer import Outcome, Row, Status, Trainer
 from adlro.workloads.synthetic import prepare
 
-_LONGEST_NAME = 80  # as in policies/card.py
+_LONGEST_NAME = 80  # as in policies/loading/card.py
 _WARM_JOBS, _WARM_PHASE = 20, 13  # of an episode that is played to compile; see seeds.training
 
 Tell = Callable[[Status], object]

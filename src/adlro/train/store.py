@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from adlro import __version__
-from adlro.config import Scenario
-from adlro.encode.candidates_kernel import FEATURES
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError, OutputError
+from adlro.features.start_kernel import FEATURES
 from adlro.model.record import Record
 from adlro.train.events import EventFile
 from adlro.train.expand_kernel import COSTS

@@ -12,22 +12,22 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from adlro.encode.network import Network
 from adlro.errors import ConfigError
 from adlro.evaluate.stats import Estimate, percent_difference
 from adlro.model.record import Record
+from adlro.nets.q_network import Network
 from adlro.telemetry.normalise import Norm
+from adlro.train import checkpoint as standings
 from adlro.train import objective as objectives
 from adlro.train import readings, weights
-from adlro.train import standing as standings
-from adlro.train.crew import Crew
+from adlro.train.checkpoint import Kept, Standing
 from adlro.train.episodes import DRAIN_ARGMIN, Ground, named
 from adlro.train.evolve import Search
+from adlro.train.executor import Crew
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
 from adlro.train.labelling import Labelling
 from adlro.train.selection import Court, Look
-from adlro.train.standing import Kept, Standing
 from adlro.train.store import Folder, Plan
 from adlro.train.tuning import Tuner
 

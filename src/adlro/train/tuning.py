@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.encode.network import Network
 from adlro.model.state import Floats
+from adlro.nets.q_network import Network
 from adlro.train import evolve, weights
-from adlro.train.crew import Crew
 from adlro.train.episodes import MIN_MIN, Ground, Place, Score, World, named, play
 from adlro.train.evolve import Search
+from adlro.train.executor import Crew
 from adlro.train.objective import Objective, fitness
 from adlro.train.recipe import Tuning
 

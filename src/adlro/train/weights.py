@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.encode.candidates_kernel import FEATURES, PLAIN, PLANNED
-from adlro.encode.network import Network
+from adlro.features.start_kernel import FEATURES, PLAIN, PLANNED
 from adlro.model.state import Floats
-from adlro.policies import adlro, meters
+from adlro.nets.q_network import Network
+from adlro.policies import adlro
+from adlro.policies.loading import telemetry_ranges
 from adlro.policies.registry import LEARNED, Policy
 from adlro.workloads.synthetic import Setting
 
@@ -62,7 +63,7 @@ def scale(network: Network) -> Floats:
 
 def policy(network: Network, setting: Setting) -> Policy:
     """A network made ready for a scenario."""
-    return player(meters.made_ready(network, setting.layout, FEATURES), setting)
+    return player(telemetry_ranges.made_ready(network, setting.layout, FEATURES), setting)
 
 
 def player(params: Floats, setting: Setting) -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.config import Bursty, Diurnal, Scenario, Surge
+from adlro.config.scenario import Bursty, Diurnal, Scenario, Surge
 from adlro.model.state import Floats
 
 _STEPS = 96  # pieces of constant rate in one period of the daily wave

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import ndtr
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout

@@ -13,8 +13,8 @@ import numpy as np
 from adlro.errors import ConfigError, TraceError, suggestion
 from adlro.model import gpu
 from adlro.workloads.formats.format import head_of
-from adlro.workloads.formats.source import Source
 from adlro.workloads.formats.table import Rows, Style, Table, Wrong, shown
+from adlro.workloads.formats.text_file import Source
 
 _MOST = 1 << 28  # bytes of a list of nodes
 _MB_PER_GB = 1024

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.quotas import Quota, by_model
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import Layout
-from adlro.model.quota import Quota, by_model
 from adlro.model.state import QUOTA, WHOLE, Counts, Floats, Mask, Records
 from adlro.workloads import capacity
 

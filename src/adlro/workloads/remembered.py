@@ -14,18 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario
-from adlro.encode.hypervectors.memory import Weighing
+from adlro.config.history import Recorded
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
+from adlro.estimates import job_fields, memory, outcomes
+from adlro.estimates.memory import WEIGHING
+from adlro.estimates.memory_kernel import Estimator, Jobs
+from adlro.features.hypervectors.memory import Weighing
 from adlro.model import gpu
 from adlro.model.cluster import Layout
+from adlro.model.history import History
 from adlro.model.job import JobType
-from adlro.model.recorded import Recorded
 from adlro.model.state import Counts, Floats, Mask, Records
-from adlro.workloads import capacity, estimator, job_fields, outcomes, replay
-from adlro.workloads.estimator import WEIGHING
-from adlro.workloads.estimator_kernel import Estimator, Jobs
-from adlro.workloads.history import History
+from adlro.workloads import capacity, replay
 
 PAST_JOBS = 5_000
 CHOICES = tuple(  # the first is that of histories
@@ -67,7 +68,7 @@ def _as_jobs(ran: Ran, speeds: Floats, last_end: float) -> Jobs:
     end = jobs["arrival"] + ran.seconds
     reference_s = ran.seconds * speeds[jobs["type"], ran.model]
     line = outcomes.timeline(jobs["arrival"], np.where(end > last_end, np.nan, end), reference_s)
-    return estimator.jobs_of(job_fields.of_jobs(jobs), jobs["requested"], line)
+    return memory.jobs_of(job_fields.of_jobs(jobs), jobs["requested"], line)
 
 
 def _part(jobs: Jobs, wanted: Mask) -> Jobs:
@@ -83,14 +84,14 @@ def _best_weighing(jobs: Jobs) -> Weighing:
     """
     at = np.arange(len(jobs.order))
     later = at >= _LEARNED * len(at)
-    learned = estimator.fresh()
-    estimator.followed(learned, _part(jobs, ~later & (jobs.order >= 0)))
+    learned = memory.fresh()
+    memory.followed(learned, _part(jobs, ~later & (jobs.order >= 0)))
     line = outcomes.Timeline(jobs.log_s, jobs.order, jobs.time)
     all_jobs = np.ones(len(jobs.log_s), np.bool_)
     errors = []
     for weighing in CHOICES:
-        tried = estimator.copied(learned)._replace(weighing=weighing)
-        found = estimator.followed(tried, _part(jobs, later))
+        tried = memory.copied(learned)._replace(weighing=weighing)
+        found = memory.followed(tried, _part(jobs, later))
         errors.append(outcomes.errors(found.log_s[:, 0], line, all_jobs).mae_log)
     return CHOICES[0] if np.isnan(errors).any() else CHOICES[int(np.argmin(errors))]
 
@@ -104,14 +105,14 @@ def past(ran: Ran, speeds: Floats) -> Estimator:
     moved = ran.jobs.copy()
     moved["arrival"] -= days * job_fields.DAY_S
     jobs = _as_jobs(ran._replace(jobs=moved), speeds, 0.0)
-    learned = estimator.fresh()._replace(weighing=_best_weighing(jobs))
-    estimator.followed(learned, _part(jobs, jobs.order >= 0))
+    learned = memory.fresh()._replace(weighing=_best_weighing(jobs))
+    memory.followed(learned, _part(jobs, jobs.order >= 0))
     return learned
 
 
 def of_jobs(before: Estimator, ran: Ran, speeds: Floats) -> Floats:
     """Estimates [J, M] of jobs at their arrivals, by an estimator that goes on learning."""
-    found = estimator.followed(estimator.copied(before), _as_jobs(ran, speeds, math.inf))
+    found = memory.followed(memory.copied(before), _as_jobs(ran, speeds, math.inf))
     estimates: Floats = np.exp(found.log_s) / speeds[ran.jobs["type"]]
     return estimates
 
@@ -144,17 +145,17 @@ def _foreseen(text: str, source: str, names: tuple[str, ...], _: tuple[int, ...]
     scenario, recorded = Scenario.model_validate_json(text), Recorded.model_validate_json(source)
     history = replay.history_of(recorded)
     line = outcomes.timeline_of(history)
-    jobs = estimator.jobs_of(job_fields.of_history(history), history.requested_s, line)
+    jobs = memory.jobs_of(job_fields.of_history(history), history.requested_s, line)
     types = replay.types_of(scenario, recorded, history, np.arange(history.jobs))
     named = _named_models(history, recorded)
     models = tuple(dict.fromkeys((*named.names, *names))) if named.names else names
     prior = np.array([[_log_speed(one, name) for name in models] for one in scenario.types])
     if not named.names:
-        found = estimator.followed(estimator.fresh(), jobs)
+        found = memory.followed(memory.fresh(), jobs)
         alike: Floats = np.exp(found.log_s - prior[types])
         return alike
     jobs = jobs._replace(model=named.of_job, kind=types, prior=prior)
-    found = estimator.followed(estimator.fresh(models, len(scenario.types)), jobs)
+    found = memory.followed(memory.fresh(models, len(scenario.types)), jobs)
     seconds: Floats = np.exp(found.log_s[:, [models.index(name) for name in names]])
     return seconds
 

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.config import Scenario
+from adlro.config.history import Recorded
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout
-from adlro.model.recorded import Recorded
+from adlro.model.history import Codes, History
 from adlro.model.state import JOB, WHOLE, Counts, Floats, Mask, Records
 from adlro.workloads import capacity
 from adlro.workloads.formats import registry
 from adlro.workloads.formats.gather import Reading
-from adlro.workloads.history import Codes, History
 
 _SHORTEST = 1.0  # seconds of a job that ran for none
 _REQUEST_STEP = 300.0  # the longest run is rounded up to that

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adlro.model.history import FIELDS, History
 from adlro.model.state import WHOLE, Counts, Floats
-from adlro.workloads.history import FIELDS, History
 
 _NEVER = "unknown"
 

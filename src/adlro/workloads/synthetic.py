@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
+from adlro.estimates.memory_kernel import Estimator
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout, lay_out
 from adlro.model.context import Rulebook
 from adlro.model.job import Choice, Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
-from adlro.workloads import arrivals, capacity, happenings, remembered, replay, traits
+from adlro.workloads import arrivals, capacity, events, remembered, replay, traits
 from adlro.workloads import quotas as rules
-from adlro.workloads.estimator_kernel import Estimator
 from adlro.workloads.remembered import Ran
 from adlro.workloads.workload import Workload
 
@@ -209,7 +209,7 @@ def prepare(scenario: Scenario) -> Setting:
         base = scenario.model_copy(update={"load": 1.0})
         ready = _ready(base.model_dump_json(), replay.edition(scenario.history))
         ready = ready._replace(scenario=scenario)
-    happenings.refuse_too_many(scenario, ready.layout, scenario.load * ready.capacity_per_s)
+    events.refuse_too_many(scenario, ready.layout, scenario.load * ready.capacity_per_s)
     return ready
 
 
@@ -403,7 +403,7 @@ def generate(setting: Setting, seed: int) -> Workload:
         _estimates(setting, coming, seconds, seed),
         capacity.may_run(jobs, coming.allowed, layout),
         seconds,
-        happenings.draw(scenario, layout, jobs["arrival"], (seed, _HAPPENINGS)),
+        events.draw(scenario, layout, jobs["arrival"], (seed, _HAPPENINGS)),
         setting.colocation,
         setting.placement,
         setting.readings,

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from adlro.cli import compare as command
 from adlro.cli.comparison_table import shown
-from adlro.config import find_scenario, scenario_of
+from adlro.config.files import find_scenario, scenario_of
 from adlro.evaluate.compare import Until, compare
 from adlro.policies import registry
 from adlro.workloads.synthetic import prepare

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from adlro import __version__
 from adlro.cli import policy, simulate
 from adlro.errors import PolicyError
-from adlro.policies import learned, registry
+from adlro.policies import registry
+from adlro.policies.loading import learned
 from tests.trained import NAMES, ORIGIN, network, saved
 
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from adlro.cli import cluster, trace
-from adlro.config import load_cluster, load_scenario
+from adlro.config.files import load_cluster, load_scenario
 from adlro.errors import AdlroError
 from adlro.workloads import replay
 from adlro.workloads.formats.registry import read

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from adlro.cli import trace
 from adlro.errors import AdlroError
-from adlro.workloads.job_fields import JobFields
-from adlro.workloads.run_times import RunTimes
+from adlro.estimates.job_fields import JobFields
+from adlro.estimates.run_times import RunTimes
 from tests.histories import write
 
 ROWS = "id,submit_time,run_s,user\n" + "".join(

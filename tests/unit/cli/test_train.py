@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from adlro.cli.train import _advice
-from adlro.config import find_scenario, scenario_of
+from adlro.config.files import find_scenario, scenario_of
 
 
 def test_a_policy_trained_on_a_history_shall_be_compared_on_a_later_part_of_it(tmp_path):

@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import adlro.envs  # noqa: F401  registers adlro/Cluster-v0
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.envs import picture
 from adlro.envs.cluster import ClusterEnv
 from adlro.errors import ConfigError, PolicyError

@@ -3,12 +3,12 @@ import threading
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.errors import PolicyError
 from adlro.evaluate import compare as module
 from adlro.evaluate.compare import Comparison, Stopped, Until, compare, run_one
 from adlro.evaluate.stats import estimate, gap_closed
-from adlro.model.room import smallest_feasible, start
+from adlro.model.feasibility import smallest_feasible, start
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import generate, prepare
@@ -74,7 +74,7 @@ def test_a_policy_that_writes_to_the_world_is_refused_and_harms_nobody(
 ):
     path = tmp_path / "cheat.py"
     path.write_text(
-        "from adlro.compiled import njit\nfrom adlro.model.room import fits, start\n\n\n"
+        "from adlro.compiled import njit\nfrom adlro.model.feasibility import fits, start\n\n\n"
         f"{decorator}def decide(view, params, memory, out):\n"
         "    jobs, est, queue, pools = view.jobs, view.est, view.queue, view.pools\n"
         "    if len(queue) == 0:\n        return 0\n"
@@ -108,7 +108,7 @@ def test_fcfs_and_static_affinity_are_ten_to_fifteen_times_min_min_on_paper16():
     assert 10 < jct[1] / jct[2] < 15
 
 
-OWN = """from adlro.model.room import smallest_feasible, start
+OWN = """from adlro.model.feasibility import smallest_feasible, start
 
 
 def decide(view, params, memory, out):
@@ -132,7 +132,7 @@ def test_a_policy_of_ones_own_meets_the_same_rough_weather(tmp_path):
     assert [array.tobytes() for array in workload] == before
 
 
-COUNTING = """from adlro.model.room import smallest_feasible, start
+COUNTING = """from adlro.model.feasibility import smallest_feasible, start
 
 calls = []
 
@@ -330,7 +330,7 @@ def test_ctrl_c_with_less_than_two_seeds_is_an_interrupt_like_any(setting, monke
     assert not isinstance(caught.value, Stopped)
 
 
-PREEMPTS_ONCE = """from adlro.model.room import smallest_feasible, start
+PREEMPTS_ONCE = """from adlro.model.feasibility import smallest_feasible, start
 from adlro.model.state import PREEMPT
 
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
-from adlro.encode.candidates_kernel import FEATURES
+from adlro.config.files import adjusted, find_scenario
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate import explanation
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.explanation import GROUPS, Wish, decision_of, explain, find, ranked, watch
+from adlro.features.start_kernel import FEATURES
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import generate, prepare

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.hindsight import hindsight
 from adlro.evaluate.metrics import measure

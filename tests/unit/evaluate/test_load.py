@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from adlro.config import Scenario, adjusted, find_scenario, scenario_of
+from adlro.config.files import adjusted, find_scenario, scenario_of
+from adlro.config.scenario import Scenario
 from adlro.evaluate.load import offered_load
 from adlro.workloads.synthetic import generate, prepare
 

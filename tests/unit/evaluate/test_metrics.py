@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.hyperscore import hyperscore
 from adlro.evaluate.metrics import Metrics, fastest_possible, jain, measure

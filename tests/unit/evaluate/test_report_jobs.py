@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from adlro.config import Scenario, adjusted, find_scenario, shipped
+from adlro.config.files import adjusted, find_scenario, shipped
+from adlro.config.scenario import Scenario
+from adlro.config.to_toml import as_toml
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
-from adlro.evaluate.report.as_toml import as_toml
 from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Collector, tally
-from adlro.evaluate.report.course import follow, mean_level
+from adlro.evaluate.report.timeline import follow, mean_level
 from adlro.model.state import OUTCOME
 from adlro.policies import registry
 from adlro.sim.world import Empty

@@ -8,7 +8,8 @@ from html import unescape
 import numpy as np
 import pytest
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import OutputError
 from adlro.evaluate.compare import compare, run_one
 from adlro.evaluate.report import charts, explain, facts, over_time, page

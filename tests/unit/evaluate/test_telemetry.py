@@ -5,7 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import OutputError
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.downtime import window

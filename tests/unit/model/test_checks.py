@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.unit.model.test_faults import strained_world
 
-from adlro.model import faults
+from adlro.model import violations
 from adlro.model.checks import check_start, check_stop
 from adlro.model.state import DECISION
 from adlro.sim.simulator import Eyes
-from tests.unit.model.test_faults import strained_world
 from tests.worlds import Scripted, play_moments, start, state_of, unlocked
 
 
@@ -23,22 +23,22 @@ def view():
 @pytest.mark.parametrize(
     ("decision", "fault"),
     [
-        (start(0), faults.NOT_WAITING),
-        (start(4), faults.NOT_WAITING),
-        (start(3, 3), faults.NO_SUCH_POOL),
-        (start(3, -1), faults.NO_SUCH_POOL),
-        (start(1, 1), faults.NOT_ELIGIBLE),
-        (start(1), faults.NO_ROOM),  # the whole pool
-        (start(2, node=0), faults.NO_ROOM_THERE),  # two cores
-        (start(3, gpu=0), faults.NO_ROOM_THERE),
-        (start(3, node=2), faults.NO_ROOM_THERE),  # of pool 1
-        (start(3, node=1, gpu=1), faults.NO_ROOM_THERE),  # of node 0
-        (start(3, gpu=99), faults.NO_ROOM_THERE),
-        (start(3, node=-2), faults.NO_ROOM_THERE),
-        (start(2), faults.NONE),
-        (start(2, node=1), faults.NONE),
-        (start(3, gpu=1), faults.NONE),
-        (start(3, 2), faults.NONE),
+        (start(0), violations.NOT_WAITING),
+        (start(4), violations.NOT_WAITING),
+        (start(3, 3), violations.NO_SUCH_POOL),
+        (start(3, -1), violations.NO_SUCH_POOL),
+        (start(1, 1), violations.NOT_ELIGIBLE),
+        (start(1), violations.NO_ROOM),  # the whole pool
+        (start(2, node=0), violations.NO_ROOM_THERE),  # two cores
+        (start(3, gpu=0), violations.NO_ROOM_THERE),
+        (start(3, node=2), violations.NO_ROOM_THERE),  # of pool 1
+        (start(3, node=1, gpu=1), violations.NO_ROOM_THERE),  # of node 0
+        (start(3, gpu=99), violations.NO_ROOM_THERE),
+        (start(3, node=-2), violations.NO_ROOM_THERE),
+        (start(2), violations.NONE),
+        (start(2, node=1), violations.NONE),
+        (start(3, gpu=1), violations.NONE),
+        (start(3, 2), violations.NONE),
     ],
 )
 def test_a_start_is_checked_against_queue_mask_and_room(view, decision, fault):
@@ -50,7 +50,8 @@ def test_a_start_is_checked_against_queue_mask_and_room(view, decision, fault):
 
 
 @pytest.mark.parametrize(
-    ("age", "fault"), [(3, faults.TOO_YOUNG), (5 - 2e-9, faults.TOO_YOUNG), (5, faults.NONE)]
+    ("age", "fault"),
+    [(3, violations.TOO_YOUNG), (5 - 2e-9, violations.TOO_YOUNG), (5, violations.NONE)],
 )
 def test_a_run_may_be_stopped_once_its_least_run_is_over(view, age, fault):
     view.jobs["least_run"][0] = 5
@@ -58,4 +59,4 @@ def test_a_run_may_be_stopped_once_its_least_run_is_over(view, age, fault):
 
 
 def test_what_does_not_run_cannot_be_stopped(view):
-    assert check_stop(-1, view) == faults.NOT_RUNNING
+    assert check_stop(-1, view) == violations.NOT_RUNNING

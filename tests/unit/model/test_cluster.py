@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from adlro.config import find_scenario
+from adlro.config.files import find_scenario
 from adlro.errors import ConfigError
 from adlro.model.cluster import Cluster, NodeGroup, lay_out
 from adlro.model.state import WHOLE

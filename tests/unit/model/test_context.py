@@ -6,11 +6,12 @@ import re
 import numpy as np
 import pytest
 
-from adlro.config import find_scenario
+from adlro.config.files import find_scenario
 from adlro.errors import PolicyError
 from adlro.model.context import Context, Known, Rulebook, known
 from adlro.model.state import DEMAND, QUOTA
-from adlro.policies import own, registry
+from adlro.policies import registry
+from adlro.policies.loading import user_file
 from adlro.workloads.synthetic import Setting, generate, prepare
 from tests.hidden import TRUTH, assert_hides_the_truth, reached
 from tests.worlds import build, job, lay, nodes, play
@@ -102,7 +103,7 @@ def params(context):
 def memory(context):
     heard.append(context)
     return context.rows
-def decide({", ".join(own.ARGUMENTS)}):
+def decide({", ".join(user_file.ARGUMENTS)}):
     return 0
 """
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adlro import config
+from adlro.config.files import load_scenario
 from adlro.model.job import Lognormal, LogUniform, Pareto
 from tests.scenario_files import PROBABILITIES, SIZE, changed, of_type, refusal, write
 
@@ -10,7 +10,7 @@ GANG = f"gpus = {{ values = [1, 2], {PROBABILITIES} }}"
 
 
 def test_a_bare_number_is_a_choice_of_one(tmp_path):
-    scenario = config.load_scenario(write(tmp_path, of_type("cores = 6")))
+    scenario = load_scenario(write(tmp_path, of_type("cores = 6")))
     assert (scenario.types[0].cores.values, scenario.types[0].cores.p) == ((6,), (1,))
 
 
@@ -29,7 +29,7 @@ def test_a_bare_number_is_a_choice_of_one(tmp_path):
     ],
 )
 def test_a_size_is_lognormal_unless_it_names_another_law(tmp_path, written, size):
-    scenario = config.load_scenario(write(tmp_path, changed(SIZE, f"size = {written}")))
+    scenario = load_scenario(write(tmp_path, changed(SIZE, f"size = {written}")))
     assert scenario.types[0].size == size
 
 
@@ -44,7 +44,7 @@ def test_a_size_is_lognormal_unless_it_names_another_law(tmp_path, written, size
 )
 def test_pieces_of_a_size_that_do_not_fit_together_are_refused(tmp_path, written, said):
     text = changed(SIZE, f'size = {{ law = "log-uniform", {written} }}')
-    assert said in refusal(config.load_scenario, write(tmp_path, text))
+    assert said in refusal(load_scenario, write(tmp_path, text))
 
 
 @pytest.mark.parametrize("literal", ["nan", "inf", "-1"])
@@ -65,7 +65,7 @@ def test_pieces_of_a_size_that_do_not_fit_together_are_refused(tmp_path, written
 )
 def test_a_number_of_a_job_type_out_of_range_is_named(tmp_path, line, key, literal):
     path = write(tmp_path, of_type(line.format(literal)))
-    message = refusal(config.load_scenario, path)
+    message = refusal(load_scenario, path)
     assert message.startswith(f"{path}: types.0.{key}: input should be ")
     assert message.endswith(f", not {literal}")
 
@@ -73,12 +73,12 @@ def test_a_number_of_a_job_type_out_of_range_is_named(tmp_path, line, key, liter
 def test_a_checkpoint_that_never_ends_is_refused(tmp_path):
     path = write(tmp_path, of_type("checkpoint_s = 1e308"))
     said = "types.0.checkpoint_s: input should be less than or equal to 1000000000, not 1e+308"
-    assert refusal(config.load_scenario, path) == f"{path}: {said}"
+    assert refusal(load_scenario, path) == f"{path}: {said}"
 
 
 @pytest.mark.parametrize("literal", ["'many'", "true"])
 def test_a_demand_that_is_no_number_is_answered_with_what_can_be_written(tmp_path, literal):
-    message = refusal(config.load_scenario, write(tmp_path, of_type(f"cores = {literal}")))
+    message = refusal(load_scenario, write(tmp_path, of_type(f"cores = {literal}")))
     assert "types.0.cores: should be a number or { values = [...], p = [...] }, not " in message
 
 
@@ -92,12 +92,12 @@ def test_a_demand_that_is_no_number_is_answered_with_what_can_be_written(tmp_pat
 )
 def test_probabilities_must_make_a_whole(tmp_path, p, said):
     path = write(tmp_path, changed(PROBABILITIES, f"p = {p}"))
-    assert refusal(config.load_scenario, path) == f"{path}: types.0.gpus: {said}"
+    assert refusal(load_scenario, path) == f"{path}: types.0.gpus: {said}"
 
 
 def test_probabilities_may_miss_a_whole_by_rounding(tmp_path):
     thirds = "cores = { values = [1, 2, 4], p = [0.3333333333, 0.3333333333, 0.3333333333] }"
-    scenario = config.load_scenario(write(tmp_path, of_type(thirds)))
+    scenario = load_scenario(write(tmp_path, of_type(thirds)))
     assert scenario.types[0].cores.values == (1, 2, 4)
 
 
@@ -113,7 +113,7 @@ def test_probabilities_may_miss_a_whole_by_rounding(tmp_path):
 def test_a_job_takes_whole_gpus_and_cores_and_at_least_one_gpu(tmp_path, key, written, said):
     gang = f"gpus = {{ values = [1, 2], {PROBABILITIES} }}"
     path = write(tmp_path, changed(gang, f"{key} = {written}"))
-    message = refusal(config.load_scenario, path)
+    message = refusal(load_scenario, path)
     assert message.startswith(f"{path}: types.0.{key}: ")
     assert message.endswith(said)
 
@@ -139,12 +139,12 @@ def test_a_job_takes_whole_gpus_and_cores_and_at_least_one_gpu(tmp_path, key, wr
 )
 def test_a_save_must_be_shorter_than_the_work_between_two(tmp_path, keys, said):
     path = write(tmp_path, of_type(keys))
-    assert refusal(config.load_scenario, path) == f"{path}: types.0: {said}"
+    assert refusal(load_scenario, path) == f"{path}: types.0: {said}"
 
 
 def test_saves_that_cost_nothing_may_come_at_any_interval(tmp_path):
     path = write(tmp_path, of_type("checkpoint_s = 0\ncheckpoint_every_s = 0.001"))
-    assert config.load_scenario(path).types[0].checkpoint_every_s == 0.001
+    assert load_scenario(path).types[0].checkpoint_every_s == 0.001
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_saves_that_cost_nothing_may_come_at_any_interval(tmp_path):
 def test_a_share_is_of_one_gpu_and_at_least_a_thousandth(tmp_path, written, share):
     path = write(tmp_path, changed(GANG, f"gpu_share = {written}"))
     said = f"types.0.gpu_share: a share of one GPU is between 0.001 and 1, not {share}"
-    assert refusal(config.load_scenario, path) == f"{path}: {said}"
+    assert refusal(load_scenario, path) == f"{path}: {said}"
 
 
 @pytest.mark.parametrize("gpus", ["2", "{ values = [1, 2], p = [0.9, 0.1] }"])
@@ -168,7 +168,7 @@ def test_a_share_is_of_one_gpu_and_at_least_a_thousandth(tmp_path, written, shar
 )
 def test_a_gang_cannot_be_of_slices(tmp_path, gpus, share, least):
     path = write(tmp_path, changed(GANG, f"gpus = {gpus}\ngpu_share = {share}"))
-    assert refusal(config.load_scenario, path) == (
+    assert refusal(load_scenario, path) == (
         f"{path}: types.0: a gang of 2 GPUs cannot take gpu_share = {least} of each: only a job of "
         "one GPU may take a slice"
     )
@@ -186,4 +186,4 @@ def test_a_gang_cannot_be_of_slices(tmp_path, gpus, share, least):
 )
 def test_slices_and_gangs_that_never_meet_are_allowed(tmp_path, gpus, share):
     path = write(tmp_path, changed(GANG, f"gpus = {gpus}\ngpu_share = {share}"))
-    assert config.load_scenario(path).types[0].gpu_share.drawn()[0] <= 1
+    assert load_scenario(path).types[0].gpu_share.drawn()[0] <= 1

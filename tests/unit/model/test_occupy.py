@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adlro.errors import PlacementError
-from adlro.model import place
+from adlro.model import placement
 from adlro.model.occupy import occupy
 from adlro.model.state import RUNNING
 from tests.worlds import job, lay, nodes, records
@@ -48,7 +48,7 @@ def test_what_was_occupied_is_given_back_as_any_run():
     where, jobs = take(layout, {1: 2, 0: 1}, gpus=3, cores=1)
     run = np.zeros(1, RUNNING)
     run["pool"], run["gpu"], run["nodes"] = where
-    place.release(run[0], jobs, layout.pools, layout.nodes, layout.gpus)
+    placement.release(run[0], jobs, layout.pools, layout.nodes, layout.gpus)
     assert as_bytes(layout) == before
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adlro.errors import PolicyError
-from adlro.model.room import fits
+from adlro.model.feasibility import fits
 from tests.worlds import (
     build,
     fails,

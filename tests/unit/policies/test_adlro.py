@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.encode.network import Network, flat
+from adlro.nets.q_network import Network, flat
 from adlro.policies import registry
 from adlro.sim import simulator
 from tests.plain.cases import crowded, random_case

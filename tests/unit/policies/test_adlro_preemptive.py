@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adlro.encode.network import Network, flat
-from adlro.encode.pair_kernel import PAIR_FEATURES
+from adlro.features.pair_kernel import PAIR_FEATURES
 from adlro.model.state import FINISH, PREEMPTION
-from adlro.policies import adlro_preemptive, learned, registry
+from adlro.nets.q_network import Network, flat
+from adlro.policies import adlro_preemptive, registry
+from adlro.policies.loading import learned
 from adlro.train.weights import like_drain_argmin
 from tests.unit.policies.test_tiresias import runs_of
 from tests.worlds import build, fails, is_repaired, job, nodes, play, random_world

@@ -6,7 +6,7 @@ The world places by best fit here: what differs from that is the policy's own ch
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.model.state import DEMAND, WHOLE
 from adlro.policies import registry
 from adlro.workloads import synthetic

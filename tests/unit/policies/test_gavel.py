@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from adlro.errors import PolicyError
-from adlro.policies import shares
-from adlro.policies.active import HEAD, SHARED
+from adlro.planning import allocation
+from adlro.planning.active_jobs import HEAD, SHARED
 from tests.worlds import build, job, made_ready, nodes, play, play_moments, state_of
 
 ONE = [nodes()]
@@ -146,7 +146,7 @@ def test_a_gang_that_the_rest_leaves_no_room_for_does_not_hold_up_the_others(nam
 @pytest.mark.parametrize("name", ALL)
 def test_a_program_that_is_not_solved_stops_the_run_in_one_line(name, monkeypatch):
     failed = SimpleNamespace(status=1, message="Time limit\n reached.", x=None)
-    monkeypatch.setattr(shares, "milp", lambda *_, **__: failed)
+    monkeypatch.setattr(allocation, "milp", lambda *_, **__: failed)
     said = f"^policy {name} at 7 s: its linear program was not solved: Time limit reached.$"
     with pytest.raises(PolicyError, match=said):
         play(build(ONE, [job(7, 5)]), name)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from numba import njit
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.errors import PolicyError
 from adlro.evaluate.compare import compare, run_one
-from adlro.model.room import fits
-from adlro.model.room import start as start_at
+from adlro.model.feasibility import fits
+from adlro.model.feasibility import start as start_at
 from adlro.model.state import START, WAKE
 from adlro.policies import lookahead, registry
 from adlro.policies.lookahead_kernel import best_gain

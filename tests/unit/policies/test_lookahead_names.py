@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.errors import PolicyError
 from adlro.evaluate.compare import run_one
-from adlro.policies import lookahead, own, registry
+from adlro.policies import lookahead, registry
+from adlro.policies.loading import user_file
 from adlro.workloads.synthetic import generate, prepare
 from tests.trained import saved
 
@@ -78,7 +79,7 @@ NO_PYTHON = "it is plain Python, and copies are played on by compiled policies; 
 )
 def test_a_policy_that_cannot_look_ahead_is_refused_with_the_reason(tmp_path, name, reason):
     path = tmp_path / "mine.py"
-    path.write_text(f"def decide({', '.join(own.ARGUMENTS)}):\n    return 0\n")
+    path.write_text(f"def decide({', '.join(user_file.ARGUMENTS)}):\n    return 0\n")
     full = f"{path if name == 'mine' else name}+lookahead"
     setting = prepare(find_scenario("paper16-single"))  # where allox has nothing to refuse
     assert registry.refusal(full, setting) == reason
@@ -89,10 +90,10 @@ def test_a_policy_that_cannot_look_ahead_is_refused_with_the_reason(tmp_path, na
 
 OWN = f"""
 from adlro.compiled import njit
-from adlro.model.room import fits, start
+from adlro.model.feasibility import fits, start
 
 @njit
-def decide({", ".join(own.ARGUMENTS)}):
+def decide({", ".join(user_file.ARGUMENTS)}):
     queue, pools = view.queue, view.pools
     for q in range(len(queue)):
         for p in range(len(pools)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adlro.config import find_scenario
+from adlro.config.files import find_scenario
 from adlro.workloads.synthetic import prepare
 from tests.worlds import build, fails, is_repaired, job, nodes, play
 

@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
-from adlro.encode.paper_kernel import Sizes
-from adlro.encode.paper_network import PaperNetwork, flat, shapes
+from adlro.config.files import adjusted, find_scenario
 from adlro.errors import PolicyError
-from adlro.policies import learned, paper_dqn, registry
+from adlro.features.observation_kernel import Sizes
+from adlro.nets.paper_network import PaperNetwork, flat, shapes
+from adlro.policies import paper_dqn, registry
+from adlro.policies.loading import learned
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.workloads.synthetic import generate, prepare

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from adlro.encode.network import flat
 from adlro.errors import PolicyError
 from adlro.evaluate.compare import compare
-from adlro.policies import learned, own, registry
+from adlro.nets.q_network import flat
+from adlro.policies import registry
+from adlro.policies.loading import learned, user_file
 from tests.trained import network, saved
 from tests.worlds import build, job, nodes, play
 
-DECIDE = f"def decide({', '.join(own.ARGUMENTS)}):\n    return 0\n"
+DECIDE = f"def decide({', '.join(user_file.ARGUMENTS)}):\n    return 0\n"
 WORLD = build([nodes("V100", 2), nodes("T4")], [job(0, 5, 9)])
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.world import Empty

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adlro.bench import round_trip
 from adlro.cli.telemetry import lines
 from adlro.errors import TelemetryError
 from adlro.telemetry.check import NEEDED, check
 from adlro.telemetry.gather import Gather
 from adlro.telemetry.prometheus import Source, parse, query, read
 from adlro.telemetry.web import Limits, ask, clean
+from bench import round_trip
 from tests.gpu_exporter import serving
 
 QUICK, PATIENT = Limits(seconds=0.5), Limits(seconds=5)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from adlro.encode.candidates_kernel import FEATURES, PLAIN
 from adlro.errors import PolicyError
 from adlro.evaluate.metrics import IDLE_POWER_SHARE
+from adlro.features.start_kernel import FEATURES, PLAIN
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.train.expand_kernel import COSTS

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario, scenario_of
+from adlro.config.files import adjusted, find_scenario, scenario_of
 from adlro.errors import ConfigError
 from adlro.evaluate.metrics import fastest_possible
 from adlro.train.family import draw

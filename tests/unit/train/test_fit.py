@@ -3,8 +3,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from adlro.encode.candidates_kernel import DRAIN, DRAIN_LOG, FEATURES, PLAIN, PLANNED, SECONDS
-from adlro.encode.network import MOST_UNITS, flat, predict
+from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, PLAIN, PLANNED, SECONDS
+from adlro.nets.q_network import MOST_UNITS, flat, predict
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
 from adlro.train.recipe import Fit

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.compare import run_one
-from adlro.policies import learned, registry
+from adlro.policies import registry
+from adlro.policies.loading import learned
 from adlro.train import preemptive, seeds
-from adlro.train.crew import Crew
 from adlro.train.episodes import Place
+from adlro.train.executor import Crew
 from adlro.train.recipe import Tuning
 from adlro.workloads.synthetic import prepare
 

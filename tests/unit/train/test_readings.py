@@ -5,13 +5,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from adlro.encode.candidates_kernel import FEATURES, PLAIN
-from adlro.encode.meters_kernel import METERS
-from adlro.encode.network import flat
-from adlro.policies import learned
+from adlro.features.start_kernel import FEATURES, PLAIN
+from adlro.features.telemetry_kernel import METERS
+from adlro.nets.q_network import flat
+from adlro.policies.loading import learned
 from adlro.train import readings, session
-from adlro.train.crew import Crew
 from adlro.train.episodes import Ground
+from adlro.train.executor import Crew
 from adlro.train.recipe import Fit
 from adlro.train.store import Folder, Plan
 from adlro.train.trainer import Trainer

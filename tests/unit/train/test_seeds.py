@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from adlro.train import seeds
-from adlro.train.crew import Crew
+from adlro.train.executor import Crew
 from adlro.train.store import Folder, Plan
 from adlro.train.trainer import Trainer
 from adlro.workloads import synthetic

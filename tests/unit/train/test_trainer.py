@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from adlro.encode.network import flat
 from adlro.errors import ConfigError
-from adlro.policies import learned
+from adlro.nets.q_network import flat
+from adlro.policies.loading import learned
 from adlro.train import session, weights
-from adlro.train.crew import Crew, Stopped
 from adlro.train.episodes import MIN_MIN, World, named, play
+from adlro.train.executor import Crew, Stopped
 from adlro.train.objective import find
 from adlro.train.selection import Court, Look
 from adlro.train.store import Folder, Plan

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from adlro.config import Bursty, Diurnal, Poisson, Surge, find_scenario
+from adlro.config.files import find_scenario
+from adlro.config.scenario import Bursty, Diurnal, Poisson, Surge
 from adlro.workloads import arrivals
 
 RATE = 0.02  # arrivals a second

@@ -10,7 +10,8 @@ from scipy.integrate import quad
 from scipy.optimize import linprog
 from scipy.stats import norm
 
-from adlro.config import Scenario, adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.model.cluster import Cluster, NodeGroup
 from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Pareto

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adlro import config
+from adlro.config.files import find_scenario
 from adlro.workloads.synthetic import prepare
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "gavel" / "gavel_isolated_throughputs.csv"
@@ -13,7 +13,7 @@ DATA = Path(__file__).parents[4] / "shared" / "data" / "gavel" / "gavel_isolated
 
 def test_its_capacity_is_that_of_the_reference_experiment():
     # POLICIES section 3: 0.947 jobs an hour by the fluid LP.
-    setting = prepare(config.find_scenario("gavel16"))
+    setting = prepare(find_scenario("gavel16"))
     assert setting.capacity_per_s * 3600 == pytest.approx(0.947, abs=0.0005)
     assert len(setting.layout.gpus) == 16
 
@@ -26,7 +26,7 @@ def test_its_speeds_are_gavels_throughputs():
             if row["num_gpus"] == "1":
                 name = row["job_type"].replace(" (batch size ", "-").removesuffix(")")
                 steps[name, row["gpu_type"].upper()] = float(row["steps_per_s"])
-    types = config.find_scenario("gavel16").types
+    types = find_scenario("gavel16").types
     assert len(types) == 26
     for kind in types:
         alone = {gpu: steps[kind.name, gpu] / steps[kind.name, "V100"] for gpu in kind.speed}

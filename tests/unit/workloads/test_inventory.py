@@ -2,7 +2,7 @@
 
 import pytest
 
-from adlro.config import cluster_of
+from adlro.config.files import cluster_of
 from adlro.errors import ConfigError, TraceError
 from adlro.workloads import inventory
 from tests.histories import write

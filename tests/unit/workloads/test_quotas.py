@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.workloads.synthetic import generate, prepare
 from tests.scenario_files import refusal
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.errors import ConfigError
 from adlro.model.state import JOB
 from adlro.workloads import remembered

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, load_scenario
+from adlro.config.files import adjusted, load_scenario
 from adlro.errors import ConfigError
 from adlro.workloads.replay import windows
 from adlro.workloads.synthetic import generate, prepare

@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from adlro import config
+from adlro.config.files import adjusted, find_scenario, shipped
+from adlro.config.scenario import Scenario
 from adlro.model import job as job_types
 from adlro.model.state import FAILURE, REPAIR, SPEED, WHOLE
 from adlro.workloads import synthetic
@@ -22,7 +23,7 @@ SMALL = {4: 0.5, 12: 0.4, 22: 0.06, 30: 0.04}
 @cache
 def drawn(name="paper16", seed=0, **changes):
     """The workload of a shipped scenario with some keys changed; do not write to it."""
-    scenario = config.adjusted(config.find_scenario(name), **changes)
+    scenario = adjusted(find_scenario(name), **changes)
     return synthetic.generate(synthetic.prepare(scenario), seed)
 
 
@@ -32,7 +33,7 @@ def of_type(workload, name):
 
 def constant_scenario(seconds):
     """The paper's scenario with jobs that are all of one size."""
-    base = config.find_scenario("paper16")
+    base = find_scenario("paper16")
     size = job_types.Constant(law="constant", seconds=seconds)
     types = tuple(t.model_copy(update={"size": size}) for t in base.types)
     return base.model_copy(update={"types": types, "jobs": MANY})
@@ -43,9 +44,9 @@ def shares(values):
     return dict(zip(found.tolist(), (counts / len(values)).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", sorted(config.shipped()))
+@pytest.mark.parametrize("name", sorted(shipped()))
 def test_the_same_seed_draws_the_same_bytes(name):
-    setting = synthetic.prepare(config.adjusted(config.find_scenario(name), jobs=300))
+    setting = synthetic.prepare(adjusted(find_scenario(name), jobs=300))
     first, second = synthetic.generate(setting, 5), synthetic.generate(setting, 5)
     assert [array.tobytes() for array in first] == [array.tobytes() for array in second]
 
@@ -316,7 +317,7 @@ def test_what_nobody_asked_for_is_off():
 
 def rough(**changes):
     """The paper's scenario with slices, saves, failures and so on, or only what is given."""
-    base = config.find_scenario("paper16-single").model_dump()
+    base = find_scenario("paper16-single").model_dump()
     everything = {
         "failures": {"mtbf_h": 5, "repair_h": 1},
         "changes": [{"kind": "wear", "count": 3, "to_h": 2, "speed": 0.5}],
@@ -327,7 +328,7 @@ def rough(**changes):
     }
     types = list(base["types"])
     types[1] = {**types[1], "checkpoint_every_s": 700, **changes.pop("ml", {})}
-    scenario = config.Scenario.model_validate(
+    scenario = Scenario.model_validate(
         {**base, **everything, **changes, "types": types, "jobs": 2000}
     )
     return synthetic.prepare(scenario)
@@ -425,7 +426,7 @@ def test_a_job_may_run_where_its_gang_and_its_gpu_memory_fit(gpus, gpu_memory_gb
 
 
 def test_a_list_of_models_and_partitions_keeps_a_type_off_the_others():
-    base = config.find_scenario("paper16")
+    base = find_scenario("paper16")
     picky = base.types[1].model_copy(update={"models": ("V100", "RTX 6000")})
     scenario = base.model_copy(update={"types": (base.types[0], picky, base.types[2])})
     workload = synthetic.generate(synthetic.prepare(scenario), 0)
@@ -434,7 +435,7 @@ def test_a_list_of_models_and_partitions_keeps_a_type_off_the_others():
     assert workload.allowed[~ml, 2].any()
 
 
-@pytest.mark.parametrize("name", sorted(config.shipped()))
+@pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_job_may_run_somewhere_and_arrives_after_the_one_before(name):
     workload = drawn(name, jobs=2000)
     assert workload.allowed.any(axis=1).all()
@@ -451,17 +452,17 @@ def test_every_job_may_run_somewhere_and_arrives_after_the_one_before(name):
     ],
 )
 def test_each_type_has_the_gpu_model_of_the_map_or_else_its_fastest(changes, models):
-    scenario = config.adjusted(config.find_scenario("paper16"), **changes)
+    scenario = adjusted(find_scenario("paper16"), **changes)
     assert synthetic.prepare(scenario).affinity == models
 
 
 def test_the_rate_is_the_load_times_the_capacity():
-    setting = synthetic.prepare(config.adjusted(config.find_scenario("paper16"), load=0.5))
+    setting = synthetic.prepare(adjusted(find_scenario("paper16"), load=0.5))
     assert setting.rate == 0.5 * setting.capacity_per_s
 
 
 def test_the_lp_gives_every_type_some_pool_that_it_may_use():
-    setting = synthetic.prepare(config.find_scenario("hetero64"))
+    setting = synthetic.prepare(find_scenario("hetero64"))
     assert setting.type_shares.sum(axis=1) == pytest.approx(np.ones(4))
     assert (setting.type_shares[~setting.lists] == 0).all()
 
@@ -489,7 +490,7 @@ def test_the_lp_gives_every_type_some_pool_that_it_may_use():
     ],
 )
 def test_sizes_follow_the_law_of_their_type(size, odds):
-    base = config.find_scenario("paper16")
+    base = find_scenario("paper16")
     types = tuple(t.model_copy(update={"size": size}) for t in base.types)
     scenario = base.model_copy(update={"types": types, "jobs": MANY, "noise": 0.0})
     drawn_sizes = synthetic.generate(synthetic.prepare(scenario), 0).seconds[:, 0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.config import adjusted, find_scenario
+from adlro.config.files import adjusted, find_scenario
 from adlro.model import gpu
 from adlro.model.cluster import lay_out
 from adlro.model.state import DEMAND

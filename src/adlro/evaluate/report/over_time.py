@@ -22,7 +22,7 @@ from adlro.evaluate.report.chart import (
     plain_figure,
     show_first,
 )
-from adlro.evaluate.report.course import Course, follow
+from adlro.evaluate.report.timeline import Course, follow
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting, generate

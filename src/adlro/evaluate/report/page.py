@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from plotly.offline import get_plotlyjs
 
+from adlro.config.to_toml import as_toml
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.output import write_parts
-from adlro.evaluate.report import charts, explain, facts, over_time, table, words
-from adlro.evaluate.report.as_toml import as_toml
+from adlro.evaluate.report import charts, explain, facts, over_time, summary, table
 from adlro.evaluate.report.chart import Chart
 from adlro.evaluate.report.collect import Tally
 from adlro.evaluate.report.folder import make_folder
@@ -88,7 +88,7 @@ def compose(
     sections = list(_sections(setting, result, tallies, seed, drawn))
     title = escape(f"{result.scenario}: {_policies(result)}")
     links = "".join(f'<a href="#{s.key}">{escape(s.title)}</a>' for s in sections)
-    told = "".join(f"<li>{sentence}</li>" for sentence in words.summary(result))
+    told = "".join(f"<li>{sentence}</li>" for sentence in summary.summary(result))
     yield (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_SAFE}">\n'

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adlro.config import Scenario, adjusted
-from adlro.encode.paper_kernel import Sizes, sizes
+from adlro.config.files import adjusted
+from adlro.config.scenario import Scenario
 from adlro.envs.supply import Supply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.errors import ConfigError
+from adlro.features.observation_kernel import Sizes, sizes
 from adlro.train import seeds
 from adlro.train.dqn.learner import Learner
 from adlro.train.dqn.recipe import Recipe

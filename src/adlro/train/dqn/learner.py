@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from adlro.encode.paper_kernel import Sizes
-from adlro.encode.paper_network import PaperNetwork
+from adlro.features.observation_kernel import Sizes
 from adlro.model.state import Counts, Mask
+from adlro.nets.paper_network import PaperNetwork
 from adlro.train.dqn.network import QNetwork
 from adlro.train.dqn.recipe import Recipe
 from adlro.train.dqn.replay import Batch

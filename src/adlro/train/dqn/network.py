@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear, relu
 
-from adlro.encode.paper_kernel import Sizes
-from adlro.encode.paper_network import PaperNetwork
+from adlro.features.observation_kernel import Sizes
+from adlro.nets.paper_network import PaperNetwork
 from adlro.train.dqn.recipe import Recipe
 
 _MOST_CELLS = 24  # of a matrix, up to which a convolution is quicker as one product of matrices

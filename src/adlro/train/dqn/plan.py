@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from adlro import __version__
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.model.record import Record
 from adlro.train.dqn.recipe import Recipe
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from adlro.encode.network import MOST_UNITS
 from adlro.model.record import Record
+from adlro.nets.q_network import MOST_UNITS
 
 Part = Annotated[float, Field(ge=0, le=1)]
 Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]

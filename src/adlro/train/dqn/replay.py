@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from adlro.encode.paper_kernel import Sizes
+from adlro.features.observation_kernel import Sizes
 from adlro.model.state import Counts, Floats, Mask
 
 _ARRAYS = ("x", "forbidden", "actions", "rewards", "lasting")

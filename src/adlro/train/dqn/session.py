@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from adlro.config import Scenario
+from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.stats import Estimate, percent_difference
-from adlro.policies import learned
-from adlro.policies.card import AnyCard, Budget, Figure, Origin, Seeds
+from adlro.policies.loading import learned
+from adlro.policies.loading.card import AnyCard, Budget, Figure, Origin, Seeds
 from adlro.sim.simulator import warm_up
 from adlro.train import seeds
-from adlro.train.crew import Stopped
-from adlro.train.dqn import looks
+from adlro.train.dqn import evaluation
 from adlro.train.dqn.course import Course
 from adlro.train.dqn.plan import Plan, Wish, difference, scaled
 from adlro.train.dqn.trainer import FCFS, Point, Status, Trainer
 from adlro.train.episodes import MIN_MIN, named
+from adlro.train.executor import Stopped
 from adlro.train.session import Files
 from adlro.train.store import Folder
 from adlro.workloads.synthetic import prepare
@@ -54,7 +54,7 @@ def compile_all(wish: Wish) -> None:
     """Compile, or load, whatever will run; with an empty cache this takes a minute."""
     setting = prepare(wish.scenario)
     course = _tiny(wish)
-    own = looks.policy(course.learner.network(), setting)
+    own = evaluation.policy(course.learner.network(), setting)
     warm_up([own, *(named(name, setting) for name in (FCFS, MIN_MIN))])
     course.step()
 

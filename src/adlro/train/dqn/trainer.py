@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from adlro.encode.paper_network import PaperNetwork
 from adlro.model.record import Record
-from adlro.train.crew import Stopped
+from adlro.nets.paper_network import PaperNetwork
 from adlro.train.dqn.course import Course
-from adlro.train.dqn.looks import Track
+from adlro.train.dqn.evaluation import Track
 from adlro.train.dqn.plan import Plan
 from adlro.train.episodes import MIN_MIN
+from adlro.train.executor import Stopped
 from adlro.train.store import Folder
 
 FCFS = "fcfs"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from adlro.model.history import History
 from adlro.workloads.formats.format import Format, Head, Plan, read_table
 from adlro.workloads.formats.gather import Columns, Reading
-from adlro.workloads.formats.source import Source
 from adlro.workloads.formats.table import Rows, Style
-from adlro.workloads.history import History
+from adlro.workloads.formats.text_file import Source
 
 _NAMES = ("id", "asked", "used", "requested_s", "run_s", "wait_s", "submit_s", "start_s", "end_s")
 

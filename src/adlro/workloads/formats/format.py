@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from adlro.errors import TraceError
+from adlro.model.history import Header, History
 from adlro.workloads.formats.gather import Columns, Gathered, Reading
-from adlro.workloads.formats.source import Source
 from adlro.workloads.formats.table import Rows, Style, Table
-from adlro.workloads.history import Header, History
+from adlro.workloads.formats.text_file import Source
 
 _LINES = 200  # that are looked at
 

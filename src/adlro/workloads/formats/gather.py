@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adlro.errors import TraceError
+from adlro.model.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
 from adlro.model.state import WHOLE, Floats
 from adlro.workloads.formats.table import Rows, Wrong
-from adlro.workloads.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
 
 _LISTED = 5  # lines that are named when they are skipped
 MOST_GPUS = 1_000_000

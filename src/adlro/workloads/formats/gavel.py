@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
+from adlro.model.history import History
 from adlro.model.state import WHOLE
 from adlro.workloads.formats.format import Format, Head, Plan, read_table
 from adlro.workloads.formats.gather import Columns, Reading
-from adlro.workloads.formats.source import Source
 from adlro.workloads.formats.table import Rows, Style
-from adlro.workloads.history import History
+from adlro.workloads.formats.text_file import Source
 
 _NAMES = ("type", "command", "argument", "needs_data", "steps", "arrival_s", "gpus")
 _BATCH = re.compile(r" \(batch size (\d+)\)$")

@@ -1,6 +1,6 @@
 """Alibaba openb (cluster-trace-gpu-v2023): pods that share GPUs.
 
-Weng et al., USENIX ATC 2023. The nodes of the same trace: `workloads/openb` and `cluster import`.
+Weng et al., USENIX ATC 2023. The nodes of the same trace: `cluster import`.
 """
 
 from __future__ import annotations

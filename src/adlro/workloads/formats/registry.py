@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from adlro.errors import TraceError, suggestion
+from adlro.model.history import History
 from adlro.workloads.formats import (
     acme,
     cqsim,
+    csv_columns,
     eagle,
     gavel,
     helios,
     itp,
     lists,
-    named,
+    npz,
     openb,
-    own,
     pai,
     philly,
     sacct,
@@ -26,11 +27,10 @@ from adlro.workloads.formats import (
 )
 from adlro.workloads.formats.format import Format, Head, head_of, refuse_empty
 from adlro.workloads.formats.gather import STRICT, Reading
-from adlro.workloads.formats.source import Source
-from adlro.workloads.history import History
+from adlro.workloads.formats.text_file import Source
 
 FORMATS: tuple[Format, ...] = (  # the first that recognises a file reads it
-    own.FORMAT,
+    npz.FORMAT,
     sacct_json.FORMAT,
     sacct.FORMAT,
     cqsim.FORMAT,
@@ -49,7 +49,7 @@ FORMATS: tuple[Format, ...] = (  # the first that recognises a file reads it
     lists.TIRESIAS,
     lists.SIA,
     lists.DLRM,
-    named.FORMAT,
+    csv_columns.FORMAT,
 )
 _NODE_LISTS = (("sn", "cpu_milli", "memory_mib", "gpu", "model"),)
 
@@ -65,7 +65,7 @@ def _recognised(source: Source, head: Head, reading: Reading) -> Format:
     if reading.format:
         return _by_name(reading.format)
     if reading.columns:
-        return named.FORMAT
+        return csv_columns.FORMAT
     if head.names in _NODE_LISTS or head.raw.startswith(b"NodeName="):
         raise TraceError(
             f"{source.path}: is a list of nodes, not of jobs; use: adlro cluster import"

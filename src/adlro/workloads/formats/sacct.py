@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from adlro.errors import TraceError
+from adlro.model.history import Header, History
 from adlro.model.state import WHOLE, Floats
 from adlro.workloads.formats import slurm
 from adlro.workloads.formats.format import LOCAL, Format, Head
 from adlro.workloads.formats.gather import Columns, Gathered, Reading
 from adlro.workloads.formats.slurm import Resources
-from adlro.workloads.formats.source import Source
 from adlro.workloads.formats.table import Rows, Style, Table, shown
-from adlro.workloads.history import Header, History
+from adlro.workloads.formats.text_file import Source
 
 _IDS = ("JobIDRaw", "JobID")
 _NO_TIME = ("Unknown", "None", "N/A")

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from adlro.errors import TraceError
+from adlro.model.history import Header, History
 from adlro.model.state import WHOLE
 from adlro.workloads.formats import slurm
 from adlro.workloads.formats.format import Format, Head
 from adlro.workloads.formats.gather import Columns, Gathered, Reading
 from adlro.workloads.formats.slurm import Resources
-from adlro.workloads.formats.source import Source
 from adlro.workloads.formats.table import Rows, shown
-from adlro.workloads.history import Header, History
+from adlro.workloads.formats.text_file import Source
 
 _MOST = 1 << 30  # bytes; JSON is read as a whole
 _MINUTE = 60.0

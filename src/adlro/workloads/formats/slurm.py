@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.workloads.history import History
+from adlro.model.history import History
 
 _UNITS_MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)")

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from adlro.model.history import Header, History
 from adlro.model.state import Floats
 from adlro.workloads.formats.format import Format, Head
 from adlro.workloads.formats.gather import Columns, Gathered, Reading
-from adlro.workloads.formats.source import Source
 from adlro.workloads.formats.table import Rows, Style, Table
-from adlro.workloads.history import Header, History
+from adlro.workloads.formats.text_file import Source
 
 _NAMES = (
     "job",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adlro.errors import TraceError, suggestion
 from adlro.model.state import Floats
 from adlro.workloads.formats import table_kernel as kernel
-from adlro.workloads.formats.source import LONGEST, Source
+from adlro.workloads.formats.text_file import LONGEST, Source
 
 _ROWS = 16_384  # handled at a time
 _MOST_FIELDS = 512

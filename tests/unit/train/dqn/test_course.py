@@ -6,7 +6,7 @@ import pytest
 from adlro.model.state import WHOLE
 from adlro.policies.registry import Policy
 from adlro.train.dqn.course import Course
-from adlro.train.dqn.looks import Track
+from adlro.train.dqn.evaluation import Track
 from adlro.train.dqn.recipe import Recipe
 from tests import toys
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from adlro.encode.paper_kernel import Sizes
+from adlro.features.observation_kernel import Sizes
 from adlro.train.dqn.learner import Learner
 from adlro.train.dqn.recipe import Recipe
 from adlro.train.dqn.replay import Batch

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from adlro.encode.paper_kernel import Sizes
-from adlro.encode.paper_network import flat, scratch_size, shapes, values
+from adlro.features.observation_kernel import Sizes
+from adlro.nets.paper_network import flat, scratch_size, shapes, values
 from adlro.train.dqn import network as networks
 from adlro.train.dqn.network import Convolution, QNetwork
 from adlro.train.dqn.recipe import Recipe

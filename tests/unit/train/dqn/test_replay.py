@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adlro.encode.paper_kernel import Sizes
+from adlro.features.observation_kernel import Sizes
 from adlro.train.dqn.replay import Replay
 
 SIZES = Sizes(1, 1, 1, 1, 2)  # O = 1 + 1 + 2 = 4, A = 2

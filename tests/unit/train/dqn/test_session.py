@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from adlro.config import find_scenario
+from adlro.config.files import find_scenario
 from adlro.errors import ConfigError
-from adlro.policies import learned, registry
+from adlro.policies import registry
+from adlro.policies.loading import learned
 from adlro.train import seeds
 from adlro.train.dqn import session
 from adlro.train.dqn.plan import Wish, scaled

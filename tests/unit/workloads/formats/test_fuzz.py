@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from adlro.errors import AdlroError
-from adlro.workloads.formats import own
+from adlro.model.history import NUMBERS, WORDS
+from adlro.workloads.formats import npz
 from adlro.workloads.formats.gather import Reading
 from adlro.workloads.formats.registry import read
-from adlro.workloads.history import NUMBERS, WORDS
 from tests.histories import SAMPLES, history
 
 PIECES = (
@@ -59,7 +59,7 @@ def check(found):
 def fuzz(folder, seed, count):
     rng = np.random.default_rng(seed)
     samples = [text.encode() for text in SAMPLES.values()]
-    samples.append(own.packed(history(folder, SAMPLES["sacct"])))
+    samples.append(npz.packed(history(folder, SAMPLES["sacct"])))
     path = folder / "fuzz"
     taken = 0
     for i in range(count):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adlro.workloads.formats import source
-from adlro.workloads.formats.source import Source
+from adlro.workloads.formats import text_file
 from adlro.workloads.formats.table import Style, Table, stamps
+from adlro.workloads.formats.text_file import Source
 from tests.histories import write
 
 FEW = settings(
@@ -57,7 +57,7 @@ def test_quoted_text_is_cut_as_python_cuts_it_whatever_the_size_of_blocks(tmp_pa
     )
     path = write(tmp_path, text.getvalue())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "_BLOCK", block)
+        patch.setattr(text_file, "_BLOCK", block)
         found, _ = rows(path)
     assert found == [[field.strip() for field in row] for row in table]
 

@@ -1,0 +1,189 @@
+"""Scenario and cluster files: TOML read at the edge into frozen records, or refused by key."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from adlro.config.history import SPEEDS, UNUSED
+from adlro.config.scenario import Scenario
+from adlro.errors import ConfigError, suggestion
+from adlro.model.cluster import Cluster
+from adlro.model.record import Record, one_line
+
+R = TypeVar("R", bound=Record)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path}: is not text (byte {exc.start} is not UTF-8)") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise ConfigError(f"{path}: is not valid TOML: {exc}") from exc
+
+
+def validated(record: type[R], data: dict[str, Any], where: str) -> R:
+    """A record of what was read somewhere.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong type.
+    """
+    try:
+        return record.model_validate(data)
+    except ValidationError as exc:
+        raise ConfigError(f"{where}: {one_line(exc)}") from exc
+    except ConfigError as exc:
+        raise ConfigError(f"{where}: {exc}") from exc
+
+
+def load_cluster(path: Path) -> Cluster:
+    """Read and check a cluster file.
+
+    Raises:
+        ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
+    """
+    return validated(Cluster, _read(path), str(path))
+
+
+def cluster_of(data: dict[str, Any], where: str) -> Cluster:
+    """The tables of a cluster, checked like a file.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong type.
+    """
+    return validated(Cluster, data, where)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A scenario's tables with changes on top; job types are matched by name."""
+    both = {**base, **changes}
+    theirs = changes.get("types")
+    if isinstance(theirs, list) and all(isinstance(entry, dict) for entry in theirs):
+        named = {entry["name"]: entry for entry in base["types"]}
+        for entry in theirs:
+            name = str(entry.get("name"))
+            named[name] = {**named.get(name, {}), **entry}
+        both["types"] = list(named.values())
+    return both
+
+
+def _read_scenario(path: Path) -> dict[str, Any]:
+    """The tables of a scenario file, laid over those of its `base` (a shipped one, if any)."""
+    data = _read(path)
+    base = data.pop("base", None)
+    if base is None:
+        return data
+    known = shipped()
+    if not isinstance(base, str) or base not in known or known[base] == path:
+        raise ConfigError(
+            f"{path}: base: unknown scenario {base!r}; {suggestion(str(base), known)}"
+        )
+    return _merged(_read_scenario(known[base]), data)
+
+
+def _expand_history(data: dict[str, Any], folder: Path) -> None:
+    """Find a history beside the scenario's file, and give its jobs the types they are said to be.
+
+    Of the types of a shipped scenario only names, shares and speeds are taken.
+    """
+    recorded = data.get("history")
+    if isinstance(recorded, str):
+        recorded = data["history"] = {"file": recorded}
+    if not isinstance(recorded, dict) or not isinstance(recorded.get("file"), str):
+        return
+    recorded["file"] = str(folder / recorded["file"])
+    if "types" in data:
+        recorded.setdefault("speeds", "own")
+        return
+    assumed = recorded.setdefault("speeds", "none")
+    origin = SPEEDS.get(assumed) if isinstance(assumed, str) else None
+    if origin is not None:
+        given = _read_scenario(shipped()[origin])["types"]
+        keys = ("name", "share", "kind", "speed")
+        data["types"] = [
+            {"kind": "ml", "size": UNUSED, **{k: entry[k] for k in keys if k in entry}}
+            for entry in given
+        ]
+    else:
+        groups = data.get("cluster", {}).get("nodes", ())
+        names = [group.get("gpu") for group in groups if isinstance(group, dict)]
+        alike = {name: 1.0 for name in names if isinstance(name, str)}
+        data["types"] = [{"name": "job", "share": 1, "size": UNUSED, "speed": alike}]
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read and check a scenario file; `cluster = "FILE"` is looked up beside it.
+
+    Raises:
+        ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
+    """
+    return scenario_of(_read_scenario(path), path)
+
+
+def scenario_of(data: dict[str, Any], path: Path) -> Scenario:
+    """The tables of a scenario as a file at `path` would hold them.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong type.
+    """
+    data = {"name": path.stem, **data}
+    if isinstance(data.get("cluster"), str):
+        data["cluster"] = load_cluster(path.parent / data["cluster"]).model_dump()
+    if isinstance(data.get("history"), dict):
+        data["history"] = {**data["history"]}
+    _expand_history(data, path.parent)
+    return validated(Scenario, data, str(path))
+
+
+def shipped() -> dict[str, Path]:
+    """The scenarios that come with the package: name -> file."""
+    folder = Path(str(resources.files("adlro") / "scenarios"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find_scenario(name: str) -> Scenario:
+    """A shipped scenario by name, or the user's own by path (anything with a slash or .toml).
+
+    Raises:
+        ConfigError: there is no such scenario, or its file is wrong.
+    """
+    if "/" in name or name.endswith(".toml"):
+        return load_scenario(Path(name))
+    known = shipped()
+    if name not in known:
+        raise ConfigError(f"unknown scenario {name!r}; {suggestion(name, known)}")
+    return load_scenario(known[name])
+
+
+def find_cluster(name: str) -> Cluster:
+    """A cluster by its own file, or that of a scenario (by name or file).
+
+    Raises:
+        ConfigError: there is no such file or scenario, or it is wrong.
+    """
+    if "/" in name or name.endswith(".toml"):
+        data = _read(Path(name))
+        if "nodes" in data:
+            return validated(Cluster, data, name)
+    return find_scenario(name).cluster
+
+
+def adjusted(scenario: Scenario, **changes: object) -> Scenario:
+    """The scenario with some keys replaced (None = as it was), checked like a file.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+    data = scenario.model_dump()
+    data.update({key: value for key, value in changes.items() if value is not None})
+    try:
+        return Scenario.model_validate(data)
+    except ValidationError as exc:
+        raise ConfigError("--" + one_line(exc).replace("ageing_h", "ageing", 1)) from exc

@@ -1,0 +1,258 @@
+"""Scenarios: one TOML file says the cluster, the jobs, the load and what is measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from adlro.config.events import Change, Failures, Update
+from adlro.config.history import Recorded
+from adlro.config.quotas import Quota, refuse_prices, refuse_quotas
+from adlro.errors import suggestion
+from adlro.model import gpu
+from adlro.model.cluster import Cluster, GpuName, Name
+from adlro.model.job import MOST, Colocation, JobType, Seconds, Share, Spread
+from adlro.model.record import Record
+
+Skew = Annotated[float, Field(ge=0, le=10)]
+
+
+class Poisson(Record):
+    """Arrivals that know nothing of each other."""
+
+    process: Literal["poisson"] = "poisson"
+
+
+class Bursty(Record):
+    """Markov-modulated: now and then a burst at `peak` times the mean rate."""
+
+    process: Literal["bursty"]
+    peak: Annotated[float, Field(gt=1)] = 3.0
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the time that is burst
+    length_s: Seconds = 3600.0  # mean length of a burst
+
+    @model_validator(mode="after")
+    def _quiet_rate(self) -> Bursty:
+        if self.peak * self.share > 1:
+            raise ValueError(f"peak {self.peak:g} x share {self.share:g} is more than all arrivals")
+        return self
+
+
+class Diurnal(Record):
+    """A daily wave: rate = mean * (1 + amplitude * sin(2 pi t / period))."""
+
+    process: Literal["diurnal"]
+    amplitude: Annotated[float, Field(gt=0, le=1)] = 0.6
+    period_s: Annotated[float, Field(ge=60, le=1e9)] = 86_400.0
+
+
+class Surge(Record):
+    """Poisson, and one sudden wave of jobs of one type."""
+
+    process: Literal["surge"]
+    type: Name
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.25  # of all jobs that belong to the wave
+    at: Annotated[float, Field(ge=0, le=1)] = 0.4  # when it begins, as a share of the run
+    length_s: Seconds = 1800.0
+
+
+Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="process")]
+Load = Annotated[float, Field(gt=0, le=100)]
+Price = Annotated[float, Field(gt=0, le=1e9)]
+
+
+class Measure(Record):
+    """Which jobs count, by order of arrival: those after a warm-up, or those in the middle."""
+
+    middle: Share = 1.0
+    warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Measure:
+        if self.warm_up and self.middle < 1:
+            raise ValueError("say the middle or a warm-up, not both")
+        return self
+
+    def __str__(self) -> str:
+        """As it is written in a scenario file."""
+        if self.warm_up:
+            return f"after {self.warm_up * 100:g} %"
+        return "all jobs" if self.middle == 1 else f"middle {self.middle * 100:g} %"
+
+    def window(self, jobs: int) -> slice:
+        """The ids that count."""
+        if self.warm_up:
+            return slice(min(round(jobs * self.warm_up), jobs - 1), jobs)
+        skipped = min(round(jobs * (1 - self.middle) / 2), (jobs - 1) // 2)
+        return slice(skipped, jobs - skipped)
+
+
+def _as_measure(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if value in ("all", "all jobs"):
+        return {}
+    found = re.fullmatch(r"(middle|after)\s+(\d+(?:\.\d+)?)\s*%", value.strip())
+    if not found:
+        raise ValueError(f"say 'all', 'middle 70 %' or 'after 10 %', not {value!r}")
+    return {"middle" if found[1] == "middle" else "warm_up": float(found[2]) / 100}
+
+
+class Estimates(Record):
+    """Where run-time estimates come from: the same for every policy compared."""
+
+    source: Literal["oracle", "noisy", "request", "memory"] = "oracle"
+    sigma: Spread = 0.0
+
+    def __str__(self) -> str:
+        """As it is written on the command line."""
+        return f"noisy:{self.sigma:g}" if self.source == "noisy" else self.source
+
+
+def _as_estimates(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"noisy:(\d+(?:\.\d+)?)", value.strip())
+    if found:
+        return {"source": "noisy", "sigma": float(found[1])}
+    if value not in ("oracle", "request", "memory"):
+        raise ValueError(
+            f"say oracle, noisy:S (S = spread, e.g. noisy:0.5), request or memory, not {value!r}"
+        )
+    return {"source": value}
+
+
+def _as_failures(value: object) -> object:
+    """TOML has no null: false switches off the failures of a base."""
+    return None if value is False else value
+
+
+class Scenario(Record):
+    """A scenario file."""
+
+    name: Name
+    about: str = ""
+    cluster: Cluster
+    types: Annotated[tuple[JobType, ...], Field(min_length=1)]
+    jobs: Annotated[int, Field(ge=1, le=100_000_000)] = 400
+    load: Load = 0.8  # fraction of the fluid-LP capacity
+    arrivals: Arrivals = Poisson()
+    noise: Spread = 0.0  # spread of the lognormal speed noise of each (job, model)
+    estimates: Annotated[Estimates, BeforeValidator(_as_estimates)] = Estimates()
+    measure: Annotated[Measure, BeforeValidator(_as_measure)] = Measure()
+    limit: Literal["none", "kill"] = "none"  # kill = a job ends at its requested time
+    idle_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # lambda of the paper's reward
+    affinity: dict[str, GpuName] = Field(default_factory=dict)  # job type -> model, static-affinity
+    users: Annotated[int, Field(ge=1, le=MOST)] = 10
+    user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
+    accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
+    least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # before a run may be preempted
+    placement: Literal["best-fit", "fgd"] = "best-fit"
+    telemetry: bool = False  # whether GPUs give readings (utilisation, power and so on)
+    failures: Annotated[Failures | None, BeforeValidator(_as_failures)] = None
+    changes: tuple[Change, ...] = ()
+    colocation: tuple[Colocation, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    ageing_h: Annotated[float, Field(ge=0, le=1e6)] = 0.0  # hours of waiting; 0 = no ageing
+    prices: dict[GpuName, Price] = Field(default_factory=dict)  # money for an hour of one GPU
+    history: Recorded | None = None  # jobs are those of a file, not drawn
+
+    @model_validator(mode="after")
+    def _types_agree(self) -> Scenario:
+        types = [job_type.name for job_type in self.types]
+        if len(set(types)) < len(types):
+            raise ValueError(f"types: two job types have the same name: {types}")
+        surge = [self.arrivals.type] if isinstance(self.arrivals, Surge) else []
+        for key, names in (("affinity", list(self.affinity)), ("arrivals.type", surge)):
+            for name in names:
+                _refuse_unknown(key, "job type", name, types)
+        for i, change in enumerate(self.changes):
+            if isinstance(change, Update):
+                _refuse_unknown(f"changes.{i}.type", "job type", change.type, types)
+        pairs: set[frozenset[str]] = set()
+        for i, entry in enumerate(self.colocation):
+            for name in entry.types:
+                _refuse_unknown(f"colocation.{i}.types", "job type", name, types)
+            if frozenset(entry.types) in pairs:
+                raise ValueError(f"colocation.{i}: {' and '.join(entry.types)} are there twice")
+            pairs.add(frozenset(entry.types))
+        return self
+
+    @model_validator(mode="after")
+    def _history_agrees(self) -> Scenario:
+        if self.history is None:
+            return self
+        types = [job_type.name for job_type in self.types]
+        for i, rule in enumerate(self.history.rules):
+            _refuse_unknown(f"history.rules.{i}.type", "job type", rule.type, types)
+        if not isinstance(self.arrivals, Poisson):
+            raise ValueError("arrivals: the jobs of a history come when they came; remove this")
+        if any(quota.caps for quota in self.quotas):
+            raise ValueError("quotas: caps cannot be checked against a history; remove them")
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_agree(self) -> Scenario:
+        if self.failures is not None:
+            _refuse_failures(self.failures, self.cluster)
+        for i, change in enumerate(self.changes):
+            _refuse_change(f"changes.{i}", change, self.cluster)
+        return self
+
+    @model_validator(mode="after")
+    def _rules_agree(self) -> Scenario:
+        models = list(dict.fromkeys(gpu.find(group.gpu).name for group in self.cluster.nodes))
+        for name in self.accounts:
+            if self.accounts.count(name) > 1:
+                raise ValueError(f"accounts: {name!r} is there twice; remove one")
+        for i, quota in enumerate(self.quotas):
+            if quota.account is not None:
+                _refuse_unknown(f"quotas.{i}.account", "account", quota.account, self.accounts)
+            for name in quota.caps:
+                _refuse_unknown(f"quotas.{i}.caps", "model here", gpu.find(name).name, models)
+        refuse_quotas(self.quotas, self.users)
+        refuse_prices(self.prices, models)
+        return self
+
+
+def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise ValueError(f"{key}: unknown {noun} {name!r}; {suggestion(name, known)}")
+
+
+def _refuse_failures(failures: Failures, cluster: Cluster) -> None:
+    """Raise ValueError for groups that do not exist, and if hardly a node would ever be up."""
+    names = [group.name for group in cluster.nodes]
+    for name in failures.nodes:
+        _refuse_unknown("failures.nodes", "group of nodes", name, names)
+    total = sum(group.count for group in cluster.nodes)
+    failing = sum(group.count for group in cluster.nodes if failures.touches(group.name))
+    up = total - failing * (1 - failures.availability)
+    if up < min(1, total / 2):  # a cluster of one node may be down at times, but not mostly
+        raise ValueError(
+            f"failures: mtbf_h = {failures.mtbf_h:g} and repair_h = {failures.repair_h:g} leave "
+            f"{up:.2g} of {total:,} nodes up on average; raise mtbf_h or lower repair_h"
+        )
+
+
+def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
+    """Raise ValueError for nodes, GPUs and models that the cluster does not have."""
+    groups = cluster.nodes
+    if isinstance(change, Update):
+        models = {gpu.find(group.gpu).name for group in groups}
+        _refuse_unknown(f"{key}.model", "model here", gpu.find(change.model).name, sorted(models))
+        return
+    nodes = [(name, group) for group in groups for name in group.node_names]
+    meant = [g for name, g in nodes if change.node in (None, name, g.name)]
+    if not meant:
+        known = [group.name for group in groups] + [name for name, _ in nodes]
+        _refuse_unknown(f"{key}.node", "node", str(change.node), list(dict.fromkeys(known)))
+    most = max(group.gpus for group in meant)
+    if change.gpu is not None and change.gpu >= most:
+        raise ValueError(f"{key}.gpu: no GPU {change.gpu} on a node of {most}; they count from 0")
+    gpus = sum(g.gpus if change.gpu is None else int(change.gpu < g.gpus) for g in meant)
+    if change.count > gpus:
+        raise ValueError(f"{key}.count: {change.count:,} GPUs are more than the {gpus:,} meant")

@@ -1,1 +1,0 @@
-"""From state to numbers: the Min-Min plan that policies and features share."""

@@ -1,0 +1,214 @@
+"""What is known of a job when it is submitted, as the fillers of a pattern.
+
+One set of roles for all sources. Weights are nats; they were fitted on the first halves of public
+histories, one set for all of them: see docs/estimators.md.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit, njit_apart
+from adlro.errors import ConfigError
+from adlro.features.hypervectors.encode_kernel import level_of, mixed, number_key
+from adlro.features.hypervectors.schema import (
+    MODEL,
+    Role,
+    Schema,
+    Words,
+    key,
+    place,
+    space_of,
+)
+from adlro.model.history import Codes, History
+from adlro.model.state import WHOLE, Counts, Floats, Records
+
+DAY_S = 86_400.0
+_PARTS = 6  # of a name that count
+_DOUBLINGS = 24  # seconds, MB and cores from 1 to 16 million
+_STEPS = 16  # levels of a doubling
+
+
+def _log_level(name: str, weight: float, cap: int) -> Role:
+    """Doublings from 1 on; similarity is gone after `cap` of them."""
+    levels = _DOUBLINGS * _STEPS + 1
+    return Role(name, "level", weight, 1.0, 2.0**_DOUBLINGS, True, levels, _DOUBLINGS // cap)
+
+
+SCHEMA = Schema(
+    (
+        Role("user", "word", 4.0),
+        Role("account", "word", 2.0),
+        Role("queue", "word", 3.0),
+        Role("qos", "word", 0.7),
+        Role("name", "word", 2.0),
+        Role("name parts", "bag", 1.4, most=_PARTS),
+        Role("type", "word", 3.0),
+        Role("request", "word", 2.8),
+        Role("shape", "word", 4.0),  # all that it asks for, taken together
+        _log_level("requested time", 3.5, 4),
+        _log_level("gpus", 0.7, 3),
+        _log_level("nodes", 0.7, 3),
+        _log_level("cores", 0.7, 3),
+        _log_level("memory", 0.7, 3),
+        Role("priority", "level", 0.7, 0.0, 1.0, levels=65, cells=4),
+        Role("hour", "circle", 0.7, 0.0, DAY_S, levels=96, cells=4),
+        Role(MODEL, "word", 1.0),
+    )
+)
+SPACE = space_of(SCHEMA)
+_PLACES = {role.name: place(SCHEMA, role.name) for role in SCHEMA.roles}
+
+
+class JobFields(NamedTuple):
+    """What is known of one job at its submission; "" and nan = not known."""
+
+    user: str = ""
+    account: str = ""
+    queue: str = ""
+    qos: str = ""
+    name: str = ""
+    type: str = ""
+    requested_s: float = math.nan  # on the reference GPU, if models differ
+    gpus: float = math.nan  # of the whole job, as what follows
+    nodes: float = math.nan
+    cores: float = math.nan
+    memory_mb: float = math.nan
+    gpu_memory_mb: float = math.nan  # on each GPU
+    priority: float = math.nan  # 0 to 1
+    submit_s: float = math.nan  # seconds since midnight of any day, such as Unix time
+
+
+NUMBERS = JobFields._fields[6:]
+_WORDS = JobFields._fields[:6]
+_REQUESTED, _GPUS, _SHAPE_END = 0, 1, 6  # places in NUMBERS: the shape is gpus to gpu_memory_mb
+_LEVEL_OF = (  # role, place in NUMBERS
+    ("requested time", 0),
+    ("gpus", 1),
+    ("nodes", 2),
+    ("cores", 3),
+    ("memory", 4),
+    ("priority", 6),
+    ("hour", 7),
+)
+_ROLE = {role.name: r for r, role in enumerate(SCHEMA.roles)}
+_REQUEST_ROLE, _SHAPE_ROLE = _ROLE["request"], _ROLE["shape"]
+_LEVELS = np.array([(_ROLE[name], place_) for name, place_ in _LEVEL_OF])
+_THOUSANDTHS = 1000.0
+_NOT_SAID = 1 << 62  # a word too: jobs that do not say what they request are alike
+
+
+@njit
+def _whole(value: float) -> int:
+    """A number as a word is known by."""
+    return _NOT_SAID if math.isnan(value) else int(value * _THOUSANDTHS)
+
+
+@njit_apart
+def fill(roles: Records, levels: Counts, numbers: Floats, fillings: Words) -> None:
+    """Fill in what follows from numbers [J, N]: levels, and the words for request and shape."""
+    request, shape = roles[_REQUEST_ROLE], roles[_SHAPE_ROLE]
+    for j in range(len(numbers)):
+        fillings[j, request.filler] = number_key(request, _whole(numbers[j, _REQUESTED]))
+        known, word = False, shape.seed
+        for n in range(_GPUS, _SHAPE_END):
+            known |= not math.isnan(numbers[j, n])
+            word = mixed(word, _whole(numbers[j, n]))
+        fillings[j, shape.filler] = word if known else np.uint64(0)
+        for k in range(len(levels)):
+            role = roles[levels[k, 0]]
+            fillings[j, role.filler] = level_of(role, numbers[j, levels[k, 1]])
+
+
+def _parts(name: str) -> list[int]:
+    """Keys of the parts of a name: runs of letters and runs of digits."""
+    found = dict.fromkeys(re.findall(r"[^\W\d_]+|\d+", name.lower()))
+    return [key("name parts", part) for part in list(found)[:_PARTS]]
+
+
+def _fill_words(fillings: Words, role: str, codes: Codes | Counts, words: Sequence[str]) -> None:
+    """Fill a role for all jobs; codes [J] into words, -1 = missing."""
+    keys = np.array([*(key(role, word) if word else 0 for word in words), 0], np.uint64)
+    fillings[:, _PLACES[role]] = keys[codes]
+    if role != "name":
+        return
+    parts = np.zeros((len(words) + 1, _PARTS), np.uint64)
+    for w, word in enumerate(words):
+        found = _parts(word)
+        parts[w, : len(found)] = found
+    first = _PLACES["name parts"]
+    fillings[:, first : first + _PARTS] = parts[codes]
+
+
+def of_history(history: History) -> Words:
+    """Fillings [J, F] of a history's jobs.
+
+    What is recorded as priority is left out: Slurm's is that at the end, and says how long it took.
+    """
+    fillings = np.zeros((history.jobs, SPACE.fillers), np.uint64)
+    for role in ("user", "account", "queue", "qos", "name"):
+        _fill_words(fillings, role, getattr(history, role), history.tables[role])
+    numbers = np.column_stack(
+        (
+            np.where(history.requested_s > 0, history.requested_s, np.nan),
+            np.where(history.gpus < 0, np.nan, history.gpus / WHOLE),
+            np.where(history.nodes < 0, np.nan, history.nodes),
+            history.cores,
+            history.memory_mb,
+            history.gpu_memory_mb,
+            np.full(history.jobs, np.nan),
+            history.submit_s + (history.header.origin_unix_s or 0.0),
+        )
+    )
+    fill(SPACE.roles, _LEVELS, numbers, fillings)
+    return fillings
+
+
+def of_jobs(jobs: Records) -> Words:
+    """Fillings [J, F] of JOB records; types, users and accounts go by their numbers."""
+    fillings = np.zeros((len(jobs), SPACE.fillers), np.uint64)
+    for role in ("user", "account", "type"):
+        numbers, codes = np.unique(jobs[role], return_inverse=True)
+        _fill_words(fillings, role, codes, [str(number) for number in numbers])
+    gpus = jobs["gpus"]
+    numbers = np.column_stack(
+        (
+            jobs["requested"],
+            gpus * jobs["share"] / WHOLE,
+            np.full(len(jobs), np.nan),
+            gpus * jobs["cores"],
+            gpus * jobs["memory"],
+            jobs["gpu_memory"],
+            jobs["priority"],
+            jobs["arrival"],
+        )
+    )
+    fill(SPACE.roles, _LEVELS, numbers, fillings)
+    return fillings
+
+
+def of_one(job: JobFields) -> Words:
+    """Filling [F] of one job.
+
+    Raises:
+        ConfigError: a number is negative or infinite.
+    """
+    numbers = np.array([job[len(_WORDS) :]], np.float64)
+    for name, value in zip(NUMBERS, numbers[0].tolist(), strict=True):
+        if not (value >= 0 or math.isnan(value)) or math.isinf(value):
+            raise ConfigError(f"a job to be learned or predicted: {name} is {value:g}")
+    numbers[0, _REQUESTED] = numbers[0, _REQUESTED] or math.nan  # as in a history: 0 says nothing
+    filling = np.zeros(SPACE.fillers, np.uint64)
+    for role in _WORDS:
+        word = getattr(job, role)
+        if word:
+            filling[_PLACES[role]] = key(role, word)
+    parts, first = _parts(job.name), _PLACES["name parts"]
+    filling[first : first + len(parts)] = parts
+    fill(SPACE.roles, _LEVELS, numbers, filling[None])
+    return filling

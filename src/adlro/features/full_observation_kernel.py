@@ -1,0 +1,47 @@
+"""What a good scheduler needs beyond the paper's state, compiled: estimates, gang, waiting time.
+
+For each slot: the estimate on each pool, the size of the gang, and how long the job has waited.
+"""
+
+from __future__ import annotations
+
+import math
+
+from adlro.compiled import njit
+from adlro.features.observation_kernel import Vector
+from adlro.model.feasibility import width
+from adlro.model.view import View
+
+_MOST_LOG = math.log(1000.0)  # seconds from a thousandth to a thousand times the typical ones
+_MOST_WAITED = math.log1p(1000.0)
+
+
+def more(pools: int, window: int) -> int:
+    """How many numbers `observe_more` writes."""
+    return window * (pools + 2)
+
+
+@njit
+def observe_more(view: View, window: int, tau: float, x: Vector) -> None:
+    """Write P + 2 numbers a slot into x, each in [-1, 1]; tau: seconds of a typical job.
+
+    The log of what is left of the job by the estimate on each pool, in units of tau (1 where it may
+    not run, as if it took for ever); its GPUs and its waiting time on scales of logarithms from 0
+    to 1. An empty slot is all 0.
+    """
+    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
+    pools, gpus, at = view.pools, view.gpus, 0
+    for slot in range(window):
+        for k in range(len(pools) + 2):
+            x[at + k] = 0.0
+        if slot < len(queue):
+            waiting = queue[slot]
+            for p in range(len(pools)):
+                x[at + p] = 1.0
+                if eligible[slot, p]:
+                    seconds = max(est[waiting.job, pools[p].model] * waiting.left, 1e-9)
+                    x[at + p] = min(max(math.log(seconds / tau) / _MOST_LOG, -1.0), 1.0)
+            x[at + len(pools)] = math.log1p(width(jobs[waiting.job])) / math.log1p(len(gpus))
+            waited = math.log1p((now - waiting.since) / tau) / _MOST_WAITED
+            x[at + len(pools) + 1] = min(waited, 1.0)
+        at += len(pools) + 2

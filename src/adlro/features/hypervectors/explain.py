@@ -1,0 +1,33 @@
+"""Which parts of a pattern matched, for people."""
+
+from __future__ import annotations
+
+import math
+
+from adlro.features.hypervectors.schema import Role, Schema
+from adlro.model.state import Floats
+
+_SAME_WORD = 0.75  # an unrelated word comes this near in one of 10,000 patterns at 24 bits
+_SAME_LEVEL = 0.999
+_NEAR = 0.25
+
+
+def _in_words(role: Role, match: float) -> str:
+    if match >= (_SAME_WORD if role.kind == "word" else _SAME_LEVEL):
+        return "same"
+    return "other" if role.kind == "word" or match < _NEAR else "near"
+
+
+def matched(schema: Schema, parts: Floats) -> dict[str, tuple[str, ...]]:
+    """The roles that are the same, near or other, by match_parts; what is missing is left out."""
+    found: dict[str, list[str]] = {"same": [], "near": [], "other": []}
+    for role, match in zip(schema.roles, parts.tolist(), strict=True):
+        if not math.isnan(match):
+            found[_in_words(role, match)].append(role.name)
+    return {how: tuple(names) for how, names in found.items()}
+
+
+def sentence(schema: Schema, parts: Floats) -> str:
+    """As "same user, name; near requested time; other gpu model"."""
+    groups = matched(schema, parts)
+    return "; ".join(f"{how} {', '.join(names)}" for how, names in groups.items() if names)

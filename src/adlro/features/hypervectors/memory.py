@@ -1,0 +1,253 @@
+"""An associative memory with a bound: what became of jobs, found again by patterns like theirs.
+
+Flat arrays: it lives in compiled code, is copied by copying them, and holds no objects. Dimensions:
+S slots (one a pattern), W words, L outcomes kept of each pattern, M GPU models, C classes of jobs,
+T table, K nearest, B = M + 1 buckets (the first: jobs whose GPU model is not known), N sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adlro.errors import ConfigError
+from adlro.features.hypervectors.encode_kernel import distance, encode
+from adlro.features.hypervectors.schema import MODEL, Space, Words, key
+from adlro.model.state import Counts, Floats, Records
+
+NEAREST = 64  # patterns of each GPU model that a recall is drawn from
+BLOCK = 512  # slots of a scan at a time: their distances stay in the fastest cache
+BINS = 1024  # of costs, to find the nearest; the last holds all that are far
+_MOST_SLOTS, _MOST_LATEST, _MOST_MODELS, _MOST_CLASSES = 1 << 22, 64, 256, 1 << 16
+
+Places = NDArray[np.int32]
+
+HEAD = np.dtype(
+    [
+        ("size", "i8"),  # slots in use
+        ("learned", "i8"),  # jobs so far; the turn of the next one
+        ("now", "f8"),  # latest time learned, seconds
+        ("half_s", "f8"),  # what was learned has half its weight after so many seconds …
+        ("half_jobs", "f8"),  # … or jobs; infinite = never
+    ],
+    align=True,
+)
+
+OUTCOME = np.dtype(
+    [
+        ("log_seconds", "f8"),
+        ("extra", "f8"),  # a number of the caller's, such as the log of the requested time
+        ("when", "f8"),
+        ("turn", "i8"),  # how many jobs had been learned before
+        ("source", "i8"),  # the caller's id of the job
+    ],
+    align=True,
+)
+
+SLOT = np.dtype(
+    [
+        ("hash", "u8"),
+        ("jobs", "i8"),  # learned since the pattern came in
+        # Of all that was learned, and of the older outcomes that are not kept one by one: log2 of
+        # the sum of their weights, in halvings since the start. So it does not change by waiting.
+        ("strength", "f8"),
+        ("old_strength", "f8"),
+        ("old_mean", "f8"),  # log seconds
+        ("old_extra", "f8"),
+        ("old_turn", "f8"),
+    ],
+    align=True,
+)
+
+ANSWER = np.dtype(
+    [
+        ("log_seconds", "f8"),  # nan = nothing is known
+        ("spread", "f8"),  # mean absolute deviation from it, by weight
+        ("confidence", "f8"),  # 0 to 1
+        ("evidence", "f8"),  # 1 = one job with an equal pattern; halves as the memory forgets
+    ],
+    align=True,
+)
+
+SOURCE = np.dtype(
+    [
+        ("weight", "f8"),  # without regard to GPU models
+        ("share", "f8"),  # of the latest answer; all together 1
+        ("log_seconds", "f8"),  # for the job asked for, on the model that the source ran on
+        ("source", "i8"),  # the caller's id; -1 = older jobs of that pattern
+        ("slot", "i4"),
+        ("model", "i4"),  # it ran on; -1 = not known
+    ],
+    align=True,
+)
+
+
+class Size(NamedTuple):
+    """How much a memory holds, and how long."""
+
+    slots: int = 10_000  # patterns
+    latest: int = 32  # outcomes of a pattern that are kept one by one
+    classes: int = 0  # of jobs whose speeds are learned apart
+    half_s: float = float("inf")  # see HEAD
+    half_jobs: float = 10_000.0
+
+
+USUAL = Size()
+
+
+class Weighing(NamedTuple):
+    """How a recall weighs outcomes: exp(nats of the match) * (1 + age / fresh)^-fading.
+
+    The age is the number of jobs learned since. All are floats: another type is a compile apart.
+    """
+
+    fresh: float = 5.0  # jobs
+    fading: float = 0.6
+    nats: float = 1.0  # multiplies the roles' weights
+    slope: float = 0.0  # how log seconds follow the difference of the extra numbers
+    mean: float = 0.0  # 1 = the mean instead of the median
+    half_evidence: float = 1.0  # that makes a confidence of 1/2
+
+
+class Memory(NamedTuple):
+    """What was learned."""
+
+    head: Records  # [1]
+    patterns: Words  # [W, S] word by word, so that a scan runs over neighbouring slots
+    turns: Floats  # [S] of the latest outcome
+    models: Places  # [S] -1 = not known
+    slots: Records  # [S]
+    outcomes: Records  # [S, L] a ring: that of a slot's job n is at n % L
+    table: Places  # [T] where a pattern is: 1 + slot, 0 = free; open addressing by hash
+    heap: Places  # [S] slots, the weakest first
+    places: Places  # [S] of a slot in the heap
+    model_bits: Words  # [M, W] of a model, at the role's positions
+    model_mask: Words  # [W]
+    model_distances: Counts  # [M, M] bits
+    pair_weights: Floats  # [C + 1, M, M] how much is known of the speeds of two models
+    pair_ratios: Floats  # [C + 1, M, M] log seconds on the first over the second, above the prior
+    speeds: Floats  # [C + 1, M] log speed above the prior; the last row: of all classes
+
+
+class Query(NamedTuple):
+    """What a recall is asked."""
+
+    bits: Words  # [W] pattern, without a GPU model
+    known: Words  # [W] its known roles
+    extra: float  # as learned with outcomes; nan = none
+    kind: int  # class of the job, for speeds; -1 = none
+    prior: Floats  # [M] log speed of such a job on each model, as far as the caller knows
+
+
+class Work(NamedTuple):
+    """What a recall writes: its scratch, and its answers."""
+
+    block: NDArray[np.int64]  # [BLOCK] distances
+    ages: Floats  # [BLOCK]
+    age_bits: NDArray[np.int64]  # [BLOCK] the same memory
+    gaps: Places  # [S] distances in bits
+    bins: Places  # [S] costs, rounded
+    counts: Places  # [B, BINS] slots by cost
+    cuts: Counts  # [B] the bin in which the last of the nearest lie …
+    left: Counts  # [B] … and how many of it are still to be taken
+    evidence: Floats  # [B] of the nearest
+    factors: Floats  # [B] what the model asked for makes of their weights …
+    shifts: Floats  # [B] … and of their log seconds
+    values: Floats  # [N]
+    weights: Floats  # [N]
+    answers: Records  # [max(M, 1)]
+    sources: Records  # [N], N = B * K * (L + 1)
+    nearest: int  # K
+
+
+def _check(space: Space, size: Size, models: Sequence[str]) -> None:
+    for name, value, least, most in (
+        ("slots", size.slots, 1, _MOST_SLOTS),
+        ("outcomes a pattern", size.latest, 1, _MOST_LATEST),
+        ("GPU models", len(models), 0, _MOST_MODELS),
+        ("classes of jobs", size.classes, 0, _MOST_CLASSES),
+    ):
+        if not least <= value <= most:
+            raise ConfigError(f"a memory has {least} to {most} {name}, not {value}")
+    if not (size.half_s > 0 and size.half_jobs > 0):
+        raise ConfigError("a memory must forget after more than 0 seconds and more than 0 jobs")
+    if len(set(models)) < len(models):
+        raise ConfigError("a memory is given the same GPU model twice")
+    if models and space.model < 0:
+        raise ConfigError(f"GPU models are given, but the pattern has no role {MODEL!r}")
+
+
+def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memory:
+    """Nothing learned yet; `models` are those that a recall can be asked for, by their places.
+
+    Raises:
+        ConfigError: a size that makes no sense, or models in a space without that role.
+    """
+    _check(space, size, models)
+    slots, words, count = size.slots, len(space.binding), len(models)
+    head = np.zeros(1, HEAD)
+    head["now"] = -np.inf
+    head["half_s"], head["half_jobs"] = size.half_s, size.half_jobs
+    bits, known = np.zeros((count, words), np.uint64), np.zeros(words, np.uint64)
+    for m, name in enumerate(models):
+        filling = np.zeros(space.fillers, np.uint64)
+        filling[space.roles[space.model]["filler"]] = key(MODEL, name)
+        encode(filling, space, bits[m], known)
+    mask = space.masks[space.model] if space.model >= 0 else np.zeros(words, np.uint64)
+    apart = [[distance(one, other, mask) for other in bits] for one in bits]
+    return Memory(
+        head=head,
+        patterns=np.zeros((words, slots), np.uint64),
+        turns=np.zeros(slots),
+        models=np.zeros(slots, np.int32),
+        slots=np.zeros(slots, SLOT),
+        outcomes=np.zeros((slots, size.latest), OUTCOME),
+        table=np.zeros(1 << (2 * slots).bit_length(), np.int32),
+        heap=np.zeros(slots, np.int32),
+        places=np.zeros(slots, np.int32),
+        model_bits=bits & mask,
+        model_mask=mask.copy(),
+        model_distances=np.array(apart, np.int64).reshape(count, count),
+        pair_weights=np.zeros((size.classes + 1, count, count)),
+        pair_ratios=np.zeros((size.classes + 1, count, count)),
+        speeds=np.zeros((size.classes + 1, count)),
+    )
+
+
+def copy(memory: Memory) -> Memory:
+    """A memory of its own with the same content."""
+    return Memory._make(array.copy() for array in memory)
+
+
+def work_for(memory: Memory, nearest: int = NEAREST) -> Work:
+    """Room for recalls from the nearest patterns of each model; made once, used for any number.
+
+    Raises:
+        ConfigError: nearest is not 1 or more.
+    """
+    if nearest < 1:
+        raise ConfigError(f"a recall is drawn from 1 pattern or more, not {nearest}")
+    models, slots = len(memory.model_bits), len(memory.slots)
+    many = min((models + 1) * nearest, slots) * (memory.outcomes.shape[1] + 1)
+    ages = np.zeros(BLOCK)
+    return Work(
+        block=np.zeros(BLOCK, np.int64),
+        ages=ages,
+        age_bits=ages.view(np.int64),
+        gaps=np.zeros(slots, np.int32),
+        bins=np.zeros(slots, np.int32),
+        counts=np.zeros((models + 1, BINS), np.int32),
+        cuts=np.zeros(models + 1, np.int64),
+        left=np.zeros(models + 1, np.int64),
+        evidence=np.zeros(models + 1),
+        factors=np.zeros(models + 1),
+        shifts=np.zeros(models + 1),
+        values=np.zeros(many),
+        weights=np.zeros(many),
+        answers=np.zeros(max(models, 1), ANSWER),
+        sources=np.zeros(many, SOURCE),
+        nearest=nearest,
+    )

@@ -1,0 +1,293 @@
+"""Recall: what became of the patterns most like this one, as one answer for each GPU model.
+
+One scan without the role of the GPU model serves all models: a multiplex is a sum over roles, so
+the model's part is added afterwards, from a table of the distances between models.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from adlro.compiled import njit, njit_apart, wide
+from adlro.features.hypervectors.encode_kernel import ones
+from adlro.features.hypervectors.learn_kernel import halvings
+from adlro.features.hypervectors.memory import BINS, BLOCK, Memory, Query, Weighing, Work
+from adlro.features.hypervectors.schema import Space, Words
+from adlro.model.state import Counts, Floats, Row
+
+_PER_NAT = 32.0  # bins of costs
+_LOG_2 = math.log(2.0)
+_ONE_BITS = 0x3FF0000000000000  # of the float 1.0: what a float's bits are counted from
+_OCTAVE = 2.0**-52  # of the bits of a float: one power of two
+
+
+@njit
+def _distances(query: Query, patterns: Words, first: int, out: Counts) -> None:
+    """Distances of the slots from `first` on, len(out) of them; four words at a time."""
+    bits, known, many = query.bits, query.known, len(out)
+    for i in range(many):
+        out[i] = 0
+    w = 0
+    while w + 4 <= len(bits):
+        q0, q1, q2, q3 = bits[w], bits[w + 1], bits[w + 2], bits[w + 3]
+        k0, k1, k2, k3 = known[w], known[w + 1], known[w + 2], known[w + 3]
+        p0, p1 = patterns[w, first : first + many], patterns[w + 1, first : first + many]
+        p2, p3 = patterns[w + 2, first : first + many], patterns[w + 3, first : first + many]
+        for i in range(many):
+            low = ones((p0[i] ^ q0) & k0) + ones((p1[i] ^ q1) & k1)
+            high = ones((p2[i] ^ q2) & k2) + ones((p3[i] ^ q3) & k3)
+            out[i] += wide(low + high)
+        w += 4
+    while w < len(bits):
+        q0, k0, p0 = bits[w], known[w], patterns[w, first : first + many]
+        for i in range(many):
+            out[i] += wide(ones((p0[i] ^ q0) & k0))
+        w += 1
+
+
+@njit_apart
+def scan(memory: Memory, query: Query, work: Work) -> int:
+    """Write the distance in bits of every slot to work.gaps; returns how many slots there are."""
+    size = int(memory.head[0].size)
+    for first in range(0, size, BLOCK):
+        out = work.block[: min(BLOCK, size - first)]
+        _distances(query, memory.patterns, first, out)
+        gaps = work.gaps[first : first + len(out)]
+        for i in range(len(out)):
+            gaps[i] = out[i]
+    return size
+
+
+@njit
+def _rate(memory: Memory, nats_per_bit: float, weighing: Weighing, size: int, work: Work) -> None:
+    """Write every slot's cost, in bins, and count them: what a match and freshness lack, in nats.
+
+    The log of the age is taken as straight between powers of two: this only chooses the nearest.
+    """
+    per_bit, per_octave = nats_per_bit * _PER_NAT, weighing.fading * _LOG_2 * _PER_NAT
+    now, each = float(memory.head[0].learned), 1.0 / weighing.fresh
+    for first in range(0, size, BLOCK):
+        many = min(BLOCK, size - first)
+        ages, age_bits = work.ages[:many], work.age_bits[:many]
+        turns, gaps = memory.turns[first : first + many], work.gaps[first : first + many]
+        bins = work.bins[first : first + many]
+        for i in range(many):
+            ages[i] = 1.0 + (now - turns[i]) * each
+        for i in range(many):
+            octaves = float(age_bits[i] - _ONE_BITS) * _OCTAVE
+            bins[i] = np.int32(min(per_bit * gaps[i] + per_octave * octaves, BINS - 1.0))
+        models = memory.models[first : first + many]
+        for i in range(many):
+            work.counts[models[i] + 1, bins[i]] += 1
+
+
+@njit
+def _cut(work: Work, nearest: int) -> None:
+    """Find where the nearest of each bucket end."""
+    for b in range(len(work.cuts)):
+        left, at = nearest, 0
+        while at < BINS - 1 and work.counts[b, at] < left:
+            left -= work.counts[b, at]
+            at += 1
+        work.cuts[b], work.left[b] = at, left
+
+
+@njit
+def _add(work: Work, n: int, slot: int, model: int, weight: float) -> Row:
+    """The next source, all but what it says."""
+    row = work.sources[n]
+    row.weight, row.slot, row.model = weight, slot, model
+    return row
+
+
+@njit
+def _followed(log_seconds: float, extra: float, query: Query, weighing: Weighing) -> float:
+    """An outcome moved by the difference of the extra numbers, where both are known."""
+    gap = query.extra - extra
+    return log_seconds if math.isnan(gap) else log_seconds + weighing.slope * gap
+
+
+@njit
+def _draw(
+    memory: Memory, slot: int, nats: float, query: Query, weighing: Weighing, n: int, work: Work
+) -> int:
+    """Add the outcomes of a slot to the sources; returns how many there are then."""
+    row, now = memory.slots[slot], float(memory.head[0].learned)
+    model = int(memory.models[slot])
+    then = halvings(memory, memory.head[0].now, now)
+    work.evidence[model + 1] += math.exp(nats + _LOG_2 * (row.strength - then))
+    for i in range(min(row.jobs, memory.outcomes.shape[1])):
+        outcome = memory.outcomes[slot, i]
+        age = now - outcome.turn
+        weight = math.exp(nats - weighing.fading * math.log(1.0 + age / weighing.fresh))
+        source = _add(work, n, slot, model, weight)
+        source.source = outcome.source
+        source.log_seconds = _followed(outcome.log_seconds, outcome.extra, query, weighing)
+        n += 1
+    if row.old_strength > -np.inf:
+        age = now - row.old_turn
+        nats += _LOG_2 * (row.old_strength - then)
+        weight = math.exp(nats - weighing.fading * math.log(1.0 + age / weighing.fresh))
+        source = _add(work, n, slot, model, weight)
+        source.source = -1
+        source.log_seconds = _followed(row.old_mean, row.old_extra, query, weighing)
+        n += 1
+    return n
+
+
+@njit
+def _known_bits(query: Query) -> int:
+    total = np.uint64(0)
+    for w in range(len(query.known)):
+        total += ones(query.known[w])
+    return int(wide(total))
+
+
+@njit_apart
+def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Work) -> int:
+    """Write the outcomes of the nearest patterns of each model to work.sources.
+
+    A weight of 1 is that of an equal pattern without missing roles, learned just now. Evidence is
+    counted without the fading: what was learned long ago is not less true for it, only less telling
+    than what is new.
+
+    Returns:
+        How many sources there are.
+    """
+    size = scan(memory, query, work)
+    per_bit = space.nats_per_bit * weighing.nats
+    work.counts[:] = 0
+    work.evidence[:] = 0.0
+    _rate(memory, per_bit, weighing, size, work)
+    _cut(work, work.nearest)
+    missing = 0.5 * per_bit * (64 * len(query.bits) - _known_bits(query))
+    n = 0
+    for slot in range(size):
+        b = memory.models[slot] + 1
+        if work.bins[slot] > work.cuts[b]:
+            continue
+        if work.bins[slot] == work.cuts[b]:
+            if work.left[b] == 0:
+                continue
+            work.left[b] -= 1
+        nats = -missing - per_bit * work.gaps[slot]
+        n = _draw(memory, slot, nats, query, weighing, n, work)
+    return n
+
+
+@njit
+def shift(memory: Memory, query: Query, ran: int, asked: int) -> float:
+    """What log seconds on one model become on another; 0 if one of them is not known."""
+    if ran < 0 or asked < 0 or ran == asked:
+        return 0.0
+    row = len(memory.speeds) - 1
+    if 0 <= query.kind < row:
+        row = query.kind
+    gain = query.prior[ran] - query.prior[asked]
+    return gain + memory.speeds[row, ran] - memory.speeds[row, asked]
+
+
+@njit
+def _model_nats(memory: Memory, bits: int, per_bit: float, ran: int, asked: int) -> float:
+    """What the model's part adds to a match; one that is not known counts as unrelated."""
+    if asked < 0 or ran < 0:
+        return 0.0
+    return per_bit * (0.5 * bits - memory.model_distances[asked, ran])
+
+
+@njit
+def weighted_median(values: Floats, weights: Floats, total: float) -> float:
+    """The least value up to which the weights make half of the total; both arrays are reordered."""
+    low, high, need = 0, len(values), 0.5 * total
+    pivot = values[0]
+    while low < high:
+        a, b, c = values[low], values[(low + high) // 2], values[high - 1]
+        pivot = max(min(a, b), min(max(a, b), c))
+        less, i, more = low, low, high
+        below, same = 0.0, 0.0
+        while i < more:
+            value, weight = values[i], weights[i]
+            if value < pivot:
+                below += weight
+                values[i], weights[i] = values[less], weights[less]
+                values[less], weights[less] = value, weight
+                less += 1
+                i += 1
+            elif value > pivot:
+                more -= 1
+                values[i], weights[i] = values[more], weights[more]
+                values[more], weights[more] = value, weight
+            else:
+                same += weight
+                i += 1
+        if below >= need:
+            high = less
+        elif below + same >= need:
+            return pivot
+        else:
+            need -= below + same
+            low = more
+    return pivot
+
+
+@njit
+def _centre(count: int, total: float, weighing: Weighing, work: Work) -> float:
+    if weighing.mean == 0.0:
+        return weighted_median(work.values[:count], work.weights[:count], total)
+    result = 0.0
+    for i in range(count):
+        result += work.values[i] * work.weights[i] / total
+    return result
+
+
+@njit_apart
+def answer(
+    space: Space, memory: Memory, query: Query, weighing: Weighing, asked: int, count: int,
+    work: Work, out: Row,
+) -> None:  # fmt: skip
+    """Write what the sources of `gather` say for one model, or for -1: none in particular.
+
+    The sources' shares become those of this answer. Sources that ran on another model are taken
+    times the ratio of the speeds, learned or prior.
+    """
+    bits = int(space.roles[space.model].bits) if space.model >= 0 else 0
+    per_bit = space.nats_per_bit * weighing.nats
+    out.evidence = 0.0
+    for b in range(len(work.factors)):
+        work.factors[b] = math.exp(_model_nats(memory, bits, per_bit, b - 1, asked))
+        work.shifts[b] = shift(memory, query, b - 1, asked)
+        out.evidence += work.evidence[b] * work.factors[b]
+    out.confidence = out.evidence / (out.evidence + weighing.half_evidence)
+    total = 0.0
+    for i in range(count):
+        source = work.sources[i]
+        work.weights[i] = source.weight * work.factors[source.model + 1]
+        work.values[i] = source.log_seconds + work.shifts[source.model + 1]
+        source.share = work.weights[i]
+        total += work.weights[i]
+    if not total > 0.0:
+        out.log_seconds, out.spread = np.nan, np.nan
+        return
+    centre = _centre(count, total, weighing, work)
+    spread = 0.0
+    for i in range(count):
+        spread += abs(work.values[i] - centre) * work.weights[i]
+        work.sources[i].share /= total
+    out.log_seconds, out.spread = centre, spread / total
+
+
+@njit_apart
+def recall(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Work) -> int:
+    """Write an answer for every model of the memory to work.answers, or one if it has no models.
+
+    Returns:
+        How many sources the answers were drawn from; shares are those of the last answer.
+    """
+    count = gather(space, memory, query, weighing, work)
+    if len(memory.model_bits) == 0:
+        answer(space, memory, query, weighing, -1, count, work, work.answers[0])
+    for m in range(len(memory.model_bits)):
+        answer(space, memory, query, weighing, m, count, work, work.answers[m])
+    return count

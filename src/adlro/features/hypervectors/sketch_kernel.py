@@ -1,0 +1,86 @@
+"""Sketches: many jobs in one row of counters of fixed size, for what waits and what runs.
+
+A counter a bit: a job with that bit adds its weight, one without takes it off. So jobs can be taken
+out again exactly, and the similarity of a job to a sketch is the mean of its similarities to all
+jobs in it, by weight: about the share of jobs like it. Dimensions: D bits, W = D / 64 words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.features.hypervectors.encode_kernel import encode, level_of, number_key
+from adlro.features.hypervectors.schema import Role, Schema, Space, Words
+from adlro.model.state import WHOLE, Counts, Row
+
+_ONE = np.uint64(1)
+_WORD_BITS = 64
+
+JOB_ROLES = ("type", "seconds", "gpus", "user", "account", "priority")
+_TYPE, _SECONDS, _GPUS, _USER, _ACCOUNT, _PRIORITY = range(len(JOB_ROLES))
+JOB_SCHEMA = Schema(
+    (
+        Role("type", "word", 3.0),
+        Role("seconds", "level", 3.0, low=1e-3, high=1e3, log=True, levels=61, cells=6),
+        Role("gpus", "level", 2.0, low=1 / 16, high=256.0, log=True, levels=25, cells=4),
+        Role("user", "word", 1.0),
+        Role("account", "word", 1.0),
+        Role("priority", "level", 1.0, levels=9, cells=2),
+    ),
+    bits=256,
+)
+
+
+@njit
+def job_pattern(
+    job: Row, seconds: float, space: Space, filling: Words, bits: Words, known: Words
+) -> None:
+    """Write the pattern of a job record in the space of JOB_SCHEMA.
+
+    Args:
+        job: a record of model/state.py.
+        seconds: its run time, in whatever unit keeps clusters comparable (tau, the mean estimate).
+        space: of JOB_SCHEMA, or of one with the same roles at another width or other weights.
+        filling: [F] scratch.
+        bits: [W] the pattern.
+        known: [W] its known roles: all.
+    """
+    roles = space.roles
+    filling[_TYPE] = number_key(roles[_TYPE], job.type)
+    filling[_SECONDS] = level_of(roles[_SECONDS], seconds)
+    filling[_GPUS] = level_of(roles[_GPUS], job.gpus * job.share / WHOLE)
+    filling[_USER] = number_key(roles[_USER], job.user)
+    filling[_ACCOUNT] = number_key(roles[_ACCOUNT], job.account)
+    filling[_PRIORITY] = level_of(roles[_PRIORITY], job.priority)
+    encode(filling, space, bits, known)
+
+
+@njit
+def add(sketch: Counts, bits: Words, weight: int) -> None:
+    """Take a pattern in, sketch [D + 1]; a negative weight takes it out. The last is their sum."""
+    for w in range(len(bits)):
+        word, row = bits[w], sketch[w * _WORD_BITS : (w + 1) * _WORD_BITS]
+        for b in range(_WORD_BITS):
+            row[b] += weight if (word >> np.uint64(b)) & _ONE else -weight
+    sketch[len(bits) * _WORD_BITS] += weight
+
+
+@njit
+def remove(sketch: Counts, bits: Words, weight: int) -> None:
+    """Take a pattern out that was added with the same weight."""
+    add(sketch, bits, -weight)
+
+
+@njit
+def share_alike(sketch: Counts, bits: Words) -> float:
+    """Mean similarity of a pattern to those in a sketch, about 0 to 1; 0 if it is empty."""
+    size = len(bits) * _WORD_BITS
+    if sketch[size] == 0:
+        return 0.0
+    total = 0
+    for w in range(len(bits)):
+        word, row = bits[w], sketch[w * _WORD_BITS : (w + 1) * _WORD_BITS]
+        for b in range(_WORD_BITS):
+            total += row[b] if (word >> np.uint64(b)) & _ONE else -row[b]
+    return total / (size * sketch[size])

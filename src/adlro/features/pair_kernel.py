@@ -1,0 +1,183 @@
+"""What a learned policy that may preempt looks at: every pair of an active job and a pool.
+
+Active jobs wait or run. Where nobody may be stopped the choices are fewer, and the look is longer:
+start_kernel.py. Seconds are measured in `tau`, the geometric mean of the time that the open
+jobs still need. As there, a feature is known by its name, and what a name means never changes.
+
+Dimensions: A active jobs, oldest first, P pools. *Open* is a pair that a plan may use, and a job
+with one: it is not pinned to where it runs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit, njit_allocating
+from adlro.model.feasibility import width
+from adlro.model.state import Floats, Mask, Row
+from adlro.model.view import RECENT, View
+from adlro.planning.active_jobs import Active
+
+PAIR_FEATURES = (
+    "runs_here",  # 1 = the job runs on this pool
+    "runs_there",  # 1 = it runs on another
+    "srpt",  # minus the log of what the pair is worth to Hetero-SRPT, a tau
+    "time_left",  # log of the time that it still needs on its fastest pool, in tau
+    "speed_here",  # log of its speed here over that on its fastest pool
+    "resumes",  # 1 = it waits, and has a checkpoint to restore
+    "restart",  # log of 1 + the cost of a restart here over its time left; 0 where it runs
+    "age",  # log of 1 + the time since its arrival over its time left
+    "done",  # share of its work that is done
+    "others_speed",  # log of the others' mean speed here, by 1 / their time left
+    "advantage",  # speed_here above that
+    "lead",  # speed_here above that on the best other pool
+    "rank",  # log of its place among all by time left, for each GPU of the cluster
+    "rank_here",  # log of its place among all by the time they need here, for each GPU of the pool
+    "crowd",  # log of open jobs for each GPU
+    "wanted",  # log of 1 + the jobs that are fastest here, for each GPU of the pool
+    "arriving_speed",  # log of the mean speed here of the last RECENT arrivals
+    "arriving_advantage",  # speed_here above that
+    "arriving_load",  # log of their work over what all GPUs could do in that time
+    "pool_share",  # of all GPUs that are this pool's
+)
+(
+    RUNS_HERE, RUNS_THERE, SRPT, TIME_LEFT, SPEED_HERE, RESUMES, RESTART, AGE, DONE, OTHERS_SPEED,
+    ADVANTAGE, LEAD, RANK, RANK_HERE, CROWD, WANTED, ARRIVING_SPEED, ARRIVING_ADVANTAGE,
+    ARRIVING_LOAD, POOL_SHARE,
+) = range(len(PAIR_FEATURES))  # fmt: skip
+STAY, SOON = 1.05, 1.0  # of Hetero-SRPT: bonus for staying, and seconds added to the time left
+_LOG_MOST = 5.0  # of a feature that is a log
+_FEW = 8  # arrivals that tell nothing yet
+
+
+class Crowd(NamedTuple):
+    """What the open jobs are together."""
+
+    now: float
+    tau: float
+    weight: float  # sum of 1 / (time left + SOON)
+    here: Floats  # [P] the same, times the speed here
+    fastest: Floats  # [A] seconds on the fastest pool
+    rank: Floats  # [A] how many need less time
+    rank_here: Floats  # [A, P] how many need less time there
+    fans: Floats  # [P] how many are fastest there
+    arriving: Floats  # [P] log of the mean speed of the last arrivals
+    load: float  # see "arriving_load"
+    crowd: float
+    gpus: float
+
+
+@njit
+def _log(x: float) -> float:
+    """Log within bounds; of 0 the lower bound."""
+    bounded: float = max(min(np.log(max(x, 1e-9)), _LOG_MOST), -_LOG_MOST)
+    return bounded
+
+
+@njit_allocating
+def _ranks(values: Floats, is_open: Mask, ranks: Floats) -> None:
+    """How many open jobs have a smaller value, for each [A]."""
+    order, before, equal, last = np.argsort(values), 0.0, 0.0, -np.inf
+    for a in order:
+        if values[a] > last:
+            before, equal, last = before + equal, 0.0, values[a]
+        ranks[a] = before
+        equal += is_open[a]
+
+
+@njit_allocating
+def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
+    """The log of the last arrivals' mean speed on each pool [P], and that of their load."""
+    jobs, est, pools, recent = view.jobs, view.est, view.pools, view.recent
+    first, speeds = max(len(recent) - RECENT, 0), np.zeros(len(pools))
+    if len(recent) < _FEW:
+        return speeds, 0.0
+    span, work = view.now - jobs[recent[first]].arrival, 0.0
+    if span <= 0.0:
+        return speeds, 0.0
+    for j in recent[first:]:
+        fastest = np.inf
+        for p in range(len(pools)):
+            fastest = min(fastest, est[j, pools[p].model])
+        work += fastest * width(jobs[j])
+        for p in range(len(pools)):
+            speeds[p] += max(fastest, 1e-9) / max(est[j, pools[p].model], 1e-9)
+    for p in range(len(pools)):
+        speeds[p] = _log(speeds[p] / (len(recent) - first))
+    return speeds, _log(work / (span * gpus))
+
+
+@njit_allocating
+def measure(active: Active, is_open: Mask, view: View) -> Crowd:
+    """Figures that all pairs of a moment share: ranks, mean speeds, what has been arriving."""
+    count, total = active.seconds.shape
+    fastest, rank, rank_here = np.empty(count), np.empty(count), np.empty((count, total))
+    here, fans, column = np.zeros(total), np.zeros(total), np.empty(count)
+    logs, known, weight = 0.0, 0.0, 0.0
+    for a in range(count):
+        best, at = np.inf, 0
+        for p in range(total):
+            if active.seconds[a, p] < best:
+                best, at = active.seconds[a, p], p
+        fastest[a] = best
+        if is_open[a]:
+            logs, known = logs + np.log(best), known + 1.0
+            weight += 1.0 / (best + SOON)
+            fans[at] += 1.0
+            for p in range(total):
+                here[p] += best / active.seconds[a, p] / (best + SOON)
+    _ranks(fastest, is_open, rank)
+    for p in range(total):
+        for a in range(count):
+            column[a] = active.seconds[a, p]
+        _ranks(column, is_open, rank_here[:, p])
+    gpus = max(active.room.sum(), 1.0)
+    arriving, load = _arrivals(view, gpus)
+    tau = np.exp(logs / max(known, 1.0))
+    return Crowd(
+        view.now, tau, weight, here, fastest, rank, rank_here, fans, arriving, load, known / gpus,
+        gpus,
+    )  # fmt: skip
+
+
+@njit
+def _lead(a: int, p: int, seconds: Floats) -> float:
+    """Log of how much longer the job takes on the best other pool."""
+    best = np.inf
+    for o in range(seconds.shape[1]):
+        if o != p:
+            best = min(best, seconds[a, o])
+    return _log(best / seconds[a, p])
+
+
+@njit
+def describe(a: int, p: int, job: Row, active: Active, crowd: Crowd, x: Floats) -> None:
+    """Fill in the features of an open pair."""
+    left = crowd.fastest[a]
+    speed, stays = left / active.seconds[a, p], active.pool[a] == p
+    cost = job.checkpoint if active.begun[a] and not stays else 0.0
+    bonus = STAY if stays else left / (left + cost)
+    own = 1.0 / (left + SOON)
+    x[RUNS_HERE] = 1.0 if stays else 0.0
+    x[RUNS_THERE] = 1.0 if active.pool[a] >= 0 and not stays else 0.0
+    x[SRPT] = -np.log(max(own * speed * bonus * crowd.tau, 1e-20))
+    x[TIME_LEFT] = _log(left / crowd.tau)
+    x[SPEED_HERE] = _log(speed)
+    x[RESUMES] = 1.0 if active.pool[a] < 0 and active.begun[a] else 0.0
+    x[RESTART] = _log(1.0 + cost / left)
+    x[AGE] = _log(1.0 + (crowd.now - job.arrival) / left)
+    x[DONE] = 1.0 - active.left[a]
+    others = crowd.weight - own
+    x[OTHERS_SPEED] = _log((crowd.here[p] - own * speed) / others) if others > 1e-12 else 0.0
+    x[ADVANTAGE] = x[SPEED_HERE] - x[OTHERS_SPEED]
+    x[LEAD] = _lead(a, p, active.seconds)
+    x[RANK] = _log((1.0 + crowd.rank[a]) / crowd.gpus)
+    x[RANK_HERE] = _log((1.0 + crowd.rank_here[a, p]) / active.room[p])
+    x[CROWD] = _log(crowd.crowd)
+    x[WANTED] = _log((1.0 + crowd.fans[p]) / active.room[p])
+    x[ARRIVING_SPEED] = crowd.arriving[p]
+    x[ARRIVING_ADVANTAGE] = x[SPEED_HERE] - crowd.arriving[p]
+    x[ARRIVING_LOAD] = crowd.load
+    x[POOL_SHARE] = active.room[p] / crowd.gpus

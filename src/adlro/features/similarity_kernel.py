@@ -1,0 +1,120 @@
+"""How alike jobs are, for a network: a job beside those that wait and run, and the queue's mix.
+
+Jobs are patterns of 256 bits (hypervectors/sketch_kernel.py). The similarity of a job to a sketch
+is the mean of its similarities to the jobs in it; for as few jobs as a look has, these are summed
+up straight from the patterns, which gives the same number as counters and takes less time.
+
+Dimensions: P pools, K patterns, W words of 64 bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from adlro.compiled import njit, wide
+from adlro.features.hypervectors.encode_kernel import ones
+from adlro.features.hypervectors.schema import Space, Words, space_of
+from adlro.features.hypervectors.sketch_kernel import JOB_ROLES, JOB_SCHEMA, job_pattern
+from adlro.model.state import Floats, Records
+from adlro.model.view import View
+
+_QUEUE = 8  # numbers of the queue's sketch
+LIKENESS = (
+    "alike_waiting",  # mean similarity of the job to the others that wait: the share like it
+    "alike_here",  # to those that run on the pool
+    "alike_running",  # to all that run
+    # The queue's sketch seen from fixed directions: mean similarity of those that wait to each of
+    # some patterns that mean nothing. The same for all choices.
+    *(f"queue_{k}" for k in range(_QUEUE)),
+)
+WAITING, HERE, RUNNING, QUEUE = range(4)
+
+MOST_JOBS = 64  # of those that wait, the oldest, and of those that run: others are not looked at
+_SPACE = space_of(JOB_SCHEMA)
+_ROLES, _MASKS, _BINDING = _SPACE.roles, _SPACE.masks, _SPACE.binding
+_MODEL, _NATS, _FILLERS = _SPACE.model, _SPACE.nats_per_bit, _SPACE.fillers
+_WORDS = JOB_SCHEMA.bits // 64
+_DIRECTIONS = np.frombuffer(
+    hashlib.shake_128(b"queue sketch").digest(8 * _QUEUE * _WORDS), "<u8"
+).astype(np.uint64)  # [_QUEUE * _WORDS]
+
+# Numbers of scratch: patterns of those that wait, of those that run, of a choice, and two rows.
+SCRATCH = (2 * MOST_JOBS + 1) * _WORDS + len(JOB_ROLES) + _WORDS
+
+
+@njit
+def _likeness(one: Words, other: Words) -> float:
+    """1 = the same pattern, about 0 = unrelated."""
+    apart = np.uint64(0)
+    for w in range(_WORDS):
+        apart += ones(one[w] ^ other[w])
+    return 1.0 - float(apart) / (32.0 * _WORDS)
+
+
+@njit
+def _write(j: int, tau: float, view: View, row: Words, rest: Words) -> None:
+    """Write the pattern of a job; its run time is that on its fastest pool, in tau."""
+    jobs, est, pools = view.jobs, view.est, view.pools
+    fastest = np.inf
+    for p in range(len(pools)):
+        fastest = min(fastest, est[j, pools[p].model])
+    space = Space(_ROLES, _MASKS, _BINDING, _MODEL, _NATS, _FILLERS)
+    job_pattern(jobs[j], fastest / tau, space, rest[: len(JOB_ROLES)], row, rest[len(JOB_ROLES) :])
+
+
+@njit
+def _alike(own: Words, skipped: int, patterns: Words, count: int) -> float:
+    """Mean similarity to all patterns but one; 0 if there is no other."""
+    total, others = 0.0, 0
+    for k in range(count):
+        if k != skipped:
+            total += _likeness(own, patterns[k * _WORDS : (k + 1) * _WORDS])
+            others += 1
+    return total / max(others, 1)
+
+
+@njit
+def _alike_here(own: Words, p: int, running: Records, patterns: Words, count: int) -> float:
+    """The same for those that run on a pool."""
+    total, others = 0.0, 0
+    for k in range(count):
+        if running[k].pool == p:
+            total += _likeness(own, patterns[k * _WORDS : (k + 1) * _WORDS])
+            others += 1
+    return total / max(others, 1)
+
+
+@njit
+def compare_jobs(
+    count: int, tau: float, places: Floats, at: Floats, view: View, scratch: Floats,
+    features: Floats,
+) -> None:  # fmt: skip
+    """Fill in the features of all choices, features [C, LIKENESS]; places and at: their pools."""
+    queue, running = view.queue, view.running
+    words = scratch.view(np.uint64)
+    size, most = MOST_JOBS * _WORDS, MOST_JOBS
+    waiting, runs, own = words[:size], words[size : 2 * size], words[2 * size :]
+    rest = own[_WORDS:]
+    known, running_known = min(len(queue), most), min(len(running), most)
+    for k in range(known + running_known):  # one loop: `_write` is inlined, and large
+        waits = k < known
+        j = queue[k].job if waits else running[k - known].job
+        row = (k if waits else most + k - known) * _WORDS
+        _write(j, tau, view, words[row : row + _WORDS], rest)
+    for f in range(QUEUE):
+        features[0, f] = 0.0
+    for k in range(_QUEUE):
+        direction = _DIRECTIONS[k * _WORDS : (k + 1) * _WORDS]
+        features[0, QUEUE + k] = _alike(direction, wide(-1), waiting, known)
+    for i in range(1, count):
+        x, q, p = features[i], int(places[i]), int(at[i])
+        pattern = waiting[q * _WORDS : (q + 1) * _WORDS] if q < known else own[:_WORDS]
+        if q >= known:
+            _write(queue[q].job, tau, view, pattern, rest)
+        x[WAITING] = _alike(pattern, q, waiting, known)
+        x[HERE] = _alike_here(pattern, p, running, runs, running_known)
+        x[RUNNING] = _alike(pattern, wide(-1), runs, running_known)
+        for f in range(QUEUE, len(LIKENESS)):
+            x[f] = features[0, f]

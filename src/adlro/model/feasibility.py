@@ -1,0 +1,265 @@
+"""Room for jobs: what fits where. The same functions in every world."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.free_index import ANY_FREE, BLOCK, in_blocks, left_between, may_have
+from adlro.model.state import START, WHOLE, Floats, Mask, Records, Row
+from adlro.model.view import View
+
+
+@njit
+def takes(job: Row, gpu: Row) -> bool:
+    """True when a GPU has the share and the memory left that a slice needs."""
+    return gpu.free >= job.share and gpu.free_memory >= job.gpu_memory
+
+
+@njit
+def hosts(job: Row, node: Row) -> bool:
+    """True when a node has the cores and the host memory for one GPU of the job."""
+    return node.up > 0 and node.free_cores >= job.cores and node.free_memory >= job.memory
+
+
+@njit
+def whole_capacity(job: Row, node: Row) -> int:
+    """How many GPUs of the gang the node can take now: by its free GPUs, cores, host memory."""
+    room = min(node.free, job.gpus)
+    if room * job.cores > node.free_cores:  # divide only where it binds: division is slow
+        room = node.free_cores // job.cores
+    if room * job.memory > node.free_memory:
+        room = node.free_memory // job.memory
+    return room
+
+
+@njit
+def capacity(job: Row, node: Row, gpus: Records) -> int:
+    """How many GPUs of the job the node can take now; 1 or 0 for a slice."""
+    if job.share == WHOLE:
+        return whole_capacity(job, node)
+    if hosts(job, node):
+        for g in range(node.first_gpu, node.first_gpu + node.gpus):
+            if takes(job, gpus[g]):
+                return 1
+    return 0
+
+
+@njit
+def anchors(job: Row, gpu: Row, node: Row, gpus: Records) -> bool:
+    """True when a GPU can be the first of a job that fits its pool: then a start may name it."""
+    return takes(job, gpu) and capacity(job, node, gpus) > 0
+
+
+@njit
+def has_some(pool: Row) -> bool:
+    """False when nothing at all can start on the pool now: every GPU is taken whole, or down."""
+    return pool.free + pool.sliced > 0
+
+
+@njit_apart
+def _fits_blocks(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
+    """As `fits`, looking only into blocks of nodes that may have room."""
+    bits, wanted = wide(ANY_FREE), job.gpus
+    if job.share < WHOLE:
+        bits |= left_between(job.share, WHOLE - 1)
+    n, end = pool.first_node, pool.first_node + pool.nodes
+    while n < end:
+        stop = min(n + BLOCK, end)
+        if may_have(n, bits, pool, nodes):
+            for k in range(n, stop):
+                wanted -= capacity(job, nodes[k], gpus)
+                if wanted <= 0:
+                    return True
+        n = stop
+    return False
+
+
+@njit
+def fits(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
+    """True when the pool's nodes together can take the whole job now."""
+    wanted = job.gpus
+    if pool.free < wanted and pool.sliced == 0:
+        return False
+    if in_blocks(pool) or job.share < WHOLE:
+        return _fits_blocks(job, pool, nodes, gpus)
+    for n in range(pool.first_node, pool.first_node + pool.nodes):
+        wanted -= whole_capacity(job, nodes[n])
+        if wanted <= 0:
+            return True
+    return False
+
+
+@njit
+def any_feasible(view: View) -> bool:
+    """True when at least one waiting job could start somewhere now."""
+    jobs, queue, eligible = view.jobs, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    for q in range(len(queue)):
+        for p in range(len(pools)):
+            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
+                return True
+    return False
+
+
+@njit
+def expected_end(run: Row, now: float) -> float:
+    """When a running job ends by its estimate; an overdue one: in a tenth of its age, or 1 s."""
+    if run.expected > now:
+        return run.expected
+    return now + max(0.1 * (now - run.start), 1.0)
+
+
+@njit
+def served(now: float, run: Row, job: Row) -> float:
+    """GPU-seconds that a running job has had until now."""
+    had: float = run.served + (now - run.start) * (job.gpus * job.share / WHOLE)
+    return had
+
+
+@njit
+def smallest_feasible(view: View) -> tuple[int, int]:
+    """Queue place and pool of the feasible pair with the smallest estimate; (-1, -1) if none."""
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    best, best_q, best_p = float("inf"), -1, -1
+    for q in range(len(queue)):
+        j = queue[q].job
+        for p in range(len(pools)):
+            if eligible[q, p]:
+                seconds = est[j, pools[p].model] * queue[q].left
+                if seconds < best and fits(jobs[j], pools[p], nodes, gpus):
+                    best, best_q, best_p = seconds, q, p
+    return best_q, best_p
+
+
+@njit
+def start(out: Records, j: int, p: int) -> int:
+    """Write one decision, start job j on pool p wherever the world places it; returns 1."""
+    out[0].kind = START
+    out[0].job = j
+    out[0].pool = p
+    out[0].node = -1
+    out[0].gpu = -1
+    return 1
+
+
+@njit
+def fastest_feasible(q: int, view: View) -> int:
+    """The pool with the smallest estimate of a waiting job that fits it now, or -1."""
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    job, seconds, may = view.jobs[view.queue[q].job], view.est[view.queue[q].job], view.eligible[q]
+    best, best_p = float("inf"), -1
+    for p in range(len(pools)):
+        if may[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes, gpus):
+            best, best_p = seconds[pools[p].model], p
+    return best_p
+
+
+@njit
+def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
+    """Of the eligible pools with enough GPUs up, the one with the smallest estimate, or -1.
+
+    Shapes: seconds [M], allowed [P].
+    """
+    best, best_p = float("inf"), -1
+    for p in range(len(pools)):
+        if allowed[p] and pools[p].gpus >= job.gpus and seconds[pools[p].model] < best:
+            best, best_p = seconds[pools[p].model], p
+    return best_p
+
+
+@njit
+def width(job: Row) -> float:
+    """GPUs that a job takes; a slice counts as its share."""
+    return job.gpus * job.share / WHOLE
+
+
+@njit
+def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> float:
+    """Seconds that a job still needs on the best of its eligible pools; never 0, to divide by.
+
+    Shapes: seconds [M], allowed [P].
+    """
+    best = float("inf")
+    for p in range(len(pools)):
+        if allowed[p]:
+            best = min(best, seconds[pools[p].model] * left)
+    return max(best, 1e-9)
+
+
+class Pick(NamedTuple):
+    """A job to start and where, and the score for which it was picked: the smallest wins."""
+
+    score: float
+    place: int  # in the queue; -1 = none yet
+    pool: int
+
+
+@njit
+def no_pick() -> Pick:
+    """What the search for the smallest score begins with."""
+    return Pick(float("inf"), wide(-1), wide(-1))
+
+
+@njit
+def better(pick: Pick, score: float, q: int, view: View) -> Pick:
+    """The waiting job with this score, on its fastest feasible pool, if it beats the pick so far.
+
+    It does not where nothing fits; of equals the older one stays.
+    """
+    if score < pick.score:
+        p = fastest_feasible(q, view)
+        if p >= 0:
+            return Pick(score, q, p)
+    return pick
+
+
+@njit
+def start_pick(pick: Pick, view: View, out: Records) -> int:
+    """Write the start of what was picked; returns the number of decisions: 1, or 0 if none was."""
+    if pick.place < 0:
+        return 0
+    return start(out, view.queue[pick.place].job, pick.pool)
+
+
+@njit
+def first_feasible(q: int, view: View) -> int:
+    """The lowest of the pools where a waiting job may start and fits now, or -1."""
+    job, may = view.jobs[view.queue[q].job], view.eligible[q]
+    for p in range(len(view.pools)):
+        if may[p] and fits(job, view.pools[p], view.nodes, view.gpus):
+            return p
+    return -1
+
+
+@njit_apart
+def roomiest_node(q: int, view: View) -> int:
+    """The node with the largest capacity for a waiting job, over its feasible pools; or -1.
+
+    Of equals the lower index. Where a gang begins that no node can hold alone.
+    """
+    job, may, pools, nodes, gpus = (
+        view.jobs[view.queue[q].job], view.eligible[q], view.pools, view.nodes, view.gpus
+    )  # fmt: skip
+    most, best = wide(0), wide(-1)
+    for p in range(len(pools)):
+        if may[p] and fits(job, pools[p], nodes, gpus):
+            for n in range(pools[p].first_node, pools[p].first_node + pools[p].nodes):
+                room = capacity(job, nodes[n], gpus)
+                if room > most:
+                    most, best = wide(room), wide(n)
+    return best
+
+
+@njit
+def start_on(out: Records, j: int, n: int, g: int, nodes: Records, gpus: Records) -> int:
+    """Write one decision, start job j on node n and its GPU g (-1: its lowest free one)."""
+    if g < 0:
+        g = nodes[n].first_gpu
+        while gpus[g].free < WHOLE:
+            g += 1
+    start(out, j, nodes[n].pool)
+    out[0].node = n
+    out[0].gpu = g
+    return 1

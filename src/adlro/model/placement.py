@@ -1,0 +1,215 @@
+"""Which GPUs a job gets, and giving them back. The same functions in every world."""
+
+from __future__ import annotations
+
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.feasibility import hosts, takes, whole_capacity
+from adlro.model.fragmentation import least_fragmenting_gpu, least_fragmenting_node
+from adlro.model.free_index import BLOCK, free_between, in_blocks, left_between, may_have, note
+from adlro.model.state import WHOLE, Records, Row
+
+
+@njit
+def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
+    """The node to fill next: the tightest that holds all that is wanted, else the roomiest."""
+    tight, roomy, most = -1, -1, 0
+    n, end = pool.first_node, pool.first_node + pool.nodes
+    while n < end:
+        stop = min(n + BLOCK, end)
+        if in_blocks(pool):  # what could still be better than what was found
+            high = nodes[tight].free - 1 if tight >= 0 else pool.node_gpus
+            if not may_have(n, free_between(wanted if tight >= 0 else most + 1, high), pool, nodes):
+                n = stop
+                continue
+        for k in range(n, stop):
+            room = whole_capacity(job, nodes[k])
+            if room >= wanted and (tight < 0 or nodes[k].free < nodes[tight].free):
+                tight = k
+            if room > most:
+                roomy, most = k, room
+        n = stop
+    return tight if tight >= 0 else roomy
+
+
+@njit_apart
+def tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) -> int:
+    """Of the GPUs of a node (-1: of the pool) that take a slice, the one with the least left."""
+    best, least = -1, WHOLE + 1
+    n = pool.first_node if node < 0 else node
+    end = pool.first_node + pool.nodes if node < 0 else node + 1
+    while n < end and least > job.share:
+        stop = min(n + BLOCK - (n - pool.first_node) % BLOCK, end)
+        bits = left_between(job.share, min(least, WHOLE) - 1)
+        if least > WHOLE:
+            bits |= free_between(wide(1), wide(pool.node_gpus))
+        if may_have(n - (n - pool.first_node) % BLOCK, bits, pool, nodes):
+            for k in range(n, stop):
+                if hosts(job, nodes[k]) and (not in_blocks(pool) or nodes[k].rooms & bits != 0):
+                    for g in range(nodes[k].first_gpu, nodes[k].first_gpu + nodes[k].gpus):
+                        if gpus[g].free < least and takes(job, gpus[g]):
+                            best, least = g, gpus[g].free
+        n = stop
+    return best
+
+
+@njit
+def _take(gpu: int, last: int, j: int, gpus: Records) -> int:
+    """Hand one GPU to job j and hang it behind the gang's last GPU (-1: it is the first)."""
+    gpus[gpu].free = 0
+    gpus[gpu].job = j
+    gpus[gpu].next = -1
+    if last >= 0:
+        gpus[last].next = gpu
+    return gpu
+
+
+@njit_apart
+def _place_slice(
+    decision: Row, job: Row, demands: Records, pools: Records, nodes: Records, gpus: Records
+) -> int:
+    g, pool = decision.gpu, pools[decision.pool]
+    if g < 0 and len(demands) > 0:
+        g = least_fragmenting_gpu(job, decision.node, pool, demands, nodes, gpus)
+    elif g < 0:
+        g = tightest_gpu(job, decision.node, pool, nodes, gpus)
+    gpu = gpus[g]
+    node = nodes[gpu.node]
+    if gpu.free == WHOLE:
+        node.free -= 1
+        pool.free -= 1
+        pool.sliced += 1
+    gpu.free -= job.share
+    gpu.free_memory -= job.gpu_memory
+    gpu.next = -1
+    node.free_cores -= job.cores
+    node.free_memory -= job.memory
+    note(gpu.node, pools, nodes, gpus)
+    placed: int = wide(g)
+    return placed
+
+
+@njit
+def place(
+    decision: Row, jobs: Records, demands: Records, pools: Records, nodes: Records, gpus: Records
+) -> tuple[int, int]:
+    """Hand the GPUs, cores and memory of a start to its job: best fit, or by the `demands`.
+
+    The caller has checked that the pool fits and that a node or GPU named belongs to it and has
+    room. Returns the gang's first GPU (the others follow GPU.next) and how many nodes it spans.
+    """
+    j = decision.job
+    job, pool = jobs[j], pools[decision.pool]
+    if job.share < WHOLE:
+        return _place_slice(decision, job, demands, pools, nodes, gpus), 1
+    named, n = decision.gpu, decision.node
+    if named >= 0:
+        n = gpus[named].node
+    first, last, spanned, wanted = wide(-1), wide(-1), 0, wide(job.gpus)
+    while wanted > 0:
+        if n < 0 and len(demands) > 0:
+            n = least_fragmenting_node(job, wanted, pool, demands, nodes, gpus)
+        if n < 0:
+            n = _next_node(job, pool, nodes, wanted)
+        count = min(wanted, whole_capacity(job, nodes[n]))
+        wanted -= count
+        nodes[n].free -= count
+        nodes[n].free_cores -= count * job.cores
+        nodes[n].free_memory -= count * job.memory
+        if named >= 0:
+            first = last = _take(wide(named), wide(-1), j, gpus)
+            named = -1
+            count -= 1
+        g = nodes[n].first_gpu
+        while count > 0:
+            if gpus[g].free == WHOLE:
+                last = _take(wide(g), last, j, gpus)
+                first = last if first < 0 else first
+                count -= 1
+            g += 1
+        spanned += 1
+        n = -1
+    pool.free -= job.gpus
+    if in_blocks(pool):
+        _note_chain(first, pools, nodes, gpus)
+    return first, spanned
+
+
+@njit_apart
+def _release_slice(g: int, job: Row, pools: Records, nodes: Records, gpus: Records) -> None:
+    gpu = gpus[g]
+    node = nodes[gpu.node]
+    node.free_cores += job.cores
+    node.free_memory += job.memory
+    gpu.free += job.share
+    gpu.free_memory += job.gpu_memory
+    if gpu.free == WHOLE:
+        node.free += 1
+        pools[node.pool].free += 1
+        pools[node.pool].sliced -= 1
+    note(gpu.node, pools, nodes, gpus)
+
+
+@njit_apart
+def _note_chain(g: int, pools: Records, nodes: Records, gpus: Records) -> None:
+    """Note the rooms of all nodes of a gang, each once; g is its first GPU."""
+    while g >= 0:
+        following = gpus[g].next
+        if following < 0 or gpus[following].node != gpus[g].node:
+            note(gpus[g].node, pools, nodes, gpus)
+        g = following
+
+
+@njit
+def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
+    """Give back all that a running job holds; the chain of its GPUs stays readable until reuse."""
+    job, pool = jobs[run.job], pools[run.pool]
+    if job.share < WHOLE:
+        _release_slice(run.gpu, job, pools, nodes, gpus)
+        return
+    pool.free += job.gpus
+    g = run.gpu
+    while g >= 0:
+        node = nodes[gpus[g].node]
+        node.free += 1
+        node.free_cores += job.cores
+        node.free_memory += job.memory
+        gpus[g].free = WHOLE
+        gpus[g].job = -1
+        g = gpus[g].next
+    if in_blocks(pool):
+        _note_chain(wide(run.gpu), pools, nodes, gpus)
+
+
+@njit
+def join(slot: int, running: Records, gpus: Records) -> None:
+    """Hang a slice that starts in front of the others on its GPU."""
+    gpu = gpus[running[slot].gpu]
+    running[slot].before = -1
+    running[slot].after = gpu.slice
+    if gpu.slice >= 0:
+        running[gpu.slice].before = slot
+    gpu.slice = slot
+
+
+@njit
+def leave(slot: int, running: Records, gpus: Records) -> None:
+    """Take a slice that ends out of the chain on its GPU."""
+    run = running[slot]
+    if run.before >= 0:
+        running[run.before].after = run.after
+    else:
+        gpus[run.gpu].slice = run.after
+    if run.after >= 0:
+        running[run.after].before = run.before
+
+
+@njit
+def moved(slot: int, running: Records, gpus: Records) -> None:
+    """Tell the neighbours of a slice that it now stands at place `slot` of `running`."""
+    run = running[slot]
+    if run.before >= 0:
+        running[run.before].after = slot
+    else:
+        gpus[run.gpu].slice = slot
+    if run.after >= 0:
+        running[run.after].before = slot

@@ -1,0 +1,1 @@
+"""Networks that policies decide by: inference in compiled code, without torch."""

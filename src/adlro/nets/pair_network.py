@@ -1,0 +1,39 @@
+"""The network of adlro-preemptive, compiled: what each pair of active job and pool is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adlro.compiled import njit_allocating
+from adlro.features.pair_kernel import PAIR_FEATURES, SRPT, TIME_LEFT, describe, measure
+from adlro.features.start_kernel import DRAIN, DRAIN_LOG
+from adlro.model.state import Floats
+from adlro.model.view import View
+from adlro.nets.q_network import MOST_UNITS, predict
+from adlro.planning.active_jobs import Active
+
+_COST_MOST = 60.0  # beyond this a cost is no longer told apart
+
+if (SRPT, TIME_LEFT) != (DRAIN, DRAIN_LOG):
+    raise ImportError("the columns of the residual are those that q_network.predict reads")
+
+
+@njit_allocating
+def weigh(active: Active, view: View, params: Floats) -> Floats:
+    """What each pair [A, P] is worth by the network: exp(-cost); 0 where a plan may not use it."""
+    count, total = active.seconds.shape
+    worth, is_open = np.zeros((count, total)), np.zeros(count, np.bool_)
+    for a in range(count):
+        for p in range(total):
+            fits_in = active.width[a] <= active.room[p] + 1e-9 and not active.pinned[a]
+            if fits_in and active.seconds[a, p] < np.inf:
+                worth[a, p], is_open[a] = 1.0, True
+    crowd, jobs = measure(active, is_open, view), view.jobs
+    first, second, x = np.empty(MOST_UNITS), np.empty(MOST_UNITS), np.zeros(len(PAIR_FEATURES))
+    for a in range(count):
+        for p in range(total):
+            if worth[a, p] > 0.0:
+                describe(a, p, jobs[active.rows[a]], active, crowd, x)
+                cost = predict(x, params, first, second)
+                worth[a, p] = np.exp(-max(min(cost, _COST_MOST), -_COST_MOST))
+    return worth

@@ -1,0 +1,121 @@
+"""The Q-network, compiled: what a choice will cost, from its features. No torch is needed.
+
+Q = drain difference (weighted) + network of two hidden layers, in log-squeezed tau; the smallest is
+taken. It looks at one choice at a time, so any number of jobs and pools will do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.features import start_kernel
+from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, KINDS, Choices, kinds_of
+from adlro.model.state import Floats
+
+MOST_UNITS = 128  # of a hidden layer
+_HEAD = 6  # numbers before the list of features
+ASKED = 5  # where among them it says which kinds of features are asked for, see kinds_of
+
+Norm = Any  # telemetry.normalise.Norm, of the layer beside
+
+
+class Network(NamedTuple):
+    """Weights of the Q-network: F features, layers of H1 and H2 units, one output."""
+
+    features: tuple[str, ...]  # F names
+    residual: Floats  # [2] weights of the plain and of the log drain difference
+    first: Floats  # [F, H1]
+    first_bias: Floats  # [H1]
+    second: Floats  # [H1, H2]
+    second_bias: Floats  # [H2]
+    last: Floats  # [H2]
+    norm: Norm | None = None  # by which readings are scaled, if it looks at telemetry
+
+    @property
+    def weights(self) -> tuple[Floats, ...]:
+        """All that can be tuned."""
+        return self[2:7]
+
+    @property
+    def reads_meters(self) -> bool:
+        """Whether it looks at telemetry."""
+        return bool(set(self.features).intersection(KINDS["telemetry"]))
+
+
+def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
+    """A network as the params of decide: sizes, residual, kinds and columns of features, weights.
+
+    Args:
+        network: the weights.
+        known: the features that its policy fills in, in the order of their columns.
+
+    Raises:
+        ValueError: a feature does not exist, or a layer is too wide for the scratch.
+    """
+    unknown = [name for name in network.features if name not in known]
+    if unknown:
+        raise ValueError(f"there is no feature {unknown[0]!r}")
+    widest = max(len(network.first_bias), len(network.second_bias))
+    if widest > MOST_UNITS:
+        raise ValueError(f"a layer has at most {MOST_UNITS} units, not {widest}")
+    columns = [known.index(name) for name in network.features]
+    sizes = (len(columns), network.first.shape[1], network.second.shape[1])
+    weights = (array.ravel() for array in network.weights)
+    head = [sizes, network.residual, [kinds_of(network.features)]]
+    return np.concatenate([*head, columns, *weights]).astype(np.float64)
+
+
+def scratch_size(gpus: int, pools: int) -> int:
+    """How many numbers a look and a forward pass need together."""
+    return 2 * MOST_UNITS + start_kernel.scratch_size(gpus, pools)
+
+
+@njit
+def predict(  # noqa: C901  the inner loops in functions of their own took a third longer
+    x: Floats, params: Floats, first: Floats, second: Floats
+) -> float:
+    """What the choice with these features [all of FEATURES] costs; first and second are scratch."""
+    count, units, more = int(params[0]), int(params[1]), int(params[2])
+    columns, weights = params[_HEAD : _HEAD + count], params[_HEAD + count :]
+    for k in range(units):
+        first[k] = weights[count * units + k]
+    for i in range(count):
+        value = x[int(columns[i])]
+        if value != 0.0:
+            row = i * units
+            for k in range(units):
+                first[k] += value * weights[row + k]
+    weights = weights[(count + 1) * units :]
+    for k in range(more):
+        second[k] = weights[units * more + k]
+    for i in range(units):
+        if first[i] > 0.0:
+            value, row = first[i], i * more
+            for k in range(more):
+                second[k] += value * weights[row + k]
+    weights = weights[(units + 1) * more :]
+    cost: float = params[3] * x[DRAIN] + params[4] * x[DRAIN_LOG]
+    for k in range(more):
+        if second[k] > 0.0:
+            cost += second[k] * weights[k]
+    return cost
+
+
+@njit
+def choose(choices: Choices, may_wait: bool, params: Floats, scratch: Floats) -> int:
+    """The choice with the smallest predicted cost; of equals Min-Min's, then the first.
+
+    A cost that is no number is never taken for its sake: one of the choices always is.
+    `scratch` holds 2 * MOST_UNITS numbers.
+    """
+    first, second = scratch[:MOST_UNITS], scratch[MOST_UNITS : 2 * MOST_UNITS]
+    least = 0 if may_wait else 1
+    best, taken = np.inf, max(choices.planned, least)
+    for i in range(least, choices.count):
+        cost = predict(choices.features[i], params, first, second)
+        if cost < best or (cost == best and i == choices.planned):
+            best, taken = cost, i
+    return taken

@@ -1,0 +1,310 @@
+"""The drain cost of a choice: what all waiting jobs would take if no more came.
+
+Make the choice, let Min-Min plan the other waiting jobs by estimates, and add up the completions,
+counted from now. Two choices compare by it because both are charged for the same jobs. The plan
+counts GPUs only, as that of planning/min_min.py; a slice takes a GPU, or nothing if it fits beside
+others where no GPU is free.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit, wide
+from adlro.model.feasibility import expected_end, fits, whole_capacity
+from adlro.model.state import WHOLE, Floats, Records, Row
+from adlro.model.view import View
+from adlro.planning.min_min import fill_free_times, reserve
+
+MOST_PAIRS = 16  # choices between which a plan decides
+MOST_SHORTEST = 40  # waiting jobs that are planned, beside those of the choices
+MOST_PLANNED = MOST_SHORTEST + MOST_PAIRS
+
+
+class Drain(NamedTuple):
+    """The plan as things are, before any choice: K jobs, P pools, G GPUs."""
+
+    now: float
+    places: Floats  # [K] queue places, rising; jobs that no pool can take are left out
+    seconds: Floats  # [K * P] by the estimate; infinite where the job cannot run
+    needs: Floats  # [K * P] GPUs that the plan must have free; 0 = a slice that fits now
+    ends: Floats  # [K] smallest expected completion: no choice makes it sooner
+    counts: Floats  # [P] free times in use
+    times: Floats  # [G] expected free times, sorted within each pool
+    own_ends: Floats  # [K] ends and times of the choice at hand
+    own_times: Floats  # [G]
+    picks: Floats  # [K] its plan in order: planned job * P + pool
+    pick_starts: Floats  # [K]
+
+
+class Pairs(NamedTuple):
+    """Feasible pairs of a waiting job and a pool, the smallest estimate first."""
+
+    places: Floats  # [MOST_PAIRS] of the queue
+    pools: Floats  # [MOST_PAIRS]
+    seconds: Floats  # [MOST_PAIRS] by the estimate
+
+
+def scratch_size(gpus: int, pools: int) -> int:
+    """How many numbers `split_pairs` and `open_drain` need together."""
+    return 3 * MOST_PAIRS + 2 * gpus + pools + MOST_PLANNED * (5 + 2 * pools)
+
+
+@njit
+def split_pairs(scratch: Floats) -> tuple[Pairs, Floats]:
+    """Room for pairs, and the rest of the scratch."""
+    n = MOST_PAIRS
+    return Pairs(scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n]), scratch[3 * n :]
+
+
+@njit
+def _put_pair(count: int, most: int, q: int, p: int, seconds: float, pairs: Pairs) -> int:
+    """Insert a pair behind those that are not longer; returns how many there are, `most` at most.
+
+    The longest falls out if there are too many.
+    """
+    if count == most and seconds >= pairs.seconds[most - 1]:
+        return count
+    i = min(count, most - 1)
+    while i > 0 and pairs.seconds[i - 1] > seconds:
+        pairs.places[i], pairs.pools[i] = pairs.places[i - 1], pairs.pools[i - 1]
+        pairs.seconds[i] = pairs.seconds[i - 1]
+        i -= 1
+    pairs.places[i], pairs.pools[i], pairs.seconds[i] = q, p, seconds
+    return min(count + 1, most)
+
+
+@njit
+def shortest_pairs(most: int, view: View, pairs: Pairs) -> int:
+    """Fill in the feasible pairs with the smallest estimates; of equals the older job, lower pool.
+
+    Returns:
+        How many there are, at most `most`.
+    """
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    count = wide(0)
+    for q in range(len(queue)):
+        j, left = queue[q].job, queue[q].left
+        for p in range(len(pools)):
+            if eligible[q, p]:
+                seconds = est[j, pools[p].model] * left
+                is_short = count < most or seconds < pairs.seconds[most - 1]
+                if is_short and fits(jobs[j], pools[p], nodes, gpus):
+                    count = _put_pair(count, most, q, p, seconds, pairs)
+    return count
+
+
+@njit
+def span_penalty(job: Row, pool: Row, nodes: Records) -> float:
+    """The span factor of a whole job that starts on a pool now; 1 if one node can hold it."""
+    factor: float = 1.0 + job.communication * pool.span_cost
+    if job.gpus == 1 or factor == 1.0:
+        return 1.0
+    for n in range(pool.first_node, pool.first_node + pool.nodes):
+        if whole_capacity(job, nodes[n]) >= job.gpus:
+            return 1.0
+    return factor
+
+
+@njit
+def next_finish(now: float, running: Records) -> float:
+    """When the next run is expected to end; infinite if nothing runs."""
+    soonest = np.inf
+    for r in range(len(running)):
+        soonest = min(soonest, expected_end(running[r], now))
+    return soonest
+
+
+@njit
+def _put_place(count: int, q: int, places: Floats) -> int:
+    """Insert a queue place into a rising list unless it is there; returns the new length."""
+    i = count
+    while i > 0 and places[i - 1] >= q:
+        i -= 1
+    if i < count and places[i] == q:
+        return count
+    for k in range(count, i, -1):
+        places[k] = places[k - 1]
+    places[i] = q
+    return count + 1
+
+
+@njit
+def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
+    """The MOST_SHORTEST jobs that are shortest on the best pool that can take them, by place."""
+    jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
+    pools, count = view.pools, 0
+    for q in range(len(queue)):
+        j, best = queue[q].job, np.inf
+        for p in range(len(pools)):
+            if eligible[q, p] and pools[p].gpus >= jobs[j].gpus:
+                best = min(best, est[j, pools[p].model] * queue[q].left)
+        if best < np.inf and (count < MOST_SHORTEST or best < lengths[count - 1]):
+            i = min(count, MOST_SHORTEST - 1)
+            while i > 0 and lengths[i - 1] > best and len(queue) > MOST_SHORTEST:
+                lengths[i], places[i] = lengths[i - 1], places[i - 1]
+                i -= 1
+            lengths[i], places[i] = best, q
+            count = min(count + 1, MOST_SHORTEST)
+    for k in range(1, count):
+        q, i = places[k], k
+        while i > 0 and places[i - 1] > q:
+            places[i] = places[i - 1]
+            i -= 1
+        places[i] = q
+    return count
+
+
+@njit
+def _fill_needs(k: int, q: int, view: View, seconds: Floats, needs: Floats) -> None:
+    """Write what planned job k, at queue place q, asks of each pool."""
+    est, eligible, pools, nodes, gpus = view.est, view.eligible, view.pools, view.nodes, view.gpus
+    j, left = view.queue[q].job, view.queue[q].left
+    job = view.jobs[j]
+    for p in range(len(pools)):
+        at = k * len(pools) + p
+        seconds[at], needs[at] = np.inf, job.gpus
+        if eligible[q, p] and pools[p].gpus >= job.gpus:
+            seconds[at] = est[j, pools[p].model] * left
+            if job.share < WHOLE and fits(job, pools[p], nodes, gpus):
+                needs[at] = 0.0
+
+
+@njit
+def _completion(
+    k: int, earliest: float, drain: Drain, pools: Records, times: Floats
+) -> tuple[float, int]:
+    """Smallest expected completion of a planned job, and its pool."""
+    best, best_p = np.inf, 0
+    for p in range(len(pools)):
+        at = k * len(pools) + p
+        if drain.seconds[at] < np.inf:
+            need = int(drain.needs[at])
+            ready = times[pools[p].first_gpu + need - 1] if need > 0 else earliest
+            end = ready + drain.seconds[at]
+            if end < best:
+                best, best_p = end, p
+    return best, best_p
+
+
+@njit
+def open_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
+    """Make ready what all choices have in common; scratch is what `split_pairs` left over.
+
+    Planned are the MOST_SHORTEST shortest of the waiting jobs and the jobs at the first `count`
+    places of `pairs`: the same for each choice.
+    """
+    now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
+    total, a = len(view.gpus), 2 * len(view.gpus) + len(pools)
+    times, own_times = scratch[:total], scratch[total : 2 * total]
+    counts = scratch[2 * total : a]
+    most, cells = MOST_PLANNED, MOST_PLANNED * len(pools)
+    places, ends = scratch[a : a + most], scratch[a + most : a + 2 * most]
+    own_ends, picks = scratch[a + 2 * most : a + 3 * most], scratch[a + 3 * most : a + 4 * most]
+    pick_starts, b = scratch[a + 4 * most : a + 5 * most], a + 5 * most
+    seconds, needs = scratch[b : b + cells], scratch[b + cells : b + 2 * cells]
+    known = _shortest_places(view, ends, places)
+    if len(queue) > known:
+        for i in range(count):
+            known = _put_place(known, int(pairs.places[i]), places)
+    drain = Drain(
+        now, places[:known], seconds, needs, ends[:known], counts, times, own_ends[:known],
+        own_times, picks, pick_starts,
+    )  # fmt: skip
+    asked = wide(0)
+    for k in range(known):
+        q = int(places[k])
+        asked += jobs[queue[q].job].gpus
+        _fill_needs(k, q, view, seconds, needs)
+    fill_free_times(asked, view, counts, times)
+    for k in range(known):
+        ends[k], _ = _completion(k, now, drain, pools, times)
+    return drain
+
+
+@njit
+def place_in(drain: Drain, q: int) -> int:
+    """Which of the planned jobs stands at a queue place; -1 = it is not planned."""
+    for k in range(len(drain.places)):
+        if drain.places[k] == q:
+            return k
+    return -1
+
+
+@njit
+def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools: Records) -> None:
+    """Let a job hold its GPUs in the plan of the choice at hand."""
+    first = pools[p].first_gpu
+    if need == 0 and drain.counts[p] > 0 and drain.own_times[first] <= earliest:
+        need = 1
+    if need > 0:
+        reserve(first, int(drain.counts[p]), need, until, drain.own_times)
+
+
+@njit
+def _plan(
+    rest: int, cost: float, most: float, earliest: float, drain: Drain, pools: Records
+) -> float:
+    """Add the completions of `rest` jobs whose own_ends are finite, Min-Min's order, to a cost.
+
+    Bounds only grow, so a stale one is refreshed before it is believed; and completions come in
+    rising order, so what is left costs at least as much for each job as the last.
+    """
+    ends, now, done = drain.own_ends, drain.now, 0
+    while rest > 0:
+        k = wide(0)
+        for i in range(1, len(ends)):
+            if ends[i] < ends[k]:
+                k = i
+        end, p = _completion(k, earliest, drain, pools, drain.own_times)
+        if end > ends[k]:
+            ends[k] = end
+            continue
+        rest -= 1
+        cost += end - now
+        if cost + rest * (end - now) >= most:
+            return np.inf
+        drain.picks[done] = k * len(pools) + p
+        drain.pick_starts[done] = end - drain.seconds[k * len(pools) + p]
+        done += 1
+        _hold(int(drain.needs[k * len(pools) + p]), p, earliest, end, drain, pools)
+        ends[k] = np.inf
+    return cost
+
+
+@njit
+def cost_of(k: int, p: int, time: float, most: float, drain: Drain, pools: Records) -> float:
+    """Drain cost of a choice; infinite once it is clear that it is not below `most`.
+
+    Args:
+        k: planned job that starts now; -1 = none, to wait.
+        p: where it starts.
+        time: seconds that it runs there; for -1 the moment before which nothing starts.
+        most: what the cost must be below.
+        drain: as opened; the plan that follows the choice is left in it.
+        pools: [P].
+    """
+    ends, own_ends, now = drain.ends, drain.own_ends, drain.now
+    cost, rest, earliest = 0.0, len(ends), time
+    if k >= 0:
+        cost, rest, earliest, least = time, len(ends) - 1, now, time
+        for i in range(len(ends)):
+            least += ends[i] - now if i != k else 0.0
+        if least >= most:
+            return np.inf
+    for i in range(len(ends)):
+        own_ends[i] = ends[i]
+    if k >= 0:
+        for i in range(len(drain.times)):
+            drain.own_times[i] = drain.times[i]
+        _hold(int(drain.needs[k * len(pools) + p]), p, now, now + time, drain, pools)
+        own_ends[k] = np.inf
+    else:
+        for o in range(len(pools)):
+            first = pools[o].first_gpu
+            for i in range(first, first + int(drain.counts[o])):
+                drain.own_times[i] = max(drain.times[i], time)
+    return _plan(rest, cost, most, earliest, drain, pools)

@@ -1,0 +1,1 @@
+"""Policies that come from files: a user's Python file, or the weights and card of a learned one."""

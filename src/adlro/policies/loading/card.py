@@ -1,0 +1,277 @@
+"""The card of a learned policy: what it is, how it came to be, and which weights belong to it."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    PositiveFloat,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from adlro.errors import PolicyError
+from adlro.features.observation_kernel import Sizes
+from adlro.features.telemetry_kernel import METERS
+from adlro.model.record import Record
+from adlro.nets import paper_network
+from adlro.nets.q_network import MOST_UNITS
+from adlro.telemetry.normalise import BINS, COUNTS, LEARNED
+
+FORMAT = 1  # raised when an older adlro could no longer read what is written
+
+_OWN_HASH = "sha256_card"
+
+
+def _refuse_unprintable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("has characters that cannot be printed")
+    return text
+
+
+def _refuse_twice(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("a name is there twice")
+    return names
+
+
+Line = Annotated[str, Field(max_length=2000), AfterValidator(_refuse_unprintable)]
+Name = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_refuse_unprintable)]
+Features = Annotated[tuple[Name, ...], Field(max_length=1000), AfterValidator(_refuse_twice)]
+Models = Annotated[tuple[Name, ...], Field(max_length=1000)]
+Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
+Size = Annotated[int, Field(ge=1, le=100_000)]
+Shapes = dict[str, tuple[int, ...]]  # of every array of the .npz file, in their order
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+class Seeds(Record):
+    """Seeds from the first to the last, both included."""
+
+    first: Seed
+    last: Seed
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Seeds:
+        if self.last < self.first:
+            raise ValueError(f"the last seed, {self.last}, is before the first, {self.first}")
+        return self
+
+
+class Budget(Record):
+    """What the training cost."""
+
+    cpu_s: Annotated[float, Field(ge=0)]
+    labelled_states: Count = 0  # states at which every candidate was played to its end
+    episodes: Count  # runs, from an empty cluster to the last job
+
+
+class Figure(Record):
+    """How a policy did on one scenario, by pairs of runs on the same jobs."""
+
+    scenario: Name
+    load: PositiveFloat
+    mean_jct_pct: float  # versus min-min; below 0 = shorter
+    ci95: tuple[float, float]
+    seeds: Seeds | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Figure:
+        if self.ci95[1] < self.ci95[0]:
+            raise ValueError("the interval ends before it begins")
+        return self
+
+
+class Origin(Record):
+    """What whoever trained a policy tells of it."""
+
+    name: Name
+    about: Line
+    objective: Line
+    family: Line  # the scenarios that it was trained on
+    budget: Budget
+    seeds: Seeds  # that training drew jobs from
+    selection: tuple[Figure, ...]  # on the seeds by which it was chosen: flattering
+    final: tuple[Figure, ...] = ()  # on seeds that nothing was chosen by
+    date: datetime.date
+
+
+class _Written(Origin):
+    """A card file: the origin, and what follows from the weights, of whatever kind they are."""
+
+    format: Literal[1]
+    version: Name  # of the adlro that wrote it
+    sha256_weights: Hash  # of the .npz file
+    sha256_card: Hash  # of all other keys as canonical JSON
+
+
+class Card(_Written):
+    """Of a network over the features of a choice."""
+
+    # which plays the weights; cards of old do not say it
+    policy: Literal["adlro", "adlro-preemptive"] = "adlro"
+    features: Features  # what the encoder builds for it, by name, in the order of its weights
+    hidden: tuple[Units, Units]
+    # GPU models of which readings were seen in training; None = it looks at no telemetry
+    telemetry: Annotated[Models | None, Field(validate_default=True)] = None
+
+    @field_validator("telemetry")
+    @classmethod
+    def _is_as_features_need_it(cls, models: Models | None, info: ValidationInfo) -> Models | None:
+        wanted = set(METERS).intersection(info.data.get("features", ()))
+        if wanted and models is None:
+            raise ValueError(f"is not there, but {min(wanted)!r} needs it")
+        if models is not None and not wanted:
+            raise ValueError("is there, but no feature needs it")
+        return models
+
+    @property
+    def shapes(self) -> Shapes:
+        """The names are those of Network's fields, and of what was learned about telemetry."""
+        return self._weights | self._counts
+
+    @property
+    def _counts(self) -> Shapes:
+        if self.telemetry is None:
+            return {}
+        seen = (len(self.telemetry), len(LEARNED))
+        return dict(zip(COUNTS, ((*seen, BINS), seen), strict=True))
+
+    @property
+    def _weights(self) -> Shapes:
+        inputs, (first, second) = len(self.features), self.hidden
+        return {
+            "residual": (2,),
+            "first": (inputs, first),
+            "first_bias": (first,),
+            "second": (first, second),
+            "second_bias": (second,),
+            "last": (second,),
+        }
+
+    @property
+    def words(self) -> str:
+        """The network in a phrase."""
+        first, second = self.hidden
+        said = f"{len(self.features)} features, hidden layers of {first} and {second} units"
+        if self.telemetry is None:
+            return said
+        return f"{said}; reads telemetry, seen of {len(self.telemetry)} GPU models in training"
+
+
+class PaperCard(_Written):
+    """Of the paper's network, for one shape of cluster."""
+
+    policy: Literal["paper-dqn"]
+    rows: Size  # nodes
+    columns: Size  # most GPUs of any node
+    types: Size
+    window: Annotated[int, Field(ge=1, le=64)]  # waiting jobs that it may choose from
+    gpus: Size
+    channels: Annotated[int, Field(ge=0, le=MOST_UNITS)]  # of both convolutions; 0 = none
+    hidden: Annotated[tuple[Units, ...], Field(min_length=1, max_length=2)]
+
+    @property
+    def sizes(self) -> Sizes:
+        """What shape of cluster and queue it is made for."""
+        return Sizes(self.rows, self.columns, self.types, self.window, self.gpus)
+
+    @property
+    def shapes(self) -> Shapes:
+        """The names are those of PaperNetwork's arrays."""
+        return paper_network.shapes(self.sizes, self.channels, self.hidden)
+
+    @property
+    def words(self) -> str:
+        """The network in a phrase."""
+        layers = " and ".join(str(units) for units in self.hidden)
+        filters = f"two convolutions of {self.channels} channels, " if self.channels else ""
+        return (
+            f"{filters}hidden units: {layers}; for {self.rows} nodes of up to {self.columns} GPUs, "
+            f"{self.types} job types; chooses from the first {self.window} waiting"
+        )
+
+
+AnyCard = Card | PaperCard
+
+
+def write(origin: Origin, **more: object) -> str:
+    """The text of a card file: an origin and all other keys but the card's own hash."""
+    told = origin.model_dump(mode="json", include=set(Origin.model_fields))
+    data = told | {"format": FORMAT} | more
+    data[_OWN_HASH] = _fingerprint(data)
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def parse(text: bytes, path: Path) -> AnyCard:
+    """Check the content of a card file.
+
+    Args:
+        text: the content.
+        path: of the file, for messages.
+
+    Raises:
+        PolicyError: it is not JSON, has another format, does not say what a card must, or was
+            changed after it was written.
+    """
+    data = _json(text, path)
+    if data.get("format") != FORMAT:
+        raise PolicyError(
+            f"{path}: is not a card of format {FORMAT}, the one that this adlro reads; "
+            "update adlro if a newer one wrote it"
+        )
+    kind = PaperCard if data.get("policy") == "paper-dqn" else Card
+    try:
+        card = kind.model_validate(data)
+    except ValidationError as exc:
+        raise PolicyError(f"{path}: {_one_line(exc)}") from exc
+    if _fingerprint(data) != card.sha256_card:
+        raise PolicyError(
+            f"{path}: was changed after it was written (sha256_card differs); "
+            "take the policy's two files anew from where they came from"
+        )
+    return card
+
+
+def shortened(text: str) -> str:
+    """A stranger's words, fit for one line of a message."""
+    return ascii(text[:80])
+
+
+def _json(text: bytes, path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as exc:  # UnicodeDecodeError and absurd numbers too
+        raise PolicyError(
+            f"{path}: is not JSON; the card of a learned policy is, take it anew"
+        ) from exc
+    if not isinstance(data, dict):
+        raise PolicyError(f"{path}: is not the card of a learned policy; name another file")
+    return data
+
+
+def _fingerprint(data: dict[str, Any]) -> str:
+    """By content: a key that a later version adds does not change it for older files."""
+    rest = {key: value for key, value in data.items() if key != _OWN_HASH}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _one_line(exc: ValidationError) -> str:
+    """The first thing that is wrong: key, what is wrong."""
+    error = exc.errors(include_url=False, include_context=False)[0]
+    key = shortened(".".join(str(part) for part in error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown key; was the card changed, or written by a newer adlro?"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{key}: {message[:1].lower()}{message[1:]}; take the file anew"

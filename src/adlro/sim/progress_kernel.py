@@ -1,0 +1,69 @@
+"""Runs, compiled: how fast one goes on, how much of its work is done, and when it ends.
+
+Work is counted in seconds at slowness 1; model/timeline.py turns it into time.
+"""
+
+from __future__ import annotations
+
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.state import WHOLE
+from adlro.model.timeline import NEARLY, end_after, span_factor, timeline
+from adlro.sim.completion_heap_kernel import sift
+from adlro.sim.world import World
+
+
+@njit_apart
+def slowness(slot: int, world: World) -> float:
+    """Seconds that one second of a run's work takes now."""
+    running, gpus, jobs, wear = world.running, world.gpus, world.jobs, world.wear
+    run = running[slot]
+    job, pool = jobs[run.job], world.pools[run.pool]
+    slow: float = span_factor(run, job, pool)
+    if job.share < WHOLE:
+        neighbours, other = 1.0, gpus[run.gpu].slice
+        while other >= 0:
+            if other != slot:
+                neighbours += world.colocation[job.type, jobs[running[other].job].type] - 1.0
+            other = running[other].after
+        slow *= neighbours
+    speed, g = wear[run.gpu, 0], run.gpu
+    while g >= 0:
+        speed = min(speed, wear[g, 0])
+        g = gpus[g].next
+    slow /= speed * world.cells[job.type, pool.model]
+    return slow
+
+
+@njit_apart
+def settle(slot: int, world: World) -> None:
+    """Bring the work of a run up to date."""
+    now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
+    job = world.jobs[run.job]
+    before, saves_before, _, _ = timeline(end.since - run.start, run, job)
+    worked, saves, _, _ = timeline(now - run.start, run, job)
+    if saves > saves_before:
+        end.kept = end.todo - (saves * job.interval - before) / end.slowness
+    end.todo -= (worked - before) / end.slowness
+    if end.todo < NEARLY:
+        end.todo = 0.0
+    end.since = now
+
+
+@njit
+def put_end(slot: int, world: World) -> None:
+    """Work out when a run ends: after its work, or at its limit."""
+    run, end = world.running[slot], world.ends[slot]
+    job = world.jobs[run.job]
+    end.end = end_after(end.todo * end.slowness, world.totals[0].now, run, job)
+    latest = run.start + job.limit
+    world.outcome[run.job].killed = end.end > latest
+    end.end = min(end.end, latest)
+
+
+@njit_apart
+def change_pace(slot: int, world: World) -> None:
+    """Let a run go on at the slowness that now holds, and move its end."""
+    settle(slot, world)
+    world.ends[slot].slowness = slowness(slot, world)
+    put_end(slot, world)
+    sift(wide(world.ends[slot].place), world.totals[0].running, world)

@@ -1,0 +1,142 @@
+"""The end of a run, compiled: its GPUs are given back; a job that is not done waits again."""
+
+from __future__ import annotations
+
+import math
+
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.feasibility import served
+from adlro.model.placement import leave, release
+from adlro.model.state import FAILURE, PREEMPTION, WHOLE, Row
+from adlro.model.timeline import left_by_estimate, span_factor, timeline
+from adlro.sim.completion_heap_kernel import remove
+from adlro.sim.progress_kernel import change_pace, settle
+from adlro.sim.queue_kernel import requeue
+from adlro.sim.world import World
+
+
+@njit
+def find_run(j: int, world: World) -> int:
+    """Place of a job among the running ones, or -1."""
+    running = world.running
+    for slot in range(world.totals[0].running):
+        if running[slot].job == j:
+            return slot
+    return -1
+
+
+@njit
+def stranded(gpu: Row) -> int:
+    """Thousandths left on a GPU that holds slices."""
+    return gpu.free if gpu.free < WHOLE else 0
+
+
+@njit_apart
+def read(g: int, world: World) -> None:
+    """Write what the sensors of a GPU show now; nothing (NaN) while its node is down."""
+    running, jobs, wear, readings = world.running, world.jobs, world.wear, world.readings
+    gpu = world.gpus[g]
+    node = world.nodes[gpu.node]
+    model = world.pools[node.pool].model
+    if not node.up:
+        gpu.utilisation = gpu.bandwidth = gpu.temperature = gpu.power = math.nan
+        return
+    idle = readings[len(readings) - 1, model]
+    gpu.utilisation, gpu.bandwidth = idle.utilisation, idle.bandwidth
+    gpu.temperature, gpu.power = idle.temperature + wear[g, 1], idle.power
+    j, slot = gpu.job, gpu.slice
+    while j >= 0 or slot >= 0:
+        job = jobs[j if j >= 0 else running[slot].job]
+        added, share = readings[job.type, model], job.share / WHOLE
+        gpu.utilisation += share * added.utilisation
+        gpu.bandwidth += share * added.bandwidth * wear[g, 0]
+        gpu.temperature += share * added.temperature * wear[g, 0]
+        gpu.power += share * added.power * wear[g, 0]
+        j, slot = -1, running[slot].after if slot >= 0 else -1
+
+
+@njit_apart
+def read_chain(g: int, world: World) -> None:
+    """Write what the sensors of a GPU and of all that follow it in its gang show now."""
+    while g >= 0:
+        read(g, world)
+        g = world.gpus[g].next
+
+
+@njit_apart
+def pace_slices(g: int, but: int, world: World) -> None:
+    """Let the slices on a GPU, all but one, go on at the slowness that now holds."""
+    slot = wide(world.gpus[g].slice)
+    while slot >= 0:
+        if slot != but:
+            change_pace(slot, world)
+        slot = world.running[slot].after
+
+
+@njit_apart
+def _log(slot: int, why: int, world: World) -> None:
+    """Write a run that ends into the log of spans; what has no room is only counted."""
+    w, run, spans = world.totals[0], world.running[slot], world.spans
+    g = run.gpu
+    while g >= 0:
+        if w.spans < len(spans):
+            row = spans[w.spans]
+            row.start, row.end, row.job, row.gpu = run.start, w.now, run.job, g
+            row.share, row.why = world.jobs[run.job].share, why
+        w.spans += 1
+        g = world.gpus[g].next
+
+
+@njit
+def close(slot: int, why: int, world: World) -> None:
+    """End a run: books, GPUs, heap, neighbours."""
+    w, gpus, run = world.totals[0], world.gpus, world.running[slot]
+    g, first, job = run.gpu, wide(run.gpu), world.jobs[run.job]
+    sliced, share, gang = job.share < WHOLE, job.share, job.gpus
+    length = w.now - run.start
+    if sliced:
+        length *= share / WHOLE
+        w.stranded -= stranded(gpus[first])
+    while g >= 0:
+        gpus[g].busy += length
+        g = gpus[g].next
+    if len(world.spans) > 0:
+        _log(slot, why, world)
+    release(run, world.jobs, world.pools, world.nodes, gpus)
+    if not sliced:
+        w.busy_gpus -= gang
+    else:
+        w.busy_slices -= share
+        leave(slot, world.running, gpus)
+        w.stranded += stranded(gpus[first])
+    remove(slot, world)
+    if sliced:
+        pace_slices(first, wide(-1), world)
+    if len(world.readings) > 0:
+        read_chain(first, world)
+
+
+@njit_apart
+def cut_short(slot: int, failed: int, world: World) -> None:
+    """End a run before its job is done (lost to a failure, or preempted): the job waits again."""
+    settle(slot, world)
+    now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
+    j, restarts, had = run.job, run.restarts + 1, served(now, run, world.jobs[run.job])
+    job, pool = world.jobs[j], world.pools[run.pool]
+    work = world.seconds[j, pool.model]
+    seen = world.est[j, pool.model] * span_factor(run, job, pool)
+    worked, saves, _, _ = timeline(now - run.start, run, job)
+    todo, left, saved = end.todo, run.left, 1
+    if job.checkpoint < 0:
+        todo, left, saved = work, 1.0, 0
+    elif failed:
+        todo, worked = end.kept, saves * job.interval if saves > 0 else 0.0
+        saved = 1 if saves > 0 else run.saved
+    if saved and worked > 0:
+        left = left_by_estimate(worked, now, run, seen)
+    world.outcome[j].lost += todo - end.todo
+    close(slot, FAILURE if failed else PREEMPTION, world)
+    q = requeue(j, world)
+    waiting = world.queue[q]
+    waiting.restarts, waiting.left, waiting.saved, waiting.served = restarts, left, saved, had
+    world.undone[q] = todo / work if work > 0 else 1.0

@@ -1,0 +1,205 @@
+"""What happens to the cluster: failures, repairs and speed changes, all drawn before the run.
+
+Failures and each change of the scenario have a random stream of their own. Failures are drawn in
+blocks of a fixed size, so that a longer run meets the same ones first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adlro.config.events import Failures, Throttling, Update, Wear
+from adlro.config.scenario import Scenario
+from adlro.errors import ConfigError
+from adlro.model import gpu
+from adlro.model.cluster import Layout
+from adlro.model.state import EVENT, FAILURE, REPAIR, SPEED, Floats, Mask, Records
+
+_HOUR, _DAY = 3600.0, 86_400.0
+_CYCLES = 32  # failures of each node drawn at a time
+_SHORTEST = 1e-3  # seconds that a repair takes at least: it must come after its failure
+_WEAR_STEPS = 10
+_MOST_FAILURES = 5_000_000
+
+
+class _Effect(NamedTuple):
+    """One change of one GPU: a factor on its speed that steps at K times; 1 before the first."""
+
+    gpu: int
+    times: Floats  # [K], rising
+    factors: Floats  # [K]
+    heat: Floats  # [K] degrees on top
+
+
+def _horizon(last: float) -> float:
+    """When failures end, with arrivals until `last`."""
+    return 2 * last + _DAY
+
+
+def refuse_too_many(scenario: Scenario, layout: Layout, rate: float) -> None:
+    """Raise ConfigError for more failures than anyone can wait for; rate = arrivals a second."""
+    failures = scenario.failures
+    if failures is None:
+        return
+    nodes = sum(failures.touches(group.name) for group in layout.groups)
+    cycle = (failures.mtbf_h + failures.repair_h) * _HOUR
+    expected = nodes * _horizon(scenario.jobs / rate) / cycle
+    if expected > _MOST_FAILURES:
+        raise ConfigError(
+            f"scenario {scenario.name}: failures: mtbf_h = {failures.mtbf_h:g} makes about "
+            f"{expected:,.0f} failures in this run, more than {_MOST_FAILURES:,}; raise it"
+        )
+
+
+def _made(kind: int, times: Floats, **fields: object) -> Records:
+    """EVENT records of one kind; -1 for whatever they do not concern."""
+    events = np.zeros(len(times), EVENT)
+    for name in ("node", "gpu", "type", "model"):
+        events[name] = -1
+    events["kind"], events["time"] = kind, times
+    for name, value in fields.items():
+        events[name] = value
+    return events
+
+
+class _Service(NamedTuple):
+    """When each node is in service at all, in seconds; N nodes."""
+
+    first: float  # the first arrival
+    joins: Floats  # [N]; `first` for those that are there from the beginning
+    leaves: Floats  # [N]; infinite for those that stay
+    is_late: Mask  # [N]
+
+
+def _service(layout: Layout, first: float) -> _Service:
+    joins = np.array([group.joins_h for group in layout.groups])
+    leaves = np.array([g.leaves_h if g.leaves_h is not None else np.inf for g in layout.groups])
+    return _Service(first, first + joins * _HOUR, first + leaves * _HOUR, joins > 0)
+
+
+def _breakdowns(
+    failures: Failures, born: Floats, until: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Times of failure and of repair [A, C] of A nodes, at least all that come before `until` [A].
+
+    born: [A] when each node first comes up.
+    """
+    means = np.array([failures.mtbf_h, failures.repair_h]) * _HOUR
+    least = np.array([0.0, _SHORTEST])
+    clock, parts = born, [np.empty((len(born), 0, 2))]
+    while (clock < until).any():
+        steps = np.maximum(rng.exponential(size=(len(born), _CYCLES, 2)) * means, least)
+        times = clock[:, None] + np.cumsum(steps.reshape(len(born), -1), axis=1)
+        parts.append(times.reshape(steps.shape))
+        clock = times[:, -1]
+    times = np.concatenate(parts, axis=1)
+    return times[:, :, 0], times[:, :, 1]
+
+
+def _outages(
+    scenario: Scenario, layout: Layout, service: _Service, until: float, rng: np.random.Generator
+) -> list[Records]:
+    """Failures and repairs; of one node they take turns, and a node that leaves ends with one."""
+    late = np.flatnonzero(service.is_late)
+    parts = [
+        _made(FAILURE, np.zeros(len(late)), node=late, value=1.0),
+        _made(REPAIR, service.joins[late], node=late),
+    ]
+    is_down = np.zeros(len(layout.nodes), np.bool_)  # at the time when it leaves
+    if scenario.failures is not None:
+        touched = [scenario.failures.touches(group.name) for group in layout.groups]
+        nodes, leaves = np.flatnonzero(touched), service.leaves[touched][:, None]
+        ends = np.minimum(leaves, until)
+        fail, repair = _breakdowns(scenario.failures, service.joins[nodes], ends[:, 0], rng)
+        failed = fail < ends
+        repaired = failed & (repair < leaves)
+        where = np.broadcast_to(nodes[:, None], failed.shape)
+        parts.append(_made(FAILURE, fail[failed], node=where[failed]))
+        parts.append(_made(REPAIR, repair[repaired], node=where[repaired]))
+        is_down[nodes] = (failed & ~repaired).any(axis=1)
+    gone = np.flatnonzero(np.isfinite(service.leaves) & ~is_down)
+    parts.append(_made(FAILURE, service.leaves[gone], node=gone, value=1.0))
+    return parts
+
+
+def _meant(change: Wear | Throttling, layout: Layout) -> NDArray[np.intp]:
+    """GPUs that a change can be about."""
+    named = [
+        change.node in (None, name, group.name)
+        for name, group in zip(layout.node_names, layout.groups, strict=True)
+    ]
+    node = layout.gpus["node"]
+    place = np.arange(len(node)) - layout.nodes["first_gpu"][node]
+    return np.flatnonzero(np.array(named)[node] & ((change.gpu is None) | (place == change.gpu)))
+
+
+def _effects(
+    change: Wear | Throttling, layout: Layout, first: float, rng: np.random.Generator
+) -> list[_Effect]:
+    begin, end = first + change.from_h * _HOUR, first + change.to_h * _HOUR
+    if isinstance(change, Wear):
+        done = np.arange(1, _WEAR_STEPS + 1) / _WEAR_STEPS
+        times, factors = begin + (end - begin) * done, 1 + (change.speed - 1) * done
+        heat = np.zeros(_WEAR_STEPS)
+    else:
+        times, factors = np.array([begin, end]), np.array([change.speed, 1.0])
+        heat = np.array([change.heat_c, 0.0])
+    drawn = rng.choice(_meant(change, layout), size=change.count, replace=False)
+    return [_Effect(int(g), times, factors, heat) for g in drawn]
+
+
+def _together(effects: list[_Effect]) -> Records:
+    """Events of one GPU: the product of all factors and the sum of all heat, at each step."""
+    times = np.unique(np.concatenate([effect.times for effect in effects]))
+    speed, heat = np.ones(len(times)), np.zeros(len(times))
+    for effect in effects:
+        step = np.searchsorted(effect.times, times, side="right")
+        speed *= np.concatenate(([1.0], effect.factors))[step]
+        heat += np.concatenate(([0.0], effect.heat))[step]
+    return _made(SPEED, times, value=speed, heat=heat, gpu=effects[0].gpu)
+
+
+def _speeds(
+    scenario: Scenario, layout: Layout, first: float, streams: list[np.random.Generator]
+) -> list[Records]:
+    types = [job_type.name for job_type in scenario.types]
+    of_gpu: dict[int, list[_Effect]] = {}
+    parts: list[Records] = []
+    for change, rng in zip(scenario.changes, streams, strict=True):
+        if isinstance(change, Update):
+            at = np.array([first + change.at_h * _HOUR])
+            cell = (types.index(change.type), layout.models.index(gpu.find(change.model)))
+            parts.append(_made(SPEED, at, value=change.speed, type=cell[0], model=cell[1]))
+            continue
+        for effect in _effects(change, layout, first, rng):
+            of_gpu.setdefault(effect.gpu, []).append(effect)
+    return parts + [_together(effects) for effects in of_gpu.values()]
+
+
+def is_quiet(scenario: Scenario) -> bool:
+    """Whether nothing happens at all: asked first, as a draw should cost next to nothing then."""
+    stays = all(g.joins_h == 0 and g.leaves_h is None for g in scenario.cluster.nodes)
+    return scenario.failures is None and not scenario.changes and stays
+
+
+def draw(scenario: Scenario, layout: Layout, arrivals: Floats, stream: tuple[int, int]) -> Records:
+    """EVENT records [E], sorted by time, then kind.
+
+    Args:
+        scenario: says what fails and what changes.
+        layout: the empty cluster.
+        arrivals: [J], sorted; hours count from the first, and failures go on until twice the time
+            of the last and a day.
+        stream: seed and number of the random stream of this purpose alone.
+    """
+    if is_quiet(scenario):
+        return np.zeros(0, EVENT)
+    first, last = float(arrivals[0]), float(arrivals[-1])
+    streams = np.random.default_rng(stream).spawn(1 + len(scenario.changes))
+    parts = _outages(scenario, layout, _service(layout, first), _horizon(last), streams[0])
+    parts += _speeds(scenario, layout, first, streams[1:])
+    events = np.concatenate(parts)
+    return events[np.lexsort((events["kind"], events["time"]))]

@@ -1,0 +1,116 @@
+"""ADLRO's own file of a history: columns as plain arrays in an .npz file, and a JSON header.
+
+Numbers and text only: nothing in it is ever evaluated, and all of it is checked before use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from adlro.errors import TraceError
+from adlro.model import arrays
+from adlro.model.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
+from adlro.model.state import WHOLE
+from adlro.workloads.formats.format import Format, Head
+from adlro.workloads.formats.gather import MOST_GPUS, Reading, limits
+from adlro.workloads.formats.text_file import Source
+
+_MOST = 4 << 30  # bytes of a file
+_MARK = "adlro-history-1"
+_BETWEEN = b"\0"  # words of a table; no word holds it
+
+
+def _kinds() -> dict[str, str]:
+    """Every array that holds a number a job, and its type."""
+    kinds = dict.fromkeys(NUMBERS, "<f8")
+    return kinds | dict.fromkeys(WHOLE_NUMBERS, "<i8") | dict.fromkeys(WORDS, "<i4")
+
+
+def _texts() -> tuple[str, ...]:
+    """Every array that holds text as bytes."""
+    return ("header", "mark", "ids", *(f"{name}_words" for name in WORDS))
+
+
+def packed(history: History) -> bytes:
+    """The file of a history; the same history makes the same bytes."""
+    texts = {
+        "mark": _MARK.encode(),
+        "header": history.header.model_dump_json().encode(),
+        "ids": _BETWEEN.join(one.encode() for one in history.id),
+    }
+    for name in WORDS:
+        texts[f"{name}_words"] = _BETWEEN.join(word.encode() for word in history.tables[name])
+    columns: dict[str, NDArray[Any]] = {
+        name: getattr(history, name).astype(kind) for name, kind in _kinds().items()
+    }
+    columns |= {name: np.frombuffer(texts[name], np.uint8) for name in _texts()}
+    return arrays.packed(columns)
+
+
+def _arrays(data: bytes, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
+    """Arrays by name; one of arrays.BROKEN for whatever is not as it must be."""
+    found = arrays.unpacked(data, wanted, "a history")
+    for name, kind in wanted.items():
+        if found[name].dtype != np.dtype(kind) or found[name].ndim != 1:
+            raise ValueError(f"{name!r} is not a column of type {kind}")
+    return found
+
+
+def _words(array: NDArray[Any]) -> tuple[str, ...]:
+    data = array.tobytes()
+    return tuple(part.decode() for part in data.split(_BETWEEN)) if data else ()
+
+
+def _refuse_absurd(columns: dict[str, NDArray[Any]]) -> None:
+    """What no reader would have taken; times have been moved by an origin since."""
+    for name in NUMBERS:
+        least, most = limits(name)
+        if ((columns[name] < 2 * least) | (columns[name] > 2 * most)).any():
+            raise ValueError(f"{name!r} holds a number that cannot be")
+    for name in WHOLE_NUMBERS:
+        if columns[name].min() < -1 or columns[name].max() > MOST_GPUS * WHOLE:
+            raise ValueError(f"{name!r} holds a number that cannot be")
+
+
+def _history(found: dict[str, NDArray[Any]]) -> History:
+    if found["mark"].tobytes() != _MARK.encode():
+        raise ValueError("it was written by another version of adlro")
+    header = Header.model_validate_json(found["header"].tobytes())
+    columns = {name: found[name] for name in _kinds()}
+    tables = {name: _words(found[f"{name}_words"]) for name in WORDS}
+    ids, count = _words(found["ids"]), len(columns["submit_s"])
+    if len({len(column) for column in columns.values()}) > 1 or len(ids) not in (0, count):
+        raise ValueError("its columns are not of one length")
+    if count == 0:
+        raise ValueError("there are no jobs in it")
+    _refuse_absurd(columns)
+    for name in WORDS:
+        if columns[name].min() < -1 or columns[name].max() >= len(tables[name]):
+            raise ValueError(f"{name!r} holds a code without a word")
+    return History(header=header, id=ids, tables=tables, **columns)
+
+
+def _read(source: Source, reading: Reading) -> History:
+    """Read it; there is nothing in it that `lenient` could skip."""
+    del reading
+    data = source.everything(_MOST)
+    try:
+        return _history(_arrays(data, _kinds() | dict.fromkeys(_texts(), "|u1")))
+    except ValidationError as exc:
+        raise TraceError(f"{source.path}: its header is not that of a history") from exc
+    except arrays.BROKEN as exc:
+        why = str(exc) if isinstance(exc, ValueError) else "it is cut short or changed"
+        raise TraceError(
+            f"{source.path}: is not a history of adlro: {why}; convert the source anew"
+        ) from exc
+
+
+def _recognises(head: Head) -> bool:
+    return head.raw.startswith(b"PK\x03\x04")
+
+
+FORMAT = Format("adlro", "adlro's own .npz file (trace convert)", _recognises, _read)

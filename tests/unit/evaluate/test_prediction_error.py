@@ -1,0 +1,59 @@
+"""Run times foreseen on a history: every estimator at its submission, and one job explained."""
+
+import numpy as np
+import pytest
+
+from adlro.errors import TraceError
+from adlro.estimates import outcomes
+from adlro.evaluate import prediction_error
+from tests.histories import history
+
+# ann's jobs take 100 s and bob's 1,000 s, whatever they request; one every 2,000 s.
+ROWS = "id,submit_time,run_s,user,requested_s\n" + "".join(
+    f"j{i},{2000 * i},{1000 if i % 2 else 100},{'bob' if i % 2 else 'ann'},{3600 * (1 + i % 3)}\n"
+    for i in range(20)
+)
+
+
+def test_each_estimator_says_what_was_known_at_the_submission(tmp_path):
+    found = prediction_error.foresee(history(tmp_path, ROWS))
+    seconds = {name: np.exp(log_s) for name, log_s in found.log_s.items()}
+    assert list(seconds) == ["memory", "request", "last two", "user mean"]
+    np.testing.assert_allclose(seconds["request"], [3600 * (1 + i % 3) for i in range(20)])
+    for name in ("last two", "user mean"):
+        np.testing.assert_allclose(seconds[name][:2], [3600, 7200])  # nothing known: the request
+        np.testing.assert_allclose(seconds[name][2:], [100, 1000] * 9)
+    assert np.abs(np.log(seconds["memory"][10:] / np.array([100, 1000] * 5))).max() < np.log(2)
+    assert found.confidence[0] == 0
+    assert found.learned.memory.head[0]["learned"] == 20
+
+
+def test_errors_are_those_of_the_jobs_that_count(tmp_path):
+    jobs = history(tmp_path, ROWS)
+    errors = prediction_error.foresee(jobs).errors(outcomes.later_part(jobs, 0.5))
+    assert errors["last two"] == (10, pytest.approx(0, abs=1e-9), 1.0, pytest.approx(0, abs=1))
+    assert errors["request"].jobs == 10
+    assert errors["request"].under == 0
+
+
+def test_progress_is_told_up_to_the_last_event(tmp_path):
+    jobs = history(tmp_path, ROWS)
+    told = []
+    prediction_error.foresee(jobs, told.append)
+    assert told[-1] == prediction_error.events(jobs) == 40
+
+
+@pytest.mark.parametrize("job", [1, 7, 19])
+def test_an_explanation_is_of_the_estimate_that_was_made(tmp_path, job):
+    jobs = history(tmp_path, ROWS)
+    found, why = prediction_error.foresee(jobs), prediction_error.explain(jobs, job)
+    np.testing.assert_allclose(why.seconds, np.exp(found.log_s["memory"][job]))
+    assert why.confidence == found.confidence[job]
+    assert all(one.source < job for one in why.sources)
+
+
+def test_a_job_without_a_submission_cannot_be_explained(tmp_path):
+    jobs = history(tmp_path, ROWS)
+    jobs.submit_s[3] = np.nan
+    with pytest.raises(TraceError, match="no time of submission"):
+        prediction_error.explain(jobs, 3)

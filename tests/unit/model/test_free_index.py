@@ -1,0 +1,203 @@
+"""The index of what nodes have free: a search through it finds what a scan of all nodes finds."""
+
+import numpy as np
+import pytest
+
+from adlro.model import feasibility, free_index, placement
+from adlro.model.state import DECISION, DEMAND, RUNNING, START, WHOLE
+from tests.looped import every
+from tests.worlds import job, lay, nodes, records
+
+BEST_FIT = np.zeros(0, DEMAND)
+
+
+def scan(want, p, layout):
+    """The GPUs that a job gets by a scan of all nodes (docs/simulator.md), or None."""
+    first = int(layout.pools["first_node"][p])
+    own = range(first, first + int(layout.pools["nodes"][p]))
+    free_gpus, machines = layout.gpus["free"].tolist(), layout.nodes
+    hosting = [
+        n
+        for n in own
+        if machines["up"][n]
+        and machines["free_cores"][n] >= want["cores"]
+        and machines["free_memory"][n] >= want["memory"]
+    ]
+    if want["share"] < WHOLE:
+        able = [
+            (free_gpus[g], g)
+            for n in hosting
+            for g in range(machines["first_gpu"][n], machines["first_gpu"][n] + machines["gpus"][n])
+            if free_gpus[g] >= want["share"] and layout.gpus["free_memory"][g] >= want["gpu_memory"]
+        ]
+        return [int(min(able)[1])] if able else None
+    left = {n: whole_room(want, machines[n]) for n in hosting}
+    return scan_gang(want, left, layout)
+
+
+def whole_room(want, node):
+    limits = [int(node["free"])]
+    limits += [int(node["free_cores"] // want["cores"])] if want["cores"] else []
+    limits += [int(node["free_memory"] // want["memory"])] if want["memory"] else []
+    return min(limits)
+
+
+def scan_gang(want, left, layout):
+    """Best fit over the nodes with so many GPUs left for the gang."""
+    wanted, gang = int(want["gpus"]), []
+    if sum(left.values()) < wanted:
+        return None
+    while wanted > 0:
+        whole = [n for n in left if left[n] >= wanted]
+        if whole:
+            chosen = min(whole, key=lambda n: (layout.nodes["free"][n], n))
+        else:
+            chosen = max(left, key=lambda n: (left[n], -n))
+        count = min(wanted, left.pop(chosen))
+        first, gpus = layout.nodes[chosen][["first_gpu", "gpus"]]
+        free = [g for g in range(first, first + gpus) if layout.gpus["free"][g] == WHOLE]
+        gang += free[:count]
+        wanted -= count
+    return gang
+
+
+def draw_want(rng):
+    """A gang or a slice, with or without other demands."""
+    if rng.random() < 0.5:
+        share = int(rng.choice([33, 100, 250, 330, 500, 660, 999]))
+        memory = int(rng.choice([0, 4_000, 12_000]))
+        more = {"gpus": 1, "share": share, "gpu_memory": memory}
+    else:
+        more = {"gpus": int(rng.choice([1, 1, 2, 3, 4, 8, 20])), "share": WHOLE}
+    return job(0, 1, cores=int(rng.choice([0, 0, 1, 5])), memory=int(rng.choice([0, 200])), **more)
+
+
+class Yard:
+    """A cluster on which jobs come and go, and empty nodes are switched off and on."""
+
+    def __init__(self, seed):
+        self.rng = rng = np.random.default_rng(seed)
+        count, gpus = int(rng.integers(17, 201)), int(rng.choice([1, 4, 8, 40]))
+        before = nodes("V100", 2, int(rng.choice([1, 40])))
+        self.layout = lay(
+            before, nodes("T4", gpus, count, cores=3 * gpus, memory_gb=1), nodes("A100", 2, 3)
+        )
+        free_index.take_stock(*self.records)
+        self.jobs = records([draw_want(rng) for _ in range(400)])
+        self.runs = []
+
+    @property
+    def records(self):
+        return self.layout.pools, self.layout.nodes, self.layout.gpus
+
+    def start(self, j):
+        """Start job j somewhere if it fits; what it got, and what a scan says it should get."""
+        p = int(self.rng.choice([0, 1, 1, 1, 2]))
+        want, pools = self.jobs[j], self.layout.pools
+        expected = scan(want, p, self.layout)
+        if not feasibility.fits(want, pools[p], self.layout.nodes, self.layout.gpus):
+            return None, expected
+        decision = np.array([(START, j, p, -1, -1, 0.0)], DECISION)[0]
+        g, _ = placement.place(decision, self.jobs, BEST_FIT, *self.records)
+        run = np.zeros(1, RUNNING)
+        run["job"], run["pool"], run["gpu"] = j, p, g
+        self.runs.append(run[0])
+        gang = []
+        while g >= 0:
+            gang.append(int(g))
+            g = self.layout.gpus["next"][g]
+        return gang, expected
+
+    def stop_one(self):
+        """Let any of the jobs go."""
+        if self.runs:
+            run = self.runs.pop(int(self.rng.integers(len(self.runs))))
+            placement.release(run, self.jobs, *self.records)
+
+    def switch_one(self):
+        """Switch an empty node off, or back on."""
+        n = int(self.rng.integers(len(self.layout.nodes)))
+        node, gpus = self.layout.nodes[n], self.layout.gpus
+        own = slice(node["first_gpu"], node["first_gpu"] + node["gpus"])
+        if node["up"] and node["free"] < node["gpus"]:
+            return
+        node["up"] = 1 - node["up"]
+        node["free"] = node["gpus"] * node["up"]
+        gpus["free"][own] = WHOLE * node["up"]
+        change = node["gpus"] if node["up"] else -node["gpus"]
+        self.layout.pools["free"][node["pool"]] += change
+        self.layout.pools["gpus"][node["pool"]] += change
+        free_index.note(n, *self.records)
+
+    def stock(self):
+        """The rooms as they are kept, and as they are when all is noted anew."""
+        pools, machines, gpus = (array.copy() for array in self.records)
+        machines["rooms"] = machines["block"] = 0
+        free_index.take_stock(pools, machines, gpus)
+        return self.layout.nodes.tolist(), machines.tolist()
+
+
+@every("seed", range(25), quick=6)
+def test_what_fits_and_where_it_goes_is_as_a_scan_of_all_nodes_says(seed):
+    yard = Yard(seed)
+    got, expected = [], []
+    for j in range(len(yard.jobs)):
+        for _ in range(yard.rng.choice([0, 0, 1, 3])):
+            yard.stop_one()
+        if yard.rng.random() < 0.2:
+            yard.switch_one()
+        given, by_scan = yard.start(j)
+        got.append(given)
+        expected.append(by_scan)
+    assert got == expected
+    assert sum(gang is not None for gang in got) > 50
+    kept, anew = yard.stock()
+    assert kept == anew
+
+
+@every("seed", range(5))
+def test_the_rooms_are_as_at_the_start_once_all_is_given_back(seed):
+    yard = Yard(seed)
+    before = [array.tolist() for array in yard.records[:2]]
+    for j in range(len(yard.jobs)):
+        yard.start(j)
+    assert [array.tolist() for array in yard.records[:2]] != before
+    while yard.runs:
+        yard.stop_one()
+    assert [array.tolist() for array in yard.records[:2]] == before
+
+
+def test_a_pool_of_one_block_keeps_no_rooms():
+    layout = lay(nodes("T4", 4, free_index.BLOCK))
+    free_index.take_stock(layout.pools, layout.nodes, layout.gpus)
+    assert not layout.nodes["rooms"].any()
+    assert free_index.may_have(0, 1, layout.pools[0], layout.nodes)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bits"),
+    [
+        (1, 3, 0b1110),
+        (0, 0, 0b1),
+        (2, 1, 0),  # none
+        (3, 1, 0),
+        (31, 40, 1 << 31),  # 31 and more share a bit
+        (1, 40, 2**32 - 2),
+    ],
+)
+def test_a_range_of_free_gpus_is_a_range_of_bits(low, high, bits):
+    assert free_index.free_between(low, high) == bits
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bits"),
+    [
+        (0, 32, 1),  # 33 thousandths share a bit
+        (33, 66, 0b110),
+        (990, 999, 1 << 30),
+        (500, 499, 1 << 15),  # nothing lies between, but both lie in one bit: may have, no more
+        (600, 499, 0),
+    ],
+)
+def test_a_range_of_what_is_left_is_a_range_of_higher_bits(low, high, bits):
+    assert free_index.left_between(low, high) == bits << 32

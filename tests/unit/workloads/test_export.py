@@ -1,0 +1,158 @@
+"""Histories written out and read again."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from adlro.errors import TraceError
+from adlro.model.history import FIELDS, NUMBERS, WHOLE_NUMBERS
+from adlro.workloads.export import anonymous, as_csv, as_swf
+from adlro.workloads.formats import npz
+from tests.histories import SAMPLES, history, words, write
+
+SALT = b"salt"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_own_file_keeps_everything(tmp_path, name):
+    before = history(tmp_path, SAMPLES[name])
+    after = history(tmp_path, npz.packed(before), "x.npz")
+    assert (after.header, after.id, after.tables) == (before.header, before.id, before.tables)
+    for field in FIELDS[1:]:
+        np.testing.assert_array_equal(getattr(after, field), getattr(before, field))
+
+
+def test_the_own_file_is_the_same_bytes_each_time(tmp_path):
+    before = history(tmp_path, SAMPLES["sacct"])
+    assert npz.packed(before) == npz.packed(before)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "dlrm"])
+def test_a_csv_file_is_read_again_as_it_was(tmp_path, name):
+    before = history(tmp_path, SAMPLES[name])
+    if before.missing("submit_s"):
+        pytest.skip("a CSV file needs times of submission")
+    after = history(tmp_path, "".join(as_csv(before)), "x.csv")
+    assert (after.header.format, after.id) == ("csv", before.id)
+    for field in (*NUMBERS, *WHOLE_NUMBERS):
+        shift = 0.0
+        if field in ("submit_s", "start_s", "end_s") and before.header.origin_unix_s:
+            shift = after.header.origin_unix_s - before.header.origin_unix_s
+        np.testing.assert_allclose(
+            getattr(after, field) + shift, getattr(before, field), rtol=1e-12, atol=1e-6
+        )
+    for field in ("user", "queue", "name", "status", "gpu_model", "allowed"):
+        assert words(after, field) == words(before, field)
+
+
+def test_an_swf_file_has_the_gpus_as_processors(tmp_path):
+    before = history(tmp_path, SAMPLES["thetagpu"])
+    after = history(tmp_path, "".join(as_swf(before)), "x.swf")
+    assert after.header.format == "swf"
+    np.testing.assert_array_equal(after.submit_s, before.submit_s)
+    np.testing.assert_array_equal(after.start_s, before.start_s)
+    np.testing.assert_array_equal(after.run_s, before.run_s)
+    np.testing.assert_array_equal(after.cores, [1, 8])
+    np.testing.assert_array_equal(after.requested_s, before.requested_s)
+    assert words(after, "user") == ["1", ""]
+    assert words(after, "status") == ["completed", "cancelled"]
+    assert after.header.origin_unix_s == before.header.origin_unix_s
+
+
+def test_anonymous_histories_tell_users_apart_but_not_who_they_are(tmp_path):
+    before = history(tmp_path, SAMPLES["sacct"])
+    after = anonymous(before, SALT)
+    text = repr(after)
+    for word in ("ann", "bob", "phys", "train", "post"):
+        assert f"'{word}'" not in text
+    np.testing.assert_array_equal(after.user, before.user)
+    assert len(set(words(after, "user"))) == 2
+    assert words(after, "user") == words(anonymous(before, SALT), "user")
+    assert words(after, "user") != words(anonymous(before, b"pepper"), "user")
+    for field in (*NUMBERS, *WHOLE_NUMBERS, "status", "queue"):
+        np.testing.assert_array_equal(getattr(after, field), getattr(before, field))
+    moved = before.header.origin_unix_s - after.header.origin_unix_s
+    assert moved > 0
+    assert moved % (7 * 86400) == 0
+
+
+def test_anonymous_histories_do_not_quote_lines_that_were_skipped(tmp_path):
+    from adlro.workloads.formats.gather import Reading
+    from adlro.workloads.formats.registry import read
+
+    path = write(tmp_path, "user,submit,run_s\nann,1,secret\nbob,2,5\n")
+    before = read(path, Reading(lenient=True))
+    assert "secret" in repr(before.header)
+    assert "secret" not in repr(anonymous(before, SALT).header)
+
+
+def test_an_own_file_that_was_changed_is_refused(tmp_path):
+    data = bytearray(npz.packed(history(tmp_path, SAMPLES["helios"])))
+    data[len(data) // 2] ^= 0xFF
+    with pytest.raises(TraceError, match="is not a history of adlro"):
+        history(tmp_path, bytes(data), "x.npz")
+    with pytest.raises(TraceError, match="is not a history of adlro"):
+        history(tmp_path, bytes(data[: len(data) // 3]), "x.npz")
+
+
+def test_an_own_file_with_objects_or_other_arrays_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, header=np.array([{"a": 1}], object))
+    with pytest.raises(TraceError, match="its arrays are not those of a history"):
+        history(tmp_path, path.read_bytes(), "y.npz")
+
+
+def test_an_own_file_whose_codes_have_no_words_is_refused(tmp_path):
+    before = history(tmp_path, SAMPLES["sacct"])
+    wrong = before._replace(user=before.user + 5)
+    with pytest.raises(TraceError, match="'user' holds a code without a word"):
+        history(tmp_path, npz.packed(wrong), "x.npz")
+
+
+@pytest.mark.parametrize("status", ["node failed", "out of memory", "timeout", "cancelled"])
+def test_a_status_is_read_again_as_it_was_written(tmp_path, status):
+    before = history(tmp_path, f"submit,run_s,status\n5,6,{status}\n")
+    assert words(before, "status") == [status]
+    after = history(tmp_path, "".join(as_csv(before)), "x.csv")
+    assert words(after, "status") == [status]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("run_s", -5.0), ("cores", -1.0), ("submit_s", 1e300), ("memory_mb", np.inf)],
+)
+def test_an_own_file_with_numbers_that_cannot_be_is_refused(tmp_path, column, value):
+    before = history(tmp_path, SAMPLES["sacct"])
+    wrong = before._replace(**{column: np.full(before.jobs, value)})
+    with pytest.raises(TraceError, match=f"{column!r} holds a number that cannot be"):
+        history(tmp_path, npz.packed(wrong), "x.npz")
+
+
+@pytest.mark.parametrize("gpus", [-2, 2**62])
+def test_an_own_file_with_gpus_that_cannot_be_is_refused(tmp_path, gpus):
+    before = history(tmp_path, SAMPLES["sacct"])
+    wrong = before._replace(gpus=np.full(before.jobs, gpus))
+    with pytest.raises(TraceError, match="'gpus' holds a number that cannot be"):
+        history(tmp_path, npz.packed(wrong), "x.npz")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2,",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2000000000000,)}",
+        "-" * 9000 + "1",
+    ],
+)
+def test_an_own_file_whose_array_lies_about_itself_is_refused(tmp_path, header):
+    good, bad = io.BytesIO(npz.packed(history(tmp_path, SAMPLES["helios"]))), io.BytesIO()
+    with zipfile.ZipFile(good) as old, zipfile.ZipFile(bad, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "run_s.npy":
+                data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+            new.writestr(name, data)
+    with pytest.raises(TraceError, match="is not a history of adlro: it is cut short or changed"):
+        history(tmp_path, bad.getvalue(), "x.npz")
