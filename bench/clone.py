@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from adlro.sim.signature import DECIDE, compiled_steps, entry_point
-from adlro.sim.simulator import Eyes, clone
-from adlro.sim.world import World, answers, open_world, own_memory
+from adlro.sim.simulator import ViewCopies, clone
+from adlro.sim.world import World, answers, fresh_memory, open_world
 from bench.clock import Side, best
 from bench.clone_kernel import bounce
 from bench.figure import Bar, Figure, figure
@@ -19,8 +19,8 @@ def mid_run(jobs: int) -> World:
     on = ground(1, jobs)
     policy, steps = on.policy("min-min"), compiled_steps()
     decide = entry_point(policy.decide, *DECIDE.args)
-    world, memory = open_world(on.empty, on.workloads[0]), own_memory(policy.memory, 0)
-    eyes, totals, out = Eyes(world), world.totals[0], answers(world)
+    world, memory = open_world(on.empty, on.workloads[0]), fresh_memory(policy.memory, 0)
+    eyes, totals, out = ViewCopies(world), world.totals[0], answers(world)
     while steps.advance(world):
         started = 1
         while started > 0:

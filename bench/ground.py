@@ -10,7 +10,7 @@ from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.signature import compile_decide, compiled_run
-from adlro.sim.world import Empty, answers, open_world, own_memory
+from adlro.sim.world import Empty, answers, fresh_memory, open_world
 from adlro.workloads.synthetic import Setting, generate, prepare
 from adlro.workloads.workload import Workload
 from bench.clock import Side, Work
@@ -52,7 +52,7 @@ def ground(seeds: int, jobs: int | None = None) -> Ground:
 
 def _arguments(on: Ground, policy: Policy, seed: int) -> tuple[Any, ...]:
     """All that the compiled run is called with: a fresh world and an empty memory."""
-    world, memory = open_world(on.empty, on.workloads[seed]), own_memory(policy.memory, seed)
+    world, memory = open_world(on.empty, on.workloads[seed]), fresh_memory(policy.memory, seed)
     return compile_decide(policy.decide), policy.params, memory, answers(world), world
 
 

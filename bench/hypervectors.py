@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adlro.features.hypervectors.learn_kernel import Result, learn
+from adlro.features.hypervectors.learn_kernel import Completion, learn
 from adlro.features.hypervectors.memory import Query, Weighing, empty, work_for
 from adlro.features.hypervectors.schema import BITS, Role, Schema, space_of
 from adlro.model.state import Counts
@@ -47,7 +47,7 @@ def ours() -> Find:
     bits, known = np.zeros((2, BITS // 64), np.uint64)
     for source, job in enumerate(jobs()):
         encode_job(job, space, filling, bits, known)
-        learn(memory, bits, Result(0.0, np.nan, 0.0, source, -1))
+        learn(memory, bits, Completion(0.0, np.nan, 0.0, source, -1))
     query = Query(bits, known, np.nan, -1, np.zeros(0))
     return lambda job: ask(job, space, memory, query, weighing, work, filling)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from adlro.compiled import njit_apart
 from adlro.features.hypervectors.encode_kernel import encode, number_key
-from adlro.features.hypervectors.memory import Memory, Query, Weighing, Work
+from adlro.features.hypervectors.memory import Memory, Query, Scratch, Weighing
 from adlro.features.hypervectors.recall_kernel import recall
 from adlro.features.hypervectors.schema import Space, Words
 from adlro.model.state import Counts
@@ -27,7 +27,7 @@ def encode_job(job: Counts, space: Space, filling: Words, bits: Words, known: Wo
 
 @njit_apart
 def ask(
-    job: Counts, space: Space, memory: Memory, query: Query, weighing: Weighing, work: Work,
+    job: Counts, space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch,
     filling: Words,
 ) -> int:  # fmt: skip
     """Encode, recall, and name the source with the largest share."""

@@ -45,7 +45,7 @@ def simpy_rival() -> Rival:
     return Rival("simpy", "fcfs", with_simpy.run)
 
 
-def check_same(result: simulator.Result, schedule: Schedule) -> None:
+def check_same(result: simulator.RunResult, schedule: Schedule) -> None:
     """Speeds can be compared only of simulators that do the same.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adlro.evaluate.explanation import Wish, find
+from adlro.evaluate.explanation import DecisionQuery, find
 from adlro.nets.q_network import Network, flat
 from adlro.policies import adlro, registry
 from adlro.policies.registry import Policy
@@ -42,4 +42,4 @@ def summing(**weights: float) -> Network:
 def found(world, policy, **wish):
     """A decision of a world under a policy, given by its name or itself."""
     ready = registry.load(policy, world.setting) if isinstance(policy, str) else policy
-    return find(world.setting, world.workload, ready, 0, Wish(**wish))
+    return find(world.setting, world.workload, ready, 0, DecisionQuery(**wish))

@@ -1,4 +1,4 @@
-"""What the encoder makes of a state, for tests: `look` called from Python."""
+"""What the encoder makes of a state, for tests: `describe_choices` called from Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adlro.features.start_kernel import (
     FEATURES,
     MOST_CHOICES,
     Choices,
-    look,
+    describe_choices,
     scratch_size,
 )
 from tests.worlds import InPython, Scheduled, build, play, unlocked
@@ -22,7 +22,7 @@ def look_at(view) -> Choices:
     What compiled code without reference counts hands back is the whole scratch: it is cut anew.
     """
     scratch = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
-    count, planned, tau, *_ = look(unlocked(view), scratch)
+    count, planned, tau, *_ = describe_choices(unlocked(view), scratch)
     width, most = len(FEATURES), MOST_CHOICES
     features = scratch[: most * width].reshape(most, width)[:count].copy()
     columns = scratch[most * width :][: 4 * most].reshape(4, most)[:, :count].copy()

@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adlro.features.hypervectors.encode_kernel import encode
-from adlro.features.hypervectors.learn_kernel import Result, learn
-from adlro.features.hypervectors.memory import Memory, Query, Size, Weighing, Work, empty, work_for
+from adlro.features.hypervectors.learn_kernel import Completion, learn
+from adlro.features.hypervectors.memory import (
+    Memory,
+    Query,
+    Scratch,
+    Size,
+    Weighing,
+    empty,
+    work_for,
+)
 from adlro.features.hypervectors.recall_kernel import answer, recall
 from adlro.features.hypervectors.schema import MODEL, Role, Schema, Space, key, space_of
 
@@ -25,7 +33,7 @@ class Mind(NamedTuple):
 
     space: Space
     memory: Memory
-    work: Work
+    work: Scratch
     models: tuple[str, ...]
 
     def pattern(self, user: str = "", name: str = "") -> tuple[Any, Any]:
@@ -39,7 +47,7 @@ class Mind(NamedTuple):
     def learn(self, log_seconds, user="", name="", when=0.0, source=0, model="", extra=math.nan):
         place = self.models.index(model) if model else -1
         bits, _ = self.pattern(user, name)
-        result = Result(float(log_seconds), float(extra), float(when), source, place)
+        result = Completion(float(log_seconds), float(extra), float(when), source, place)
         return learn(self.memory, bits, result)
 
     def query(self, user="", name="", extra=math.nan, kind=-1, prior=None) -> Query:

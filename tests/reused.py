@@ -17,8 +17,8 @@ from adlro.model.view import RECENT_ARRIVALS
 from adlro.sim.kernel import advance, apply
 from adlro.sim.rollout_kernel import copy_job
 from adlro.sim.signature import ANSWER, DECIDE, FLOATS, WORLD, compile_decide, compiled_steps
-from adlro.sim.simulator import Eyes, is_compiled
-from adlro.sim.world import answers, open_world, own_memory, view_of
+from adlro.sim.simulator import ViewCopies, is_compiled
+from adlro.sim.world import answers, fresh_memory, open_world, view_of
 from adlro.workloads.workload import Workload
 
 BY_ROW = ("jobs", "est", "allowed", "seconds", "holders")
@@ -114,7 +114,7 @@ def _compiled_play():
 
 def _play_in_python(policy, memory, out, world, source, ledger):
     """The same in steps, for any policy; compiled ones are called from Python."""
-    decide, steps, eyes = policy.decide, compiled_steps(), Eyes(world)
+    decide, steps, eyes = policy.decide, compiled_steps(), ViewCopies(world)
     if is_compiled(decide):
         decide = compile_decide(decide).overloads[DECIDE.args].entry_point
     rows = out.view(np.recarray)
@@ -134,7 +134,7 @@ def play_reused(empty, workload, policy, rows, *, compiled=False):
     """OUTCOME [J] of a run in which all jobs share so many rows; in compiled code, or in steps."""
     source = open_world(empty, workload)
     world, ledger = reused(empty, workload, rows, seed=1)
-    memory, out = own_memory(policy.memory, 0), answers(world)
+    memory, out = fresh_memory(policy.memory, 0), answers(world)
     if compiled:
         decide = compile_decide(policy.decide)
         ended = _compiled_play()(decide, policy.params, memory, out, world, source, ledger)

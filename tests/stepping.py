@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from adlro.config.files import adjusted, find_scenario
-from adlro.envs.supply import Supply
+from adlro.envs.supply import EpisodeSupply
 from adlro.envs.worlds import Worlds
 from adlro.sim import simulator
 from adlro.sim.world import Empty
@@ -13,14 +13,14 @@ from adlro.workloads.synthetic import generate, prepare
 from tests.worlds import World, start
 
 
-def supply_of(*worlds: World, pieces: int = 1) -> Supply:
+def supply_of(*worlds: World, pieces: int = 1) -> EpisodeSupply:
     """Episodes that are these hand-made worlds of one cluster, in turn."""
     setting = SimpleNamespace(
         layout=worlds[0].empty,
         scenario=SimpleNamespace(types=range(len(worlds[0].workload.colocation))),
         capacity_per_s=1.0,
     )
-    return Supply(setting, lambda number: worlds[number % len(worlds)].workload, pieces)
+    return EpisodeSupply(setting, lambda number: worlds[number % len(worlds)].workload, pieces)
 
 
 def stepped(*worlds: World, count=1, window=1, idle_weight=0.5, **more) -> Worlds:
@@ -28,10 +28,12 @@ def stepped(*worlds: World, count=1, window=1, idle_weight=0.5, **more) -> World
     return Worlds(supply_of(*worlds), count, window, idle_weight, **more)
 
 
-def shipped_supply(name: str, jobs: int, pieces: int = 1, load: float | None = None) -> Supply:
+def shipped_supply(
+    name: str, jobs: int, pieces: int = 1, load: float | None = None
+) -> EpisodeSupply:
     """Episodes of a shipped scenario with so many jobs in each workload."""
     setting = prepare(adjusted(find_scenario(name), jobs=jobs, load=load))
-    return Supply(setting, lambda number: generate(setting, number), pieces)
+    return EpisodeSupply(setting, lambda number: generate(setting, number), pieces)
 
 
 def random_actions(masks, rng):
@@ -76,7 +78,7 @@ class Replay:
         return 1
 
 
-def replayed(supply: Supply, episode: int, starts) -> simulator.Result:
+def replayed(supply: EpisodeSupply, episode: int, starts) -> simulator.RunResult:
     """What the simulator makes of the same starts."""
     layout = supply.setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)

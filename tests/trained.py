@@ -14,11 +14,11 @@ import pytest
 from adlro.errors import PolicyError
 from adlro.nets.q_network import Network
 from adlro.policies.loading import card, learned
-from adlro.policies.loading.card import Budget, Figure, Origin, Seeds
+from adlro.policies.loading.card import Budget, Figure, Provenance, Seeds
 from adlro.telemetry import normalise
 
 NAMES = ("drain", "seconds", "wait", "priority", "waited")  # not in the order of FEATURES
-ORIGIN = Origin(
+ORIGIN = Provenance(
     name="toy",
     about="five features, two small layers",
     objective="mean JCT",

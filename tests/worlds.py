@@ -32,7 +32,7 @@ from adlro.model.view import View
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.signature import DECIDE, compiled_steps, entry_point
-from adlro.sim.world import Empty, answers, open_world, own_memory
+from adlro.sim.world import Empty, answers, fresh_memory, open_world
 from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
 from tests.plain.cases import Case, as_workload, random_case, typical_demands
@@ -226,13 +226,13 @@ def made_ready(policy, world: World):
     return registry.load(policy, world.setting) if isinstance(policy, str) else policy
 
 
-def play(world: World, policy, seed: int = 0) -> simulator.Result:
+def play(world: World, policy, seed: int = 0) -> simulator.RunResult:
     """Run a policy, given by its name or itself, and keep the spans."""
     ready = made_ready(policy, world)
     return simulator.run(world.empty, world.workload, ready, seed, keep_spans=True)
 
 
-def gpus_of(result: simulator.Result, j: int) -> list[int]:
+def gpus_of(result: simulator.RunResult, j: int) -> list[int]:
     """The GPUs that a job held, in rising order."""
     return sorted(result.spans["gpu"][result.spans["job"] == j].tolist())
 
@@ -369,12 +369,12 @@ def unlocked(seen):
 def state_of(world, policy, seed=0):
     """The simulator's world before the first arrival, with a log of spans; the policy's memory."""
     rows = 64 * int(world.workload.jobs["gpus"].sum())
-    return open_world(world.empty, world.workload, rows), own_memory(policy.memory, seed)
+    return open_world(world.empty, world.workload, rows), fresh_memory(policy.memory, seed)
 
 
 def play_moments(policy, state, memory, most=10**9):
     """Up to `most` moments of the kernel, as simulator.run plays them."""
-    out, eyes, steps = answers(state), simulator.Eyes(state), compiled_steps()
+    out, eyes, steps = answers(state), simulator.ViewCopies(state), compiled_steps()
     rows, decide = out.view(np.recarray), called(policy.decide)
     going_on = state.totals["finished"][0] < len(state.arrivals)
     while going_on and most > 0 and steps.advance(state):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.features.start_kernel import PLAIN, look
+from adlro.features.start_kernel import PLAIN, describe_choices
 from adlro.model.feasibility import expected_end, start
 from adlro.model.state import Floats
 from adlro.nets import q_network
@@ -46,7 +46,7 @@ def decide(view, params, memory, out):  # noqa: ANN001, ANN201  as of every poli
     steps = params[at + 2 * most : at + (2 + _STEP) * most]
     seen = params[at + (2 + _STEP) * most :]
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
-    choices = look(view, scratch)
+    choices = describe_choices(view, scratch)
     if choices.count == 0:
         return 0
     may_wait = len(running) > 0

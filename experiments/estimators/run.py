@@ -24,7 +24,7 @@ from adlro.errors import ConfigError
 from adlro.estimates import job_fields, memory, outcomes
 from adlro.estimates.outcomes import Errors
 from adlro.evaluate.compare import compare
-from adlro.evaluate.prediction_error import foresee
+from adlro.evaluate.prediction_error import prediction_errors
 from adlro.model.history import History
 from adlro.model.state import Floats, Mask
 from adlro.policies import registry
@@ -94,7 +94,7 @@ def _foreseen(name: str) -> Foreseen:
     path = shared() / "data" / FILES[name]
     history = read(path)
     later = outcomes.later_part(history, 0.5)
-    found, memory_s = _timed(lambda: foresee(history))
+    found, memory_s = _timed(lambda: prediction_errors(history))
     line = found.line
     simple, simple_s = _timed(lambda: outcomes.simple_of(history, line))
     boost, boost_s = _timed(lambda: boosted(history, line, simple, later, TRAININGS))
@@ -244,7 +244,7 @@ def _own_table(rows: dict[str, Foreseen], figures: dict[str, dict[str, float]]) 
 
 def make(quick: bool) -> Result:
     """All tables."""
-    foresee(read(shared() / "data" / FILES["HPC2N"]))  # compiled before anything is timed
+    prediction_errors(read(shared() / "data" / FILES["HPC2N"]))  # compiled before anything is timed
     rows = {name: _foreseen(name) for name in (QUICK if quick else FILES)}
     table, figures = [], {}
     for name, one in rows.items():

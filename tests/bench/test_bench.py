@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from adlro.cli.bench import _table, command
 from click.testing import CliRunner
 from pydantic import ValidationError
 from rich.console import Console
@@ -31,6 +30,7 @@ from bench import (
     size,
     with_simpy,
 )
+from bench.__main__ import _table, command
 from bench.figure import Bar, Figure, figure, ratio
 from bench.ground import ground_of
 from bench.measure import Effort, Report

@@ -1,8 +1,7 @@
 """The benchmark of predictions measures a full memory."""
 
-from tests.unit.bench.test_bench import TINY
-
 from bench import measure, run_times
+from tests.bench.test_bench import TINY
 
 
 def test_the_memory_that_is_asked_is_full():

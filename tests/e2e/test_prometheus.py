@@ -12,7 +12,7 @@ import pytest
 from adlro.errors import TelemetryError
 from adlro.telemetry import exposition
 from adlro.telemetry.check import NEEDED
-from adlro.telemetry.prometheus import Source, query, read
+from adlro.telemetry.prometheus import Endpoint, query, read
 from tests.gpu_exporter import amd_smi, dcgm, rocm, serving
 from tests.real_prometheus import MISSING, free_port, program, prometheus, until
 
@@ -23,7 +23,7 @@ class World:
     """Three exporters and the Prometheus that scrapes them."""
 
     def __init__(self, url, nvidia, rocm, smi):
-        self.source, self.nvidia, self.rocm, self.smi = Source(url), nvidia, rocm, smi
+        self.source, self.nvidia, self.rocm, self.smi = Endpoint(url), nvidia, rocm, smi
 
     def hosts(self):
         return set(read(self.source).host)
@@ -135,7 +135,7 @@ def test_one_malformed_line_spoils_a_page_for_prometheus_and_not_for_us(rough):
     try:
         rough.rocm.page = page + b"oops oops\n"
         assert until(lambda: not is_fresh())  # Prometheus 2.42 keeps what it had, and that ages
-        direct = exposition.read(Source(rough.rocm.url + "/metrics"))
+        direct = exposition.read(Endpoint(rough.rocm.url + "/metrics"))
         assert direct.host == ("r1", "r1")
         assert np.isfinite(direct.values).all()
         assert len(direct.notes) == 1
@@ -186,13 +186,13 @@ def test_another_prefix_is_understood_when_it_is_named(rough):
 
 def test_a_prometheus_without_gpus_has_none(tmp_path):
     with serving("up_to_you 1\n") as other, prometheus(tmp_path, [other.port]) as url:
-        result = check(Source(url))
+        result = check(Endpoint(url))
     assert (result.returncode, result.stderr) == (1, "")
     assert "no GPU seen" in result.stdout
 
 
 def test_a_prometheus_that_is_down_is_said_in_one_line():
-    result = check(Source(f"http://127.0.0.1:{free_port()}"))
+    result = check(Endpoint(f"http://127.0.0.1:{free_port()}"))
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("adlro: http://127.0.0.1:")
     assert "no answer: Connection refused; is it running there?" in result.stderr

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openb_placement import packing, simulator
+from openb_placement import packing
 from scipy.stats import chisquare
-from tests.unit.sim.test_packing import coming, kind, node, pod
 
 from adlro.cli import compare as compare_command
 from adlro.config.files import adjusted, find_scenario
@@ -20,9 +19,11 @@ from adlro.evaluate.compare import compare, run_one
 from adlro.evaluate.metrics import Metrics, measure
 from adlro.model.state import DEMAND, PREEMPTION, WHOLE
 from adlro.policies import registry
+from adlro.sim import simulator
 from adlro.sim.signature import compiled_steps
 from adlro.sim.world import answers
 from adlro.workloads.synthetic import generate, prepare
+from tests.experiments.test_openb_packing import coming, kind, node, pod
 from tests.worlds import ANYWHERE, build, called, fill, job, made_ready, nodes, play, state_of
 
 ROOT = Path(__file__).parents[2]
@@ -140,7 +141,7 @@ def first_start(world, seed):
     state, memory = state_of(world, policy, seed)
     out = answers(state)
     compiled_steps().advance(state)
-    called(policy.decide)(simulator.Eyes(state).view(), policy.params, memory, out)
+    called(policy.decide)(simulator.ViewCopies(state).view(), policy.params, memory, out)
     return int(out["job"][0]), int(out["pool"][0])
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from adlro.config.scenario import Scenario
     from adlro.evaluate.compare import Comparison, Until, Watch, Width
     from adlro.policies.registry import Policy
-    from adlro.sim.simulator import Result
+    from adlro.sim.simulator import RunResult
     from adlro.workloads.synthetic import Setting
     from adlro.workloads.workload import Workload
 
@@ -153,7 +153,7 @@ def _compare(setting: Setting, policies: list[Policy], way: _Way, collect: Watch
         most = seeds.most if isinstance(seeds, Until) else len(seeds)
         task = progress.add_task("", total=len(policies) * most, width="")
 
-        def watch(policy: Policy, seed: int, workload: Workload, result: Result) -> None:
+        def watch(policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
             collect(policy, seed, workload, result)
             progress.advance(task)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from adlro.cli.reason import Names
     from adlro.config.scenario import Scenario
-    from adlro.evaluate.explanation import Decision, Explanation, Option, Wish
+    from adlro.evaluate.explanation import Decision, DecisionQuery, Explanation, Option
 
 
 class _Shown(NamedTuple):
@@ -38,10 +38,10 @@ class _Shown(NamedTuple):
     top: int
 
 
-def _wish(at: float | None, decision: int | None, job: int | None) -> Wish:
-    from adlro.evaluate.explanation import Wish
+def _wish(at: float | None, decision: int | None, job: int | None) -> DecisionQuery:
+    from adlro.evaluate.explanation import DecisionQuery
 
-    wish = Wish(at, decision, job)
+    wish = DecisionQuery(at, decision, job)
     if sum(part is not None for part in wish) > 1:
         raise click.UsageError("--at, --decision and --job exclude each other; name one")
     if at is not None and not math.isfinite(at):
@@ -49,7 +49,7 @@ def _wish(at: float | None, decision: int | None, job: int | None) -> Wish:
     return wish
 
 
-def _find(wanted: Scenario, policy: str, seed: int, wish: Wish, top: int) -> _Shown:
+def _find(wanted: Scenario, policy: str, seed: int, wish: DecisionQuery, top: int) -> _Shown:
     from rich.console import Console
 
     from adlro.cli.reason import Names

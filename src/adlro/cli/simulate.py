@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from adlro.config.scenario import Scenario
     from adlro.evaluate.metrics import Metrics
-    from adlro.sim.simulator import Result
+    from adlro.sim.simulator import RunResult
     from adlro.workloads.synthetic import Setting
     from adlro.workloads.workload import Workload
 
@@ -77,7 +77,7 @@ class _Run(NamedTuple):
     seed: int
     setting: Setting
     workload: Workload
-    result: Result
+    result: RunResult
 
     def __str__(self) -> str:
         """The line above its figures."""
@@ -101,7 +101,7 @@ def _table(metrics: Metrics) -> Table:
     return table
 
 
-def _pool_table(setting: Setting, workload: Workload, result: Result) -> Table:
+def _pool_table(setting: Setting, workload: Workload, result: RunResult) -> Table:
     """Pool by pool; what was down and how many jobs were slices only where there is any."""
     import numpy as np
     from rich.box import SIMPLE_HEAD

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from adlro.telemetry.check import Check, GpuCheck
-    from adlro.telemetry.prometheus import Source
+    from adlro.telemetry.prometheus import Endpoint
     from adlro.telemetry.sample import Sample
 
 _SHOWN = 4  # GPUs named in a line
@@ -129,7 +129,7 @@ def _shown(found: Check) -> Group:
     return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *said)
 
 
-def _read(source: Source, kind: str) -> Sample:
+def _read(source: Endpoint, kind: str) -> Sample:
     from adlro.telemetry import amd, exposition, nvml, prometheus
 
     if kind == "prometheus":
@@ -213,13 +213,13 @@ def check(
         raise click.UsageError("say one of --prometheus URL, --exporter URL, --nvml, --amd", ctx)
 
     from adlro.telemetry.check import check as look
-    from adlro.telemetry.prometheus import Source
+    from adlro.telemetry.prometheus import Endpoint
     from adlro.telemetry.web import Limits
 
     check_json_file(json_file)
     needed, kind = _needed(need), kinds[0]
     url = prometheus or exporter or ""
-    sample = _read(Source(url, prefix, Limits(seconds=timeout)), kind)
+    sample = _read(Endpoint(url, prefix, Limits(seconds=timeout)), kind)
     found = look(url or kind, sample, max_age, needed)
     hand_out(_shown(found), found.model_dump_json(indent=2), json_file)
     if not found.is_complete:

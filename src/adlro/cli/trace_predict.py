@@ -97,7 +97,7 @@ def look(history: History, warm_up: float, job: str | None) -> Shown:
 
     place = None if job is None else _place(history, job)
     with say_if_slow(), _progress(history) as tell:
-        found = prediction_error.foresee(history, tell)
+        found = prediction_error.prediction_errors(history, tell)
     errors = found.errors(later_part(history, warm_up))
     if errors["memory"].jobs == 0:
         raise TraceError(

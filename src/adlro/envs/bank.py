@@ -7,7 +7,7 @@ from typing import NamedTuple
 from adlro.model.state import Counts, Floats, Mask, Records
 
 
-class Bank(NamedTuple):
+class EpisodeBatch(NamedTuple):
     """S episodes of J jobs each: what of a workload is an episode's own."""
 
     jobs: Records  # [S, J]
@@ -17,6 +17,6 @@ class Bank(NamedTuple):
     events: Records  # [S, E], filled up with such as never come
     holders: Counts  # [S, J, 2]
 
-    def from_row(self, first: int) -> Bank:
+    def from_row(self, first: int) -> EpisodeBatch:
         """Without the rows before."""
-        return Bank._make(array[first:] for array in self)
+        return EpisodeBatch._make(array[first:] for array in self)

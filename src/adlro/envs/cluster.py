@@ -11,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from adlro.envs import picture
 from adlro.envs.game import prepared, summary
 from adlro.envs.seeds import Seeds, checked
-from adlro.envs.supply import Supply
+from adlro.envs.supply import EpisodeSupply
 from adlro.errors import ConfigError, PolicyError
 from adlro.features.observation_kernel import Vector
 from adlro.model.state import Mask
@@ -34,7 +34,7 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
             )
         self.render_mode, self.game = render_mode, prepared(options)
         self._seeds = Seeds([], self.np_random)
-        self.worlds = self.game.worlds(Supply(self.game.setting, self._draw), 1, stops=True)
+        self.worlds = self.game.worlds(EpisodeSupply(self.game.setting, self._draw), 1, stops=True)
         self.action_space = self.game.action_space
         self.observation_space = self.game.observation_space(self.worlds.observations.shape[1])
         self._is_over = True

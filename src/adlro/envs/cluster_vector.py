@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adlro.envs.game import prepared, summary
 from adlro.envs.seeds import Seeds, of_copies
-from adlro.envs.supply import Supply
+from adlro.envs.supply import EpisodeSupply
 from adlro.errors import ConfigError
 from adlro.features.observation_kernel import Vector
 from adlro.workloads.workload import Workload
@@ -38,7 +38,7 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
             raise ConfigError(f"adlro/Cluster-v0: many have no render mode {render_mode!r}")
         self.num_envs, self.game = num_envs, prepared(options)
         self._seeds = Seeds([], self.np_random)
-        self.worlds = self.game.worlds(Supply(self.game.setting, self._draw), num_envs)
+        self.worlds = self.game.worlds(EpisodeSupply(self.game.setting, self._draw), num_envs)
         self.single_action_space = self.game.action_space
         length = self.worlds.observations.shape[1]
         self.single_observation_space = self.game.observation_space(length)

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from adlro.config.files import adjusted, find_scenario, validated
 from adlro.config.scenario import Load
-from adlro.envs.supply import Supply
+from adlro.envs.supply import EpisodeSupply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.model.record import Record
 from adlro.model.state import Mask, Records
@@ -70,7 +70,7 @@ class Game(NamedTuple):
         """The jobs of `adlro simulate --seed`."""
         return generate(self.setting, seed)
 
-    def worlds(self, supply: Supply, count: int, *, stops: bool = False) -> Worlds:
+    def worlds(self, supply: EpisodeSupply, count: int, *, stops: bool = False) -> Worlds:
         """So many copies; stops: see there."""
         wanted = self.options
         return Worlds(

@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.envs.bank import Bank
+from adlro.envs.bank import EpisodeBatch
 from adlro.errors import ConfigError
 from adlro.model.state import EVENT, Records
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
 
-class Supply(NamedTuple):
+class EpisodeSupply(NamedTuple):
     """Episodes of one scenario, by number: the same number is the same episode."""
 
     setting: Setting
     draw: Callable[[int], Workload]  # the jobs of a number, always as many
     pieces: int = 1  # episodes that each workload is cut into: drawing one costs about 1 ms
 
-    def bank(self, first: int, count: int) -> Bank:
+    def bank(self, first: int, count: int) -> EpisodeBatch:
         """At least so many episodes from number `first` on.
 
         Raises:
@@ -32,7 +32,7 @@ class Supply(NamedTuple):
         return _joined(cut).from_row(first - start * self.pieces)
 
 
-def _cut(workload: Workload, pieces: int) -> Bank:
+def _cut(workload: Workload, pieces: int) -> EpisodeBatch:
     """Consecutive jobs, so many to a piece, the first of each arriving at 0 if there are several.
 
     Each piece keeps all events of the workload: those that lie before it happen at once, so that
@@ -44,7 +44,7 @@ def _cut(workload: Workload, pieces: int) -> Bank:
             f"pieces: {jobs} jobs cannot be cut into {pieces} episodes of the same length"
         )
     shape = (pieces, jobs // pieces)
-    bank = Bank(
+    bank = EpisodeBatch(
         workload.jobs.reshape(shape).copy(),
         workload.est.reshape(*shape, -1),
         workload.allowed.reshape(*shape, -1),
@@ -67,9 +67,9 @@ def widened(events: Records, width: int) -> Records:
     return np.concatenate([events, never], axis=1)
 
 
-def _joined(banks: Sequence[Bank]) -> Bank:
+def _joined(banks: Sequence[EpisodeBatch]) -> EpisodeBatch:
     width = max(bank.events.shape[1] for bank in banks)
     level = [bank._replace(events=widened(bank.events, width)) for bank in banks]
     if len({bank.jobs.shape[1] for bank in banks}) > 1:
         raise ConfigError("episodes: all workloads of a supply must have as many jobs")
-    return Bank._make(np.concatenate(arrays) for arrays in zip(*level, strict=True))
+    return EpisodeBatch._make(np.concatenate(arrays) for arrays in zip(*level, strict=True))

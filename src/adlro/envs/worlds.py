@@ -13,8 +13,8 @@ from numba import types
 from numpy.typing import ArrayLike, NDArray
 
 from adlro.envs import worlds_kernel
-from adlro.envs.bank import Bank
-from adlro.envs.supply import Supply, widened
+from adlro.envs.bank import EpisodeBatch
+from adlro.envs.supply import EpisodeSupply, widened
 from adlro.envs.worlds_kernel import ENDING, Copies, Shown, Terms
 from adlro.errors import ConfigError, PolicyError
 from adlro.features import full_observation_kernel, observation_kernel
@@ -25,7 +25,7 @@ from adlro.sim.world import STATE_FIELDS, Empty, World, open_world
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
-_OWN = (*STATE_FIELDS, *Bank._fields)  # fields of a world that each copy has for itself
+_OWN = (*STATE_FIELDS, *EpisodeBatch._fields)  # fields of a world that each copy has for itself
 _LEDGER = ("begins", "episodes", "paid")
 
 
@@ -44,7 +44,7 @@ def _signature() -> tuple[types.Type, ...]:
     of_world = dict(zip(World._fields, WORLD.types, strict=True))
     own = {name: _stacked(of_world[name]) for name in _OWN}
     worlds = types.NamedTuple([own.get(name, one) for name, one in of_world.items()], World)
-    bank = types.NamedTuple([own[name] for name in Bank._fields], Bank)
+    bank = types.NamedTuple([own[name] for name in EpisodeBatch._fields], EpisodeBatch)
     counts, flags = types.int64[::1], types.boolean[::1]
     copies = types.NamedTuple([worlds, WORLD, bank, counts, flags, counts, FLOATS, ANSWER], Copies)
     seen, endings = types.float32[:, ::1], types.Array(numba.from_dtype(ENDING), 1, "C")
@@ -87,7 +87,7 @@ class Worlds:
 
     def __init__(  # noqa: PLR0913  three of them say no more than yes or no
         self,
-        supply: Supply,
+        supply: EpisodeSupply,
         count: int,
         window: int,
         idle_weight: float,
@@ -241,7 +241,7 @@ class Worlds:
         """All that changes, by name, but for the number of the next episode."""
         worlds = self._copies.worlds
         arrays = {f"state.{name}": getattr(worlds, name) for name in STATE_FIELDS}
-        arrays |= {f"episode.{name}": getattr(worlds, name) for name in Bank._fields}
+        arrays |= {f"episode.{name}": getattr(worlds, name) for name in EpisodeBatch._fields}
         return arrays | {name: getattr(self, name) for name in (*_LEDGER, *Shown._fields)}
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:

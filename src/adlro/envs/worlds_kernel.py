@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.envs.bank import Bank
+from adlro.envs.bank import EpisodeBatch
 from adlro.features.full_observation_kernel import observe_more
 from adlro.features.observation_kernel import Vector, act, allow, observe
 from adlro.model.state import Counts, Floats, Mask, Records, Row
@@ -50,7 +50,7 @@ class Copies(NamedTuple):
 
     worlds: World  # state and episode [B, ...] each; what is the same for all as in one world
     empty: World  # a world before anything has come
-    bank: Bank  # [S, ...] episodes to begin
+    bank: EpisodeBatch  # [S, ...] episodes to begin
     cursor: Counts  # [2] the row of the bank that is next, and the number of the episode in row 0
     begins: Mask  # [B] copies that wait for an episode
     episodes: Counts  # [B] their numbers
@@ -70,7 +70,7 @@ class Shown(NamedTuple):
 
 
 @njit
-def _world(i: int, worlds: World, k: int, episodes: Bank) -> World:
+def _world(i: int, worlds: World, k: int, episodes: EpisodeBatch) -> World:
     """Copy i with the episode of row k as what comes to it."""
     return World(
         worlds.totals[i],
@@ -103,9 +103,9 @@ def _world(i: int, worlds: World, k: int, episodes: Bank) -> World:
 
 
 @njit
-def _episodes(worlds: World) -> Bank:
+def _episodes(worlds: World) -> EpisodeBatch:
     """The episodes that the copies play."""
-    return Bank(
+    return EpisodeBatch(
         worlds.jobs, worlds.est, worlds.allowed, worlds.seconds, worlds.events, worlds.holders
     )
 

@@ -14,8 +14,8 @@ import numpy as np
 from adlro.compiled import njit, njit_apart, wide
 from adlro.estimates.outcomes import count_in, median_of
 from adlro.features.hypervectors.encode_kernel import encode, ones
-from adlro.features.hypervectors.learn_kernel import Result, learn
-from adlro.features.hypervectors.memory import Memory, Query, Weighing, Work
+from adlro.features.hypervectors.learn_kernel import Completion, learn
+from adlro.features.hypervectors.memory import Memory, Query, Scratch, Weighing
 from adlro.features.hypervectors.recall_kernel import recall
 from adlro.features.hypervectors.schema import Space, Words
 from adlro.features.hypervectors.speeds_kernel import learn_speeds
@@ -39,7 +39,7 @@ class Estimator(NamedTuple):
 
     space: Space
     memory: Memory
-    work: Work
+    work: Scratch
     weighing: Weighing
     facts: Records  # [1] FACTS
     histogram: Floats  # [BINS] of all run times on the reference GPU, for the median
@@ -116,7 +116,7 @@ def take_in(estimator: Estimator, jobs: Jobs, j: int, when: float) -> None:
             estimator.space, estimator.memory, query, estimator.weighing, estimator.work,
             log_s, model,
         )  # fmt: skip
-    learn(estimator.memory, estimator.bits, Result(log_s, asked, when, jobs.source[j], model))
+    learn(estimator.memory, estimator.bits, Completion(log_s, asked, when, jobs.source[j], model))
     count_in(estimator.histogram, log_s + speed)
     if not math.isnan(asked):
         facts = estimator.facts[0]

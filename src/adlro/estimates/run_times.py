@@ -141,7 +141,9 @@ class RunTimes:
             beyond=facts["beyond"],
             run_times={int(b): float(histogram[b]) for b in np.flatnonzero(histogram)},
         )
-        kept = saved.Kept(SCHEMA, self.models, self._estimator.memory, note.model_dump_json())
+        kept = saved.SavedMemory(
+            SCHEMA, self.models, self._estimator.memory, note.model_dump_json()
+        )
         return saved.pack(kept)
 
     @classmethod

@@ -27,7 +27,7 @@ from adlro.workloads.workload import Workload
 __all__ = ["Comparison", "Row", "Stopped", "Until", "compare", "in_background", "run_one"]
 
 R = TypeVar("R")
-Watch = Callable[[Policy, int, Workload, simulator.Result], object]  # policy, seed, jobs, result
+Watch = Callable[[Policy, int, Workload, simulator.RunResult], object]  # policy, seed, jobs, result
 Hindsight = Callable[[Setting, Workload, int], float]  # mean JCT of one seed, all known beforehand
 
 FIRST_BATCH = 20  # seeds before a width is looked at: chance makes those of few too narrow
@@ -84,7 +84,7 @@ def _named(policy: Policy) -> Iterator[None]:
 
 def run_one(
     setting: Setting, workload: Workload, policy: Policy, seed: int, *, keep_spans: bool = False
-) -> simulator.Result:
+) -> simulator.RunResult:
     """One policy on the jobs of one seed.
 
     Raises:
@@ -158,7 +158,7 @@ class _Begun(NamedTuple):
     hindsight: Future[float | None]
 
 
-class _Crew:
+class _Workers:
     """Threads that play seeds: many for most policies, one for all that run alone.
 
     So nobody waits for a slow Python file. With a single thread in all, everyone shares it.
@@ -213,7 +213,9 @@ def widest(policies: Sequence[Policy], done: Sequence[SeedRuns], points: float) 
     return max(widths, key=lambda width: width.half / width.wanted)
 
 
-def _play_until(crew: _Crew, policies: Sequence[Policy], until: Until, done: list[SeedRuns]) -> str:
+def _play_until(
+    crew: _Workers, policies: Sequence[Policy], until: Until, done: list[SeedRuns]
+) -> str:
     """Play batch after batch; returns the note on how it ended."""
     count = min(FIRST_BATCH, until.most)
     while True:
@@ -236,7 +238,7 @@ def _play_until(crew: _Crew, policies: Sequence[Policy], until: Until, done: lis
 
 
 def _play(
-    crew: _Crew, policies: Sequence[Policy], seeds: range | Until, done: list[SeedRuns]
+    crew: _Workers, policies: Sequence[Policy], seeds: range | Until, done: list[SeedRuns]
 ) -> list[str]:
     """Play all that is wanted; returns notes on it."""
     if isinstance(seeds, Until):
@@ -276,7 +278,7 @@ def compare(
         Stopped: Ctrl-C, after two seeds at least; what is complete is with it.
     """
     _refuse_twins(policies)
-    crew = _Crew(_Task(setting, policies, watch, hindsight), threads)
+    crew = _Workers(_Task(setting, policies, watch, hindsight), threads)
     wanted = range(seeds.most) if isinstance(seeds, Until) else seeds
     done: list[SeedRuns] = []
     try:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adlro.model.state import FAILURE, REPAIR, Floats, Mask, Records
-from adlro.sim.simulator import Result
+from adlro.sim.simulator import RunResult
 from adlro.workloads.workload import Workload
 
 
@@ -33,7 +33,7 @@ class Downtime(NamedTuple):
     planned: Mask  # [D] a shutdown, not a failure; also before a node joins
 
 
-def window(workload: Workload, result: Result) -> Window:
+def window(workload: Workload, result: RunResult) -> Window:
     """From the first arrival to the last finish."""
     return Window(float(workload.jobs["arrival"][0]), float(result.outcome["finish"].max()))
 

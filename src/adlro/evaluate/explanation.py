@@ -21,7 +21,7 @@ from adlro.features import start_kernel
 from adlro.features.explanation_kernel import CHOICE, PLANNED, write_choices, write_plan
 from adlro.features.similarity_kernel import LIKENESS
 from adlro.features.start_kernel import FEATURES, MOST_CHOICES
-from adlro.features.telemetry_kernel import METERS, RANGES
+from adlro.features.telemetry_kernel import RANGES, TELEMETRY_FEATURES
 from adlro.model.state import START, WAKE, Floats, Records
 from adlro.model.view import View
 from adlro.nets.q_network import ASKED, MOST_UNITS, predict
@@ -54,7 +54,7 @@ GROUPS = {  # what people call the features
     "time waited and priority": ("waited", "priority"),
     "estimates": ("overdue",),
     "recent arrivals": ("recent_load", "recent_gap", "recent_scale"),
-    "telemetry": METERS,
+    "telemetry": TELEMETRY_FEATURES,
     "likeness of jobs": LIKENESS,
 }  # fmt: skip
 _MOST_SCORE = math.log1p(1e3)  # beyond that a prediction says no more than: very bad
@@ -62,7 +62,7 @@ _MOST_SCORE = math.log1p(1e3)  # beyond that a prediction says no more than: ver
 See = Callable[[View, int, Records], bool]
 
 
-class Wish(NamedTuple):
+class DecisionQuery(NamedTuple):
     """Which decision of a run is meant; nothing named = the one that differs most from Min-Min."""
 
     at: float | None = None  # the first at or after this time
@@ -249,7 +249,7 @@ def _unsqueezed(score: float) -> float:
 class _Search:
     """Sees every call of decide, and keeps the decision that is meant."""
 
-    def __init__(self, wish: Wish, policy: Policy) -> None:
+    def __init__(self, wish: DecisionQuery, policy: Policy) -> None:
         self.wish, self.policy = wish, policy
         self.count, self.last = 0, 0.0  # real decisions so far, and when the last one was
         self.found: Decision | None = None
@@ -262,7 +262,7 @@ class _Search:
         if count == 0:
             return False
         self.count, self.last = self.count + 1, view.now
-        if self.wish == Wish():
+        if self.wish == DecisionQuery():
             chosen = _answer(view, answered, out, self.table, count)
             if chosen is not None and chosen != planned:
                 self._keep_if_better(decision_of(view, answered, out, self.policy))
@@ -293,7 +293,9 @@ def _gain(decision: Decision) -> float:
     return options[decision.planned].cost_s - options[decision.chosen].cost_s
 
 
-def find(setting: Setting, workload: Workload, policy: Policy, seed: int, wish: Wish) -> Decision:
+def find(
+    setting: Setting, workload: Workload, policy: Policy, seed: int, wish: DecisionQuery
+) -> Decision:
     """Play a run until the decision that is meant.
 
     Raises:

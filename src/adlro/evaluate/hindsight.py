@@ -32,8 +32,8 @@ from adlro.sim.signature import (
     compiled_steps,
     entry_point,
 )
-from adlro.sim.simulator import Result, clone
-from adlro.sim.world import Empty, World, answers, open_world, own_memory
+from adlro.sim.simulator import RunResult, clone
+from adlro.sim.world import Empty, World, answers, fresh_memory, open_world
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -165,7 +165,7 @@ def hindsight(
     *,
     horizon: int = HORIZON,
     pairs: int = MOST_PAIRS - 1,
-) -> Result:
+) -> RunResult:
     """Play a workload to its end, each decision made with knowledge of what is to come.
 
     At each decision with a feasible pair: for min-min's choice, for waiting and for the feasible
@@ -187,7 +187,7 @@ def hindsight(
     rollout = registry.load("min-min", setting)
     rollout = rollout._replace(decide=compile_decide(rollout.decide))
     world = open_world(Empty(layout.pools, layout.nodes, layout.gpus), workload)
-    memory, out, totals = own_memory(rollout.memory, seed), answers(world), world.totals[0]
+    memory, out, totals = fresh_memory(rollout.memory, seed), answers(world), world.totals[0]
     ahead = _Ahead(
         rollout,
         _calls(rollout.decide),
@@ -211,7 +211,7 @@ def hindsight(
                 entry.apply(1, out, world)
     if totals["fault"] != violations.NONE:
         raise PolicyError(f"hindsight {violations.message(totals)}")
-    return Result(world.outcome, totals, world.gpus, world.spans)
+    return RunResult(world.outcome, totals, world.gpus, world.spans)
 
 
 def mean_jct(setting: Setting, workload: Workload, seed: int) -> float:

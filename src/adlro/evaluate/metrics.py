@@ -13,7 +13,7 @@ from adlro.evaluate.hyperscore import hyperscore, value
 from adlro.evaluate.load import offered_load, pool_seconds, width
 from adlro.model.cluster import Layout
 from adlro.model.state import Floats, Records
-from adlro.sim.simulator import Result
+from adlro.sim.simulator import RunResult
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -91,7 +91,7 @@ class _Use(NamedTuple):
     cost: float
 
 
-def _use(setting: Setting, workload: Workload, result: Result) -> _Use:
+def _use(setting: Setting, workload: Workload, result: RunResult) -> _Use:
     layout = setting.layout
     within = window(workload, result)
     up_s = up_seconds(workload.events, layout.nodes, within)[layout.gpus["node"]]
@@ -136,7 +136,7 @@ def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple
     return jain(progress), float(np.percentile(jct / alone, 95))
 
 
-def measure(setting: Setting, workload: Workload, result: Result) -> Metrics:
+def measure(setting: Setting, workload: Workload, result: RunResult) -> Metrics:
     """Compute every figure of a run."""
     layout, scenario = setting.layout, setting.scenario
     counted = scenario.measure.window(len(workload.jobs))

@@ -22,7 +22,7 @@ from adlro.model.state import Floats, Mask
 Tell = Callable[[int], object]
 
 
-class Foresight(NamedTuple):
+class PredictionErrors(NamedTuple):
     """What was foreseen of the J jobs of a history."""
 
     line: Timeline
@@ -46,7 +46,7 @@ def _jobs(history: History, line: Timeline) -> Jobs:
     return memory.jobs_of(job_fields.of_history(history), history.requested_s, line)
 
 
-def foresee(history: History, tell: Tell = lambda _: None) -> Foresight:
+def prediction_errors(history: History, tell: Tell = lambda _: None) -> PredictionErrors:
     """Go through a history; `tell` is called with the number of events done so far."""
     line = outcomes.timeline_of(history)
     simple = outcomes.simple_of(history, line)
@@ -62,7 +62,7 @@ def foresee(history: History, tell: Tell = lambda _: None) -> Foresight:
             ("user mean", simple.user_mean),
         )
     }
-    return Foresight(line, log_s, found.confidence, learned)
+    return PredictionErrors(line, log_s, found.confidence, learned)
 
 
 def explain(history: History, job: int, tell: Tell = lambda _: None) -> Explanation:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adlro.errors import OutputError
 from adlro.evaluate.downtime import downtime, window
 from adlro.model.state import READING, SPEED, WHOLE, Floats, Records
-from adlro.sim.simulator import Result
+from adlro.sim.simulator import RunResult
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -68,7 +68,7 @@ def _wear(events: Records) -> _Wear:
     return _Wear(own["gpu"].astype(np.int64), own["time"], end, own["value"], own["heat"])
 
 
-def sample(times: Floats, setting: Setting, workload: Workload, result: Result) -> Sample:
+def sample(times: Floats, setting: Setting, workload: Workload, result: RunResult) -> Sample:
     """What all GPUs show at given times, rising, between the first arrival and the last finish.
 
     Args:
@@ -135,7 +135,7 @@ def count_rows(setting: Setting, length_s: float, every_s: float) -> int:
 
 
 def series(
-    setting: Setting, workload: Workload, result: Result, every_s: float
+    setting: Setting, workload: Workload, result: RunResult, every_s: float
 ) -> tuple[int, Iterator[str]]:
     """The number of rows of the time series, and its text as CSV, part by part.
 
@@ -147,7 +147,7 @@ def series(
     return rows, _parts(setting, workload, result, times)
 
 
-def _parts(setting: Setting, workload: Workload, result: Result, times: Floats) -> Iterator[str]:
+def _parts(setting: Setting, workload: Workload, result: RunResult, times: Floats) -> Iterator[str]:
     """CSV text with samples at some times after the first arrival."""
     layout, first = setting.layout, float(workload.jobs["arrival"][0])
     node = layout.gpus["node"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from adlro.compiled import njit, wide
-from adlro.features.start_kernel import look, look_closer
+from adlro.features.start_kernel import describe_choices, describe_more
 from adlro.model.state import Floats
 from adlro.model.view import View
 from adlro.planning.drain import (
@@ -27,14 +27,14 @@ PLANNED = ("place", "pool", "start", "end")  # columns of a plan; times of the r
 def write_choices(
     view: View, kinds: int, ranges: Floats, scratch: Floats, table: Floats, features: Floats
 ) -> tuple[int, int, float]:
-    """Fill in what `look` and `look_closer` find: table [MOST_CHOICES, 4], features [., F].
+    """Fill in the choices of a state: table [MOST_CHOICES, 4], features [MOST_CHOICES, F].
 
     Returns:
         How many choices there are (0 = nothing can start), which is Min-Min's, and tau.
     """
-    choices = look(view, scratch)
+    choices = describe_choices(view, scratch)
     if kinds > 0 and choices.count > 0:
-        look_closer(kinds, ranges, choices, view, scratch)
+        describe_more(kinds, ranges, choices, view, scratch)
     for i in range(choices.count):
         table[i, 0], table[i, 1] = choices.places[i], choices.pools[i]
         table[i, 2], table[i, 3] = choices.seconds[i], choices.costs[i]

@@ -52,7 +52,7 @@ _LOG_MOST = 5.0  # of a feature that is a log
 _FEW = 8  # arrivals that tell nothing yet
 
 
-class Crowd(NamedTuple):
+class Contention(NamedTuple):
     """What the open jobs are together."""
 
     now: float
@@ -110,7 +110,7 @@ def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
 
 
 @njit_allocating
-def measure(active: Active, is_open: Mask, view: View) -> Crowd:
+def measure(active: Active, is_open: Mask, view: View) -> Contention:
     """Figures that all pairs of a moment share: ranks, mean speeds, what has been arriving."""
     count, total = active.seconds.shape
     fastest, rank, rank_here = np.empty(count), np.empty(count), np.empty((count, total))
@@ -136,7 +136,7 @@ def measure(active: Active, is_open: Mask, view: View) -> Crowd:
     gpus = max(active.room.sum(), 1.0)
     arriving, load = _arrivals(view, gpus)
     tau = np.exp(logs / max(known, 1.0))
-    return Crowd(
+    return Contention(
         view.now, tau, weight, here, fastest, rank, rank_here, fans, arriving, load, known / gpus,
         gpus,
     )  # fmt: skip
@@ -153,7 +153,7 @@ def _lead(a: int, p: int, seconds: Floats) -> float:
 
 
 @njit
-def describe(a: int, p: int, job: Row, active: Active, crowd: Crowd, x: Floats) -> None:
+def describe(a: int, p: int, job: Row, active: Active, crowd: Contention, x: Floats) -> None:
     """Fill in the features of an open pair."""
     left = crowd.fastest[a]
     speed, stays = left / active.seconds[a, p], active.pool[a] == p

@@ -6,8 +6,8 @@ of the estimates at hand, and squeezed by `symlog`, so that clusters of seconds 
 alike. A feature is known by its name: a policy's card lists those it was trained on
 (policies/loading/weights.py), so new ones may be added here, but what a name means never changes.
 
-`look` fills in the PLAIN features. Those that few networks ask for cost time of their own:
-`look_closer` fills them in, kind by kind (meters_kernel.py,
+`describe_choices` fills in the PLAIN features. Those that few networks ask for take longer:
+`describe_more` fills them in, kind by kind (meters_kernel.py,
 likeness_kernel.py).
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from adlro.compiled import njit, njit_apart, wide
 from adlro.features.similarity_kernel import LIKENESS, compare_jobs
 from adlro.features.similarity_kernel import SCRATCH as _OF_LIKENESS
-from adlro.features.telemetry_kernel import METERS, read_pools
+from adlro.features.telemetry_kernel import TELEMETRY_FEATURES, read_pools
 from adlro.model.feasibility import expected_end
 from adlro.model.state import WHOLE, Floats, Records
 from adlro.model.view import RECENT, View
@@ -95,10 +95,13 @@ PLAIN = (
     BLOCKED, BLOCKED_SECONDS, RIVALS, RIVAL_SPEED, POOL_PRESSURE, POOL_NEXT, PRESSURE, NEXT,
     WAITING, FREE, CHOICES, ASKED, WIDEST, OVERDUE, RECENT_LOAD, RECENT_GAP, RECENT_SCALE,
 ) = range(len(PLAIN))  # fmt: skip
-KINDS = {"telemetry": METERS, "sketches": LIKENESS}  # filled in only if asked for
-FEATURES = (*PLAIN, *METERS, *LIKENESS)
-_METERS, _LIKENESS = len(PLAIN), len(PLAIN) + len(METERS)  # columns of the first of each
-_OF_A_POOL = len(METERS)  # numbers that `look_closer` needs, the last of the scratch
+KINDS = {"telemetry": TELEMETRY_FEATURES, "sketches": LIKENESS}  # filled in only if asked for
+FEATURES = (*PLAIN, *TELEMETRY_FEATURES, *LIKENESS)
+_FIRST_TELEMETRY, _FIRST_SIMILARITY = (
+    len(PLAIN),
+    len(PLAIN) + len(TELEMETRY_FEATURES),
+)  # columns of the first of each
+_OF_A_POOL = len(TELEMETRY_FEATURES)  # numbers that `describe_more` needs, the last of the scratch
 _TELEMETRY, _SKETCHES = 1, 2  # bits of the kinds that are asked for, see `kinds_of`
 
 MOST_CHOICES = MOST_PAIRS  # to wait, and as many pairs as that leaves
@@ -172,7 +175,7 @@ EVERYTHING = kinds_of(FEATURES)
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """How many numbers `look` and `look_closer` need."""
+    """How many numbers `describe_choices` and `describe_more` need."""
     own = MOST_CHOICES * (5 + len(FEATURES)) + MOST_PLANNED * (5 + pools) + 2 * pools
     return own + draining.scratch_size(gpus, pools) + _OF_LIKENESS + _OF_A_POOL * pools
 
@@ -404,7 +407,7 @@ def _choose_pairs(view: View, pairs: Pairs, scratch: Floats) -> tuple[int, int]:
 
 
 @njit_apart
-def look(view: View, scratch: Floats) -> Choices:
+def describe_choices(view: View, scratch: Floats) -> Choices:
     """The choices that a state offers, with their PLAIN features; all in the scratch."""
     now, jobs, queue, pools, nodes = view.now, view.jobs, view.queue, view.pools, view.nodes
     most, wide_, total, n = MOST_CHOICES, len(FEATURES), len(pools), MOST_PLANNED
@@ -459,28 +462,30 @@ def look(view: View, scratch: Floats) -> Choices:
 
 
 @njit_apart
-def look_closer(kinds: int, ranges: Floats, choices: Choices, view: View, scratch: Floats) -> None:
+def describe_more(
+    kinds: int, ranges: Floats, choices: Choices, view: View, scratch: Floats
+) -> None:
     """Fill in the features of the kinds that are asked for (see `kinds_of`); to wait has 0.
 
     Args:
         kinds: a bit for each.
         ranges: [M * RANGES] of telemetry; not read for others.
-        choices: of this state, as `look` gave them.
+        choices: of this state, as `describe_choices` gave them.
         view: that of the look.
-        scratch: also that of the look; what `look_closer` needs itself stands at its end.
+        scratch: also that of the look; what `describe_more` needs itself stands at its end.
     """
     pools = view.pools
     own = scratch[len(scratch) - _OF_A_POOL * len(pools) :]
     if kinds & _TELEMETRY:
         read_pools(ranges, pools, view.gpus, own)
-        for f in range(len(METERS)):
-            choices.features[0, _METERS + f] = 0.0
+        for f in range(len(TELEMETRY_FEATURES)):
+            choices.features[0, _FIRST_TELEMETRY + f] = 0.0
             for i in range(1, choices.count):
-                at = int(choices.pools[i]) * len(METERS)
-                choices.features[i, _METERS + f] = own[at + f]
+                at = int(choices.pools[i]) * len(TELEMETRY_FEATURES)
+                choices.features[i, _FIRST_TELEMETRY + f] = own[at + f]
     if kinds & _SKETCHES:
         own = scratch[len(scratch) - _OF_A_POOL * len(pools) - _OF_LIKENESS :][:_OF_LIKENESS]
         compare_jobs(
             choices.count, choices.tau, choices.places, choices.pools, view, own,
-            choices.features[:, _LIKENESS:],
+            choices.features[:, _FIRST_SIMILARITY:],
         )  # fmt: skip

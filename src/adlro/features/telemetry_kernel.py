@@ -14,7 +14,7 @@ from __future__ import annotations
 from adlro.compiled import njit
 from adlro.model.state import WHOLE, Floats, Records
 
-METERS = (
+TELEMETRY_FEATURES = (
     "meters_known",  # share of the pool's GPUs with a reading; GPUs without one count nowhere else
     "meters_busy",  # their mean utilisation
     "meters_drive",  # of those that are busy: mean power for their utilisation
@@ -24,7 +24,9 @@ METERS = (
     "meters_heat",  # mean temperature
     "meters_heat_free",  # the highest of those with nothing on them
 )
-KNOWN, BUSY, DRIVE, DRIVE_LEAST, STREAM, STREAM_LEAST, HEAT, HEAT_FREE = range(len(METERS))
+KNOWN, BUSY, DRIVE, DRIVE_LEAST, STREAM, STREAM_LEAST, HEAT, HEAT_FREE = range(
+    len(TELEMETRY_FEATURES)
+)
 
 RANGES = 5  # numbers of a model: degrees and W that become 0 and 1, and GB/s that become 1
 _DEGREES_0, _DEGREES_1, _WATTS_0, _WATTS_1, _GB_S = range(RANGES)
@@ -82,4 +84,10 @@ def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats)
 def read_pools(ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
     """Fill in the features of every pool, x [P * METERS]; ranges [M * RANGES]."""
     for p in range(len(pools)):
-        _read_pool(p, ranges, pools, gpus, x[p * len(METERS) : (p + 1) * len(METERS)])
+        _read_pool(
+            p,
+            ranges,
+            pools,
+            gpus,
+            x[p * len(TELEMETRY_FEATURES) : (p + 1) * len(TELEMETRY_FEATURES)],
+        )

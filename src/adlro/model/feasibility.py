@@ -52,7 +52,7 @@ def anchors(job: Row, gpu: Row, node: Row, gpus: Records) -> bool:
 
 
 @njit
-def has_some(pool: Row) -> bool:
+def has_free(pool: Row) -> bool:
     """False when nothing at all can start on the pool now: every GPU is taken whole, or down."""
     return pool.free + pool.sliced > 0
 

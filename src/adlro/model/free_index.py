@@ -48,7 +48,7 @@ def may_have(n: int, wanted: int, pool: Row, nodes: Records) -> bool:
 
 
 @njit_apart
-def note(n: int, pools: Records, nodes: Records, gpus: Records) -> None:
+def update(n: int, pools: Records, nodes: Records, gpus: Records) -> None:
     """Bring the rooms of a node, and of its block, up to date with what it has free."""
     node = nodes[n]
     pool = pools[node.pool]
@@ -70,7 +70,7 @@ def note(n: int, pools: Records, nodes: Records, gpus: Records) -> None:
 
 
 @njit_apart
-def take_stock(pools: Records, nodes: Records, gpus: Records) -> None:
+def build(pools: Records, nodes: Records, gpus: Records) -> None:
     """Note the rooms of every node."""
     for n in range(len(nodes)):
-        note(n, pools, nodes, gpus)
+        update(n, pools, nodes, gpus)

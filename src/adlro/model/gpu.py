@@ -267,7 +267,7 @@ def slowdown(workload_class: str | None, other: str | None) -> float:
     return known.get(workload_class or "", 1.0) if workload_class == other else 1.0
 
 
-class Meters(NamedTuple):
+class SensorLevels(NamedTuple):
     """What the meters of a GPU show, or what a job adds to that."""
 
     utilisation: float  # 0 to 1
@@ -276,12 +276,12 @@ class Meters(NamedTuple):
     power: float  # W
 
 
-def idle(gpu: GpuModel) -> Meters:
+def idle(gpu: GpuModel) -> SensorLevels:
     """The meters of a GPU with nothing on it."""
-    return Meters(0.0, 0.0, _IDLE_DEGREES, _IDLE_POWER * gpu.tdp_w)
+    return SensorLevels(0.0, 0.0, _IDLE_DEGREES, _IDLE_POWER * gpu.tdp_w)
 
 
-def busy(demand: Demand, relative: float, gpu: GpuModel) -> Meters:
+def busy(demand: Demand, relative: float, gpu: GpuModel) -> SensorLevels:
     """What a job on all of a GPU adds to the idle meters.
 
     Args:
@@ -293,7 +293,7 @@ def busy(demand: Demand, relative: float, gpu: GpuModel) -> Meters:
     utilisation = min(1.0, relative * sum(times))  # as fast as the roofline = always busy
     by_memory = times.bandwidth / sum(times)
     drive = utilisation * (1 - by_memory + _MEMORY_POWER * by_memory)
-    return Meters(
+    return SensorLevels(
         utilisation,
         utilisation * by_memory * gpu.bandwidth_gb_s,
         drive * (_FULL_DEGREES - _IDLE_DEGREES),

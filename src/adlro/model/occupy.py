@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.errors import PlacementError
-from adlro.model.free_index import note
+from adlro.model.free_index import update
 from adlro.model.state import WHOLE, Records
 from adlro.model.view import Rows
 
@@ -98,7 +98,7 @@ def occupy(
     pool = int(nodes["pool"][next(iter(held))])
     pools["free"][pool] -= job["gpus"]
     for n in held:
-        note(n, pools, nodes, gpus)
+        update(n, pools, nodes, gpus)
     return Occupied(pool, int(chain[0]), len(held))
 
 

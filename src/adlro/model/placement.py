@@ -5,7 +5,7 @@ from __future__ import annotations
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.feasibility import hosts, takes, whole_capacity
 from adlro.model.fragmentation import least_fragmenting_gpu, least_fragmenting_node
-from adlro.model.free_index import BLOCK, free_between, in_blocks, left_between, may_have, note
+from adlro.model.free_index import BLOCK, free_between, in_blocks, left_between, may_have, update
 from adlro.model.state import WHOLE, Records, Row
 
 
@@ -83,7 +83,7 @@ def _place_slice(
     gpu.next = -1
     node.free_cores -= job.cores
     node.free_memory -= job.memory
-    note(gpu.node, pools, nodes, gpus)
+    update(gpu.node, pools, nodes, gpus)
     placed: int = wide(g)
     return placed
 
@@ -146,7 +146,7 @@ def _release_slice(g: int, job: Row, pools: Records, nodes: Records, gpus: Recor
         node.free += 1
         pools[node.pool].free += 1
         pools[node.pool].sliced -= 1
-    note(gpu.node, pools, nodes, gpus)
+    update(gpu.node, pools, nodes, gpus)
 
 
 @njit_apart
@@ -155,7 +155,7 @@ def _note_chain(g: int, pools: Records, nodes: Records, gpus: Records) -> None:
     while g >= 0:
         following = gpus[g].next
         if following < 0 or gpus[following].node != gpus[g].node:
-            note(gpus[g].node, pools, nodes, gpus)
+            update(gpus[g].node, pools, nodes, gpus)
         g = following
 
 
@@ -181,7 +181,7 @@ def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Recor
 
 
 @njit
-def join(slot: int, running: Records, gpus: Records) -> None:
+def link_slice(slot: int, running: Records, gpus: Records) -> None:
     """Hang a slice that starts in front of the others on its GPU."""
     gpu = gpus[running[slot].gpu]
     running[slot].before = -1
@@ -192,7 +192,7 @@ def join(slot: int, running: Records, gpus: Records) -> None:
 
 
 @njit
-def leave(slot: int, running: Records, gpus: Records) -> None:
+def unlink_slice(slot: int, running: Records, gpus: Records) -> None:
     """Take a slice that ends out of the chain on its GPU."""
     run = running[slot]
     if run.before >= 0:
@@ -204,7 +204,7 @@ def leave(slot: int, running: Records, gpus: Records) -> None:
 
 
 @njit
-def moved(slot: int, running: Records, gpus: Records) -> None:
+def relink_slice(slot: int, running: Records, gpus: Records) -> None:
     """Tell the neighbours of a slice that it now stands at place `slot` of `running`."""
     run = running[slot]
     if run.before >= 0:

@@ -181,7 +181,7 @@ def _by_age(mask: Mask, in_the_way: Mask, view: View, rules: Rules) -> None:
 
 
 @njit_allocating
-def renew(first: int, count: int, view: View, rules: Rules) -> None:
+def refresh_mask(first: int, count: int, view: View, rules: Rules) -> None:
     """Bring the rows of view.eligible from queue place `first` on, so many, up to date."""
     if count == 0:
         return

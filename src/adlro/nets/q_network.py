@@ -40,7 +40,7 @@ class Network(NamedTuple):
         return self[2:7]
 
     @property
-    def reads_meters(self) -> bool:
+    def reads_telemetry(self) -> bool:
         """Whether it looks at telemetry."""
         return bool(set(self.features).intersection(KINDS["telemetry"]))
 

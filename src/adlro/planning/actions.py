@@ -109,7 +109,7 @@ def _holds_without(k, stopped, spared, plan, cluster):
 
 
 @njit_allocating
-def _whom_to_stop(k, plan, cluster):
+def _victims(k, plan, cluster):
     """Jobs that must leave the target of the k-th job so that it fits; none if that is in vain."""
     order, target = plan.order, plan.target
     a, p = order[k], target[order[k]]
@@ -135,7 +135,7 @@ def _whom_to_stop(k, plan, cluster):
 
 
 @njit_allocating
-def plan_moves(order, target, active, view):
+def plan_actions(order, target, active, view):
     """Who is to be stopped (1, [A]), and the turns of those that are to start (0 = none, [A]).
 
     Args:
@@ -153,7 +153,7 @@ def plan_moves(order, target, active, view):
         if p < 0 or plan.held[a] == p or plan.pinned[a]:
             continue
         if not _fits(a, p, cluster):
-            others = _whom_to_stop(k, plan, cluster)
+            others = _victims(k, plan, cluster)
             if len(others) == 0:
                 continue
             for b in others:
@@ -213,11 +213,11 @@ def first_start(worth, steps, goals, view, out):
     return start(out, chosen, pool) if chosen >= 0 else 0
 
 
-def stop_for(
+def preempt_for(
     view: View, notes: Notes, active: Active, target: Indices, order: Indices, out: Records
 ) -> int:
     """Write the stops that lead to the targets, and note who starts where; how many stops."""
-    stop, step = plan_moves(order, target, active, view)
+    stop, step = plan_actions(order, target, active, view)
     notes.step[active.rows], notes.goal[active.rows] = step, target
     stopped = active.rows[stop > 0]
     out["kind"][: len(stopped)], out["job"][: len(stopped)] = PREEMPT, stopped

@@ -205,7 +205,7 @@ def note_jobs(view, rows):
 
 
 @njit
-def ripe_at(view):
+def preemptible_at(view):
     """When the next run that could be stopped if it were older becomes so; infinite = none.
 
     Always after now: start + least_run may be rounded down to a moment at which it is too young.
@@ -224,11 +224,11 @@ def too_young(now: float, running: Records, jobs: Records) -> Mask:
     return young
 
 
-def next_ripe(view: View) -> float:
-    """As `ripe_at`."""
-    return float(ripe_at(view))
+def next_preemptible(view: View) -> float:
+    """As `preemptible_at`."""
+    return float(preemptible_at(view))
 
 
-def look(view: View, notes: Notes) -> Active:
+def collect(view: View, notes: Notes) -> Active:
     """The active jobs of this moment."""
     return Active(*gather(view, notes.eligible))

@@ -27,7 +27,7 @@ from adlro.model.view import View
 from adlro.planning import rounds
 from adlro.planning.actions import take_in_order
 from adlro.planning.active_jobs import Active, Notes, memory_size, notes_of
-from adlro.planning.rounds import Plan
+from adlro.planning.rounds import RoundPlan
 
 ROUND_S = 360.0
 _MOST_OWED = 10.0  # rounds
@@ -87,7 +87,7 @@ def _account(view: View, notes: Notes, active: Active, length: float) -> None:
     bring_up_to_date(notes.head[rounds.LAST], length, active.rows, view, ledger)
 
 
-def _by_priority(view: View, notes: Notes, active: Active, length: float) -> Plan:
+def _by_priority(view: View, notes: Notes, active: Active, length: float) -> RoundPlan:
     """Targets from the shares: the pairs with the highest priority that fit."""
     pools = len(view.pools)
     shares, owed, received = (notes.own[active.rows, k * pools : (k + 1) * pools] for k in range(3))
@@ -100,7 +100,7 @@ def _by_priority(view: View, notes: Notes, active: Active, length: float) -> Pla
     take_in_order(a[order], p[order], active.width, active.room.copy(), target)
     rank = np.where(target >= 0, priority[np.arange(len(target)), target], -np.inf)
     rotates = bool(((shares > 0) & (shares < 1)).any()) and len(active.rows) > 1
-    return Plan(target, np.argsort(-rank, kind="stable"), rotates)
+    return RoundPlan(target, np.argsort(-rank, kind="stable"), rotates)
 
 
 def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solver) -> int:
@@ -108,7 +108,7 @@ def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solv
     pools, length = len(view.pools), float(params[0])
     notes = notes_of(memory, view, 3 * pools + _MORE)
 
-    def plan(view: View, notes: Notes, active: Active, changed: bool) -> Plan:
+    def plan(view: View, notes: Notes, active: Active, changed: bool) -> RoundPlan:
         _account(view, notes, active, length)
         if changed:
             shares = solve(view, active, notes.own[:, 3 * pools :])

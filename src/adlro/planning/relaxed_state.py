@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
-from adlro.model.placement import join, leave, moved, place, release
+from adlro.model.placement import link_slice, place, release, relink_slice, unlink_slice
 from adlro.model.state import DECISION, DEMAND, RUNNING, WAITING, WHOLE, Records
 from adlro.model.timeline import span_factor
 from adlro.model.view import RECENT, View
@@ -21,7 +21,7 @@ from adlro.planning.active_jobs import Indices
 _LEAST = 0.1  # of a run's time left that counts at least
 
 
-class AsIf(NamedTuple):
+class RelaxedState(NamedTuple):
     """The copies, and what was chosen in them."""
 
     seen: View  # jobs [K]; of queue and running the first counts[0] and counts[1] are in use
@@ -32,7 +32,7 @@ class AsIf(NamedTuple):
 
 
 @njit
-def pin_dear(active, jobs, times):
+def pin_costly_restarts(active, jobs, times):
     """Pin the runs that have less left than so many times what a restart costs them."""
     for a in range(len(active.rows)):
         p = active.pool[a]
@@ -122,16 +122,16 @@ def _fill_running(active, running, then):
         if not active.pinned[a]:
             release(own[r], jobs, then.seen.pools, then.seen.nodes, gpus)
             if jobs[a].share < WHOLE:
-                leave(r, own, gpus)
+                unlink_slice(r, own, gpus)
             going -= 1
             own[r] = own[going]
             if r < going and jobs[own[r].job].share < WHOLE:
-                moved(r, own, gpus)
+                relink_slice(r, own, gpus)
     then.counts[1] = going
 
 
 @njit_allocating
-def as_if_stopped(stay, active, may, view):
+def relax(stay, active, may, view):
     """The state of all active jobs, of whom only the pinned still run.
 
     `stay` as in _estimates; rows of may [J, ...] begin with where a job may run, as in Notes.
@@ -143,7 +143,7 @@ def as_if_stopped(stay, active, may, view):
         np.zeros((count, len(view.pools)), np.bool_), np.zeros(count, RUNNING), view.pools.copy(),
         view.nodes.copy(), view.gpus.copy(), view.arrived, recent,
     )  # fmt: skip
-    then = AsIf(
+    then = RelaxedState(
         own, np.zeros(1, DECISION), np.zeros(3, np.int64), np.full(count, -1), np.arange(count)
     )
     _fill_queue(active, may, then)
@@ -152,7 +152,7 @@ def as_if_stopped(stay, active, may, view):
 
 
 @njit_allocating
-def as_it_stands(then):
+def relaxed_view(then):
     """The view of those who wait and run as if."""
     view, waiting, going = then.seen, then.counts[0], then.counts[1]
     return View(
@@ -162,7 +162,7 @@ def as_it_stands(then):
 
 
 @njit_allocating
-def carry_out(active, then):
+def start_chosen(active, then):
     """Start the job of then.out in the copies, and note its target."""
     view, answer, slot = then.seen, then.out[0], then.counts[1]
     a, pool, run = answer.job, view.pools[answer.pool], view.running[slot]
@@ -172,7 +172,7 @@ def carry_out(active, then):
     seconds = view.est[a, pool.model] * active.left[a]
     run.expected = view.now + seconds * span_factor(run, view.jobs[a], pool)
     if view.jobs[a].share < WHOLE:
-        join(slot, view.running, view.gpus)
+        link_slice(slot, view.running, view.gpus)
     q = 0
     while view.queue[q].job != a:
         q += 1

@@ -16,14 +16,14 @@ import numpy as np
 
 from adlro.model.state import Records
 from adlro.model.view import View
-from adlro.planning.actions import start_what_fits, stop_for, wake
+from adlro.planning.actions import preempt_for, start_what_fits, wake
 from adlro.planning.active_jobs import (
     Active,
     Indices,
     Notes,
+    collect,
     fingerprint,
-    look,
-    next_ripe,
+    next_preemptible,
     too_young,
 )
 
@@ -31,7 +31,7 @@ BEGUN, LAST, ROTATES, MOMENT = range(1, 5)  # memory: a round has been; when; wh
 _KNOWN, _PLANNED = slice(5, 8), slice(8, 11)  # the moment; jobs and nodes then, and at the plan
 
 
-class Plan(NamedTuple):
+class RoundPlan(NamedTuple):
     """What a round decides."""
 
     target: Indices  # [A] pools, -1 = none
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     rotates: bool  # another round would decide otherwise, with nothing new
 
 
-Planner = Callable[[View, Notes, Active, bool], Plan]  # the last: jobs or nodes have changed
+Planner = Callable[[View, Notes, Active, bool], RoundPlan]  # the last: jobs or nodes have changed
 
 
 def _has_ripened(view: View, last: float) -> bool:
@@ -54,7 +54,7 @@ def _all_at_their_best(view: View, notes: Notes) -> bool:
     """True when nobody waits and each run is on the pool where its job is fastest."""
     if len(view.queue) > 0:
         return False
-    active = look(view, notes)
+    active = collect(view, notes)
     own = active.seconds[np.arange(len(active.rows)), active.pool]
     return bool((own <= active.fastest()).all())
 
@@ -67,7 +67,7 @@ def _next(view: View, notes: Notes, length: float) -> float:
     if head[ROTATES] or (changed and not _all_at_their_best(view, notes)):
         at = due
     if len(view.queue) > 0:
-        at = min(at, max(due, next_ripe(view)))
+        at = min(at, max(due, next_preemptible(view)))
     return float(at)
 
 
@@ -88,11 +88,11 @@ def answer(view: View, notes: Notes, length: float, plan: Planner, out: Records)
         changed = not head[BEGUN] or (head[_KNOWN] != head[_PLANNED]).any()
         due = not head[BEGUN] or view.now >= head[LAST] + length - 1e-9
         if due and (changed or head[ROTATES] or _has_ripened(view, head[LAST])):
-            active = look(view, notes)
+            active = collect(view, notes)
             made = plan(view, notes, active, bool(changed))
             head[BEGUN], head[LAST], head[ROTATES] = 1.0, view.now, made.rotates
             head[_PLANNED] = known
-            count = stop_for(view, notes, active, made.target, made.order, out)
+            count = preempt_for(view, notes, active, made.target, made.order, out)
             if count > 0:
                 return count
     worth = -np.arange(len(view.queue), dtype=np.float64)  # the older first

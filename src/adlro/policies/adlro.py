@@ -4,7 +4,7 @@ Choices and features: features/start_kernel.py; network: nets/q_network.py; trai
 """
 
 from adlro.compiled import njit_apart
-from adlro.features.start_kernel import look, look_closer
+from adlro.features.start_kernel import describe_choices, describe_more
 from adlro.features.telemetry_kernel import RANGES
 from adlro.model.feasibility import start
 from adlro.nets import q_network
@@ -33,14 +33,14 @@ def decide(view, params, memory, out):
     where no end is near: then the shortest job starts, whatever the network says of waiting.
     """
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
-    choices, running = look(view, scratch), view.running
+    choices, running = describe_choices(view, scratch), view.running
     if choices.count == 0:
         return 0
     i = choices.planned if len(running) == 0 else 0
     if i == 0:
         if params[ASKED] > 0.0:
             ranges = params[len(params) - RANGES * view.est.shape[1] :]
-            look_closer(int(params[ASKED]), ranges, choices, view, scratch)
+            describe_more(int(params[ASKED]), ranges, choices, view, scratch)
         i = choose(choices, len(running) > 0, params, units)
     if i == 0:
         if next_finish(view.now, running) - view.now <= PATIENCE * choices.seconds[1]:

@@ -23,7 +23,7 @@ from adlro.model.state import PREEMPT, WAKE, WHOLE
 from adlro.model.view import View
 from adlro.nets import q_network
 from adlro.nets.pair_network import weigh
-from adlro.planning.actions import first_start, plan_moves
+from adlro.planning.actions import first_start, plan_actions
 from adlro.planning.active_jobs import (
     GOAL,
     HEAD,
@@ -33,15 +33,15 @@ from adlro.planning.active_jobs import (
     gather,
     memory_size,
     note_jobs,
-    ripe_at,
+    preemptible_at,
 )
 from adlro.planning.assignment import match
 from adlro.planning.relaxed_state import (
-    as_if_stopped,
-    as_it_stands,
-    carry_out,
     complete_order,
-    pin_dear,
+    pin_costly_restarts,
+    relax,
+    relaxed_view,
+    start_chosen,
 )
 from adlro.policies import adlro
 from adlro.policies.loading import learned
@@ -116,7 +116,7 @@ def _matched(active, view, params):
 def _stop(active, target, order, rows, view, out):
     """Write the stops that lead to the targets, and note who starts where; how many stops."""
     total, stops = len(view.pools), 0
-    stop, step = plan_moves(order, target, active, view)
+    stop, step = plan_actions(order, target, active, view)
     for a in range(len(order)):
         j = active.rows[a]
         rows[j, total + STEP], rows[j, total + GOAL] = step[a], target[a]
@@ -158,15 +158,15 @@ def decide(view, params, memory, out):
             target, order = _matched(active, view, pairs)
         else:
             weights = params[_NETWORKS + len(pairs) :]
-            pin_dear(active, view.jobs, params[_DEAR])
-            then = as_if_stopped(params[_STAY], active, rows, view)
+            pin_costly_restarts(active, view.jobs, params[_DEAR])
+            then = relax(params[_STAY], active, rows, view)
             while (
                 then.counts[0] > 0
-                and adlro.decide(as_it_stands(then), weights, scratch, then.out) > 0
+                and adlro.decide(relaxed_view(then), weights, scratch, then.out) > 0
             ):
                 if patient:
                     return start(out, active.rows[then.out[0].job], then.out[0].pool)
-                carry_out(active, then)
+                start_chosen(active, then)
             if patient:
                 return 0
             complete_order(then)
@@ -177,7 +177,7 @@ def decide(view, params, memory, out):
     count = _start(view, rows, out)
     if count > 0 or len(view.queue) == 0:
         return count
-    at = ripe_at(view)
+    at = preemptible_at(view)
     if at == np.inf:
         return 0
     out[0].kind, out[0].at = WAKE, at

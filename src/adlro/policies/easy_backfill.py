@@ -7,7 +7,7 @@ another pool, ends before the reservation, or fits beside it (POLICIES 1.1).
 import numpy as np
 
 from adlro.compiled import njit, wide
-from adlro.model.feasibility import fastest_feasible, fits, has_some, start
+from adlro.model.feasibility import fastest_feasible, fits, has_free, start
 from adlro.planning.min_min import fill_free_times, free_until
 
 
@@ -42,7 +42,7 @@ def _overtakes(reserved, at, spare, view):
         j = queue[q].job
         best, best_p = np.inf, -1
         for p in range(len(pools)):
-            if eligible[q, p] and has_some(pools[p]):
+            if eligible[q, p] and has_free(pools[p]):
                 length = est[j, pools[p].model] * queue[q].left
                 harmless = p != reserved or now + length <= at or jobs[j].gpus <= spare
                 if harmless and length < best and fits(jobs[j], pools[p], nodes, gpus):

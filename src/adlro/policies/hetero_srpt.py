@@ -13,12 +13,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from adlro.model.state import WHOLE
-from adlro.planning.actions import start_what_fits, stop_for, take_in_order, wake
+from adlro.planning.actions import preempt_for, start_what_fits, take_in_order, wake
 from adlro.planning.active_jobs import (
+    collect,
     fingerprint,
-    look,
     memory_size,
-    next_ripe,
+    next_preemptible,
     notes_of,
     plain_view,
 )
@@ -81,12 +81,12 @@ def decide(view, params, memory, out):
     notes, known = notes_of(memory, view), fingerprint(view)
     if notes.head[_MOMENT] != view.now or tuple(notes.head[_KNOWN]) != known:
         notes.head[_MOMENT], notes.head[_KNOWN] = view.now, known
-        active = look(view, notes)
+        active = collect(view, notes)
         worth = _weights(view, active, params)
         target = _targets(view, active, worth)
         at = np.take_along_axis(worth, np.maximum(target, 0)[:, None], 1)[:, 0] / active.width
         order = np.lexsort((active.fastest(), -np.where(target >= 0, at, 0.0)))
-        count = stop_for(view, notes, active, target, order, out)
+        count = preempt_for(view, notes, active, target, order, out)
         if count > 0:
             return count
     shortest = np.where(view.eligible, view.est[view.queue["job"]][:, view.pools["model"]], np.inf)
@@ -94,4 +94,4 @@ def decide(view, params, memory, out):
     count = start_what_fits(view, notes, worth, out)
     if count > 0 or len(view.queue) == 0:
         return count
-    return wake(next_ripe(view), out)
+    return wake(next_preemptible(view), out)

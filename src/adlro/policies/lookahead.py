@@ -41,7 +41,7 @@ from adlro.model.view import View
 from adlro.policies.lookahead_kernel import FAULT, FEW, Handed, Scratch, look_ahead
 from adlro.sim.rebuild import Rebuilt
 from adlro.sim.signature import ANSWER, DECIDE, FLOATS, TABLE, WORLD, compile_decide, entry_point
-from adlro.sim.simulator import Eyes, Player, is_compiled
+from adlro.sim.simulator import Player, ViewCopies, is_compiled
 
 SUFFIX = "+lookahead"
 _MOST = {"FUTURES": 1_000, "ARRIVALS": 10_000}
@@ -53,7 +53,7 @@ _LUCK = 6  # the third number of the seeds of draws; what makes jobs and nodes h
 MEMORY = "the run's seed, how many calls there were and when the base policy asked to be woken"
 
 
-class Wish(NamedTuple):
+class LookaheadOptions(NamedTuple):
     """How to look ahead."""
 
     futures: int
@@ -89,7 +89,7 @@ def _number(text: str, name: str) -> float:
     return value
 
 
-def split(name: str) -> tuple[str, Wish | None]:
+def split(name: str) -> tuple[str, LookaheadOptions | None]:
     """The name of the base policy and how it shall look ahead; None = not at all.
 
     Raises:
@@ -103,7 +103,7 @@ def split(name: str) -> tuple[str, Wish | None]:
     if split(base)[1] is not None:
         raise PolicyError(f"policy {name!r}: say {SUFFIX} once")
     if not parts:
-        return base, Wish(*_USUAL, suffix)
+        return base, LookaheadOptions(*_USUAL, suffix)
     if len(parts) > 3:
         raise PolicyError(f"policy {name!r}: say {SUFFIX}:FUTURES:ARRIVALS:T, three numbers")
     futures = _whole(parts[0], "FUTURES", 1, name)
@@ -120,7 +120,7 @@ def split(name: str) -> tuple[str, Wish | None]:
         )
     if futures == 1 and len(parts) > 2:
         raise PolicyError(f"policy {name!r}: T needs at least 2 futures to compare")
-    return base, Wish(futures, arrivals, gate, suffix)
+    return base, LookaheadOptions(futures, arrivals, gate, suffix)
 
 
 def refusal(decide: Callable[..., int], *, is_preemptive: bool) -> str | None:
@@ -186,7 +186,7 @@ class _Run(NamedTuple):
 class Lookahead:
     """The decide of a policy that looks ahead."""
 
-    def __init__(self, base: Player, wish: Wish, context: Context) -> None:
+    def __init__(self, base: Player, wish: LookaheadOptions, context: Context) -> None:
         self._name, self._wish, self._context = base.name, wish, context
         decide = compile_decide(base.decide)
         self._ask, self._plain = _Found(decide), decide.py_func
@@ -239,7 +239,7 @@ class Lookahead:
             )
         except Exception:  # once more in plain Python, where the traceback names the line
             self._plain(view, params, before, out)
-            seen = Eyes(rebuilt.copy).view()
+            seen = ViewCopies(rebuilt.copy).view()
             self._plain(seen, params, copied, trial.view(np.recarray))
             raise
         if answered == FAULT:

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.features.start_kernel import Choices, look
+from adlro.features.start_kernel import Choices, describe_choices
 from adlro.model import violations
 from adlro.model.feasibility import start
 from adlro.model.state import START, WAKE, Floats, Records, Row
 from adlro.sim.rebuild_kernel import fill_in
-from adlro.sim.rollout_kernel import Asked, ask, branch, copy_job
+from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
 FEW = 8  # arrivals that tell too little of what comes: copies know of none
@@ -154,14 +154,14 @@ def look_ahead(
         How many decisions stand in `out`, or FAULT, which is then noted in the copy.
     """
     w, queue, others, gains = world.totals[0], world.queue, scratch.others, scratch.gains
-    base, trial = Asked(decide, handed.params, handed.memory), scratch.trial
+    base, trial = PolicyCall(decide, handed.params, handed.memory), scratch.trial
     answered = ask(base, out, world)
     if w.waiting == 0 or answered < 0 or answered > len(out):
         return answered
     for d in range(answered):
         if out[d].kind not in (START, WAKE):
             return answered
-    choices = look(view_of(world), scratch.look)
+    choices = describe_choices(view_of(world), scratch.look)
     may_wait = w.running > 0 or w.wake < np.inf  # else it could be for ever
     count = _count_others(answered, may_wait, out, choices, queue, others)
     if count == 0:

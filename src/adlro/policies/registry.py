@@ -130,7 +130,7 @@ def facts(name: str) -> Facts:
     return facts if wish is None else _ahead(facts, wish, module)
 
 
-def _ahead(base: Facts, wish: lookahead.Wish, module: ModuleType) -> Facts:
+def _ahead(base: Facts, wish: lookahead.LookaheadOptions, module: ModuleType) -> Facts:
     """What can be said of a policy that looks ahead."""
     _refuse_ahead(base.name, lookahead.refusal(module.decide, is_preemptive=base.is_preemptive))
     memory = f"{lookahead.MEMORY}; the base policy: {base.memory or 'none'}"

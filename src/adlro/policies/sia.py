@@ -20,7 +20,7 @@ from adlro.errors import PolicyError
 from adlro.planning import rounds
 from adlro.planning.active_jobs import memory_size, notes_of, plain_view
 from adlro.planning.quiet import hushed
-from adlro.planning.rounds import Plan
+from adlro.planning.rounds import RoundPlan
 
 PREEMPTIVE = True
 _ROUND, _POWER, _IDLE = range(3)  # params
@@ -100,6 +100,6 @@ def decide(view, params, memory, out):
         profit = np.where(goodput > 0, profit, 0.0)
         target = _assign(profit, active, f"sia at {view.now:.0f} s")
         each = np.where(target >= 0, profit[np.arange(count), target] / active.width, 0.0)
-        return Plan(target, np.argsort(-each, kind="stable"), False)
+        return RoundPlan(target, np.argsort(-each, kind="stable"), False)
 
     return rounds.answer(view, notes_of(memory, view), float(params[_ROUND]), plan, out)

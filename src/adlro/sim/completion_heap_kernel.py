@@ -6,7 +6,7 @@ ends[k].slot is the running record at place k of the heap, ends[i].place the pla
 from __future__ import annotations
 
 from adlro.compiled import njit, wide
-from adlro.model.placement import moved
+from adlro.model.placement import relink_slice
 from adlro.model.state import WHOLE, Records
 from adlro.sim.world import World
 
@@ -21,7 +21,7 @@ def _earlier(a: int, b: int, world: World) -> bool:
 
 
 @njit
-def put(slot: int, place: int, ends: Records) -> None:
+def place_in_heap(slot: int, place: int, ends: Records) -> None:
     """Stand a running record at a place of the heap."""
     ends[place].slot = slot
     ends[slot].place = place
@@ -36,7 +36,7 @@ def sift(k: int, count: int, world: World) -> None:
         up = (k - 1) >> 1
         if not _earlier(slot, wide(ends[up].slot), world):
             break
-        put(wide(ends[up].slot), k, ends)
+        place_in_heap(wide(ends[up].slot), k, ends)
         k = up
     while True:
         down = 2 * k + 1
@@ -46,9 +46,9 @@ def sift(k: int, count: int, world: World) -> None:
             down += 1
         if not _earlier(wide(ends[down].slot), slot, world):
             break
-        put(wide(ends[down].slot), k, ends)
+        place_in_heap(wide(ends[down].slot), k, ends)
         k = down
-    put(slot, k, ends)
+    place_in_heap(slot, k, ends)
 
 
 @njit
@@ -59,13 +59,13 @@ def remove(slot: int, world: World) -> None:
     w.running = last
     k, other = wide(ends[slot].place), wide(ends[last].slot)
     if other != slot:
-        put(other, k, ends)
+        place_in_heap(other, k, ends)
         sift(k, last, world)
     if slot != last:
         running[slot] = running[last]
         ends[slot].end, ends[slot].since = ends[last].end, ends[last].since
         ends[slot].todo, ends[slot].kept = ends[last].todo, ends[last].kept
         ends[slot].slowness = ends[last].slowness
-        put(slot, wide(ends[last].place), ends)
+        place_in_heap(slot, wide(ends[last].place), ends)
         if world.jobs[running[slot].job].share < WHOLE:
-            moved(slot, running, world.gpus)
+            relink_slice(slot, running, world.gpus)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from adlro.compiled import njit_apart, wide
-from adlro.model.free_index import note
+from adlro.model.free_index import update
 from adlro.model.state import FAILURE, REPAIR, WHOLE, Row
 from adlro.sim.progress_kernel import change_pace
-from adlro.sim.terminate_kernel import cut_short, find_run, pace_slices, read
+from adlro.sim.terminate_kernel import find_run, interrupt, pace_slices, read
 from adlro.sim.world import World
 
 
@@ -23,7 +23,7 @@ def _set_up(n: int, up: int, world: World) -> None:
     world.totals[0].up_gpus += change
     for g in range(node.first_gpu, node.first_gpu + node.gpus):
         world.gpus[g].free = WHOLE if up else 0
-    note(n, world.pools, world.nodes, world.gpus)
+    update(n, world.pools, world.nodes, world.gpus)
 
 
 @njit_apart
@@ -38,7 +38,7 @@ def _switch_node(event: Row, world: World) -> None:
     for g in range(first, end):  # nothing runs on a node that is down
         while gpus[g].job >= 0 or gpus[g].slice >= 0:
             slot = gpus[g].slice if gpus[g].slice >= 0 else find_run(gpus[g].job, world)
-            cut_short(slot, lost, world)
+            interrupt(slot, lost, world)
     _set_up(n, up, world)
     if len(world.readings) > 0:
         for g in range(first, end):
@@ -46,7 +46,7 @@ def _switch_node(event: Row, world: World) -> None:
 
 
 @njit_apart
-def happen(event: Row, world: World) -> None:
+def apply_event(event: Row, world: World) -> None:
     """Let one event of the list happen now."""
     if event.kind in (REPAIR, FAILURE):
         _switch_node(event, world)

@@ -14,15 +14,15 @@ from adlro.compiled import njit, njit_apart, njit_part, wide
 from adlro.model import violations
 from adlro.model.checks import check_start, check_stop
 from adlro.model.feasibility import any_feasible
-from adlro.model.placement import join, place
-from adlro.model.rules import has_rules, is_over, renew
+from adlro.model.placement import link_slice, place
+from adlro.model.rules import has_rules, is_over, refresh_mask
 from adlro.model.state import FINISH, MIGRATE, PREEMPT, START, WAKE, WHOLE, Floats, Records, Row
 from adlro.model.timeline import end_after, span_factor
-from adlro.sim.completion_heap_kernel import put, sift
-from adlro.sim.event_kernel import happen
+from adlro.sim.completion_heap_kernel import place_in_heap, sift
+from adlro.sim.event_kernel import apply_event
 from adlro.sim.progress_kernel import put_end, slowness
 from adlro.sim.queue_kernel import dequeue, enqueue, find, move
-from adlro.sim.terminate_kernel import close, cut_short, find_run, pace_slices, read_chain
+from adlro.sim.terminate_kernel import find_run, interrupt, pace_slices, read_chain, terminate
 from adlro.sim.world import World, rules_of, tables_of, view_of
 
 MOST_WAKES = 100_000  # timers in a row with no finish, event or arrival between them
@@ -46,7 +46,7 @@ def advance(world: World) -> bool:
     while w.running > 0 and world.ends[world.ends[0].slot].end <= moment:
         _finish(wide(world.ends[0].slot), world)
     while w.events_done < len(world.events) and world.events[w.events_done].time <= moment:
-        happen(world.events[w.events_done], world)
+        apply_event(world.events[w.events_done], world)
         w.events_done += 1
         w.events += 1
     while w.arrived < len(world.arrivals) and _next_arrival(world) <= moment:
@@ -58,7 +58,7 @@ def advance(world: World) -> bool:
         w.wakes += 1
         w.events += 1
     if has_rules(world.quotas, world.ageing):
-        renew(wide(0), w.waiting, view_of(world), rules_of(world))
+        refresh_mask(wide(0), w.waiting, view_of(world), rules_of(world))
     return w.finished < len(world.arrivals)
 
 
@@ -109,7 +109,7 @@ def _finish(slot: int, world: World) -> None:
     """End a run whose job is done."""
     w = world.totals[0]
     world.outcome[world.running[slot].job].finish = w.now
-    close(slot, wide(FINISH), world)
+    terminate(slot, wide(FINISH), world)
     w.finished += 1
     w.events += 1
 
@@ -155,7 +155,7 @@ def _start(decision: Row, q: int, world: World) -> None:
         w.busy_gpus += job.gpus
     else:
         w.busy_slices += job.share
-        join(slot, running, gpus)
+        link_slice(slot, running, gpus)
         if gpus[first].free + job.share < WHOLE:
             w.stranded -= job.share
         else:
@@ -163,7 +163,7 @@ def _start(decision: Row, q: int, world: World) -> None:
     if w.worn or sliced:
         end.slowness = slowness(slot, world)
     put_end(slot, world)
-    put(slot, slot, ends)
+    place_in_heap(slot, slot, ends)
     sift(slot, w.running, world)
     if sliced:
         pace_slices(gpu, slot, world)
@@ -179,11 +179,11 @@ def _start(decision: Row, q: int, world: World) -> None:
 def _preempt(slot: int, migrates: bool, world: World) -> None:
     """Stop a run for the policy; one that migrates may go back to where it was."""
     j, held = world.running[slot].job, wide(world.running[slot].pool)
-    cut_short(slot, wide(0), world)
+    interrupt(slot, wide(0), world)
     world.totals[0].preemptions += 1
     if has_rules(world.quotas, world.ageing):
         q = find(j, world)
-        renew(q - world.totals[0].head, wide(1), view_of(world), rules_of(world))
+        refresh_mask(q - world.totals[0].head, wide(1), view_of(world), rules_of(world))
         world.eligible[q, held] |= migrates
 
 
@@ -227,7 +227,7 @@ def apply(answered: int, out: Records, world: World) -> int:
             _start(decision, q, world)
         decision.node = decision.gpu = -1  # the next answer that names none means none
     if done > 0 and has_rules(world.quotas, world.ageing):
-        renew(wide(0), w.waiting, view_of(world), rules_of(world))
+        refresh_mask(wide(0), w.waiting, view_of(world), rules_of(world))
     return done
 
 

@@ -35,7 +35,7 @@ def slowness(slot: int, world: World) -> float:
 
 
 @njit_apart
-def settle(slot: int, world: World) -> None:
+def account_progress(slot: int, world: World) -> None:
     """Bring the work of a run up to date."""
     now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
     job = world.jobs[run.job]
@@ -63,7 +63,7 @@ def put_end(slot: int, world: World) -> None:
 @njit_apart
 def change_pace(slot: int, world: World) -> None:
     """Let a run go on at the slowness that now holds, and move its end."""
-    settle(slot, world)
+    account_progress(slot, world)
     world.ends[slot].slowness = slowness(slot, world)
     put_end(slot, world)
     sift(wide(world.ends[slot].place), world.totals[0].running, world)

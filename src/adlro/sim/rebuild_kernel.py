@@ -6,7 +6,7 @@ from adlro.compiled import njit
 from adlro.model.feasibility import expected_end
 from adlro.model.state import WHOLE
 from adlro.model.timeline import span_factor, timeline
-from adlro.sim.completion_heap_kernel import put, sift
+from adlro.sim.completion_heap_kernel import place_in_heap, sift
 from adlro.sim.terminate_kernel import stranded
 from adlro.sim.world import World
 
@@ -37,7 +37,7 @@ def fill_in(world: World) -> None:
         until, _, _, _ = timeline(run.expected - run.start, run, job)
         before, _, _, _ = timeline(w.now - run.start, run, job)
         end.todo = end.kept = (until - before) / end.slowness
-        put(r, r, ends)
+        place_in_heap(r, r, ends)
         sift(r, r + 1, world)
     for q in range(w.waiting):
         world.undone[q] = world.queue[q].left

@@ -15,7 +15,7 @@ from adlro.sim.kernel import MOST_CALLS, advance, apply, clone, copy_memory
 from adlro.sim.world import World, view_of
 
 
-class Asked(NamedTuple):
+class PolicyCall(NamedTuple):
     """A compiled policy and what it is handed with every call."""
 
     decide: Callable[..., int]  # a first-class compiled function, see signature.py
@@ -24,13 +24,13 @@ class Asked(NamedTuple):
 
 
 @njit
-def ask(asked: Asked, out: Records, world: World) -> int:
+def ask(asked: PolicyCall, out: Records, world: World) -> int:
     """Ask a policy about a world; returns how many decisions it wrote."""
     return asked.decide(view_of(world), asked.params, asked.memory, out)
 
 
 @njit
-def _roll(answered: int, asked: Asked, out: Records, world: World) -> bool:
+def _rollout(answered: int, asked: PolicyCall, out: Records, world: World) -> bool:
     """Play to the end from so many decisions in `out` on, 0 = the next event. False = a fault.
 
     There is one `apply` and one `advance` here: each takes seconds to compile.
@@ -56,7 +56,7 @@ def _roll(answered: int, asked: Asked, out: Records, world: World) -> bool:
 
 @njit
 def branch(
-    answered: int, asked: Asked, copied_memory: Floats, out: Records, world: World, copy: World
+    answered: int, asked: PolicyCall, copied_memory: Floats, out: Records, world: World, copy: World
 ) -> bool:
     """Carry out so many decisions of `out` on a copy of a world and play it to its end.
 
@@ -66,7 +66,7 @@ def branch(
     """
     clone(world, copy)
     copy_memory(asked.memory, copied_memory)
-    return _roll(answered, Asked(asked.decide, asked.params, copied_memory), out, copy)
+    return _rollout(answered, PolicyCall(asked.decide, asked.params, copied_memory), out, copy)
 
 
 @njit

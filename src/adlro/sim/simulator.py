@@ -13,7 +13,7 @@ from adlro.model.state import OUTCOME, SPAN, Floats, Records
 from adlro.model.view import RECENT_ARRIVALS, Rows, View
 from adlro.sim import kernel
 from adlro.sim.signature import compile_decide, compiled_run, compiled_steps
-from adlro.sim.world import STATE_FIELDS, Empty, World, answers, is_empty, open_world, own_memory
+from adlro.sim.world import STATE_FIELDS, Empty, World, answers, fresh_memory, is_empty, open_world
 from adlro.workloads.workload import Workload
 
 _IN_USE = ["now", "head", "waiting", "arrived", "arrived_before", "running", "rows"]
@@ -39,7 +39,7 @@ class Player(Protocol):
         """How many numbers it keeps from call to call."""
 
 
-class Result(NamedTuple):
+class RunResult(NamedTuple):
     """What came of a run."""
 
     outcome: Records  # [J] OUTCOME
@@ -58,7 +58,7 @@ def _rows(records: Records) -> Records:
     return records.view(np.recarray)
 
 
-class Eyes:
+class ViewCopies:
     """What a policy in plain Python sees of a world: copies, which show no job before it arrives.
 
     The table of jobs is copied as they arrive, the rest at each look. Whatever a policy does to its
@@ -110,14 +110,16 @@ def _with_room(spans: Records, used: int, more: int) -> Records:
     return larger
 
 
-def _play(policy: Player, decide: Callable[..., int], world: World, memory: Floats) -> World:
+def _run_in_python(
+    policy: Player, decide: Callable[..., int], world: World, memory: Floats
+) -> World:
     """The kernel's `run` for a decide in plain Python: same advance, same apply.
 
     Returns:
         The world, whose log of spans may have grown out of the one that was handed in.
     """
     w, most, out = world.totals[0], len(world.gpus) + len(world.running), answers(world)
-    eyes, rows, entry = Eyes(world), _rows(out), compiled_steps()
+    eyes, rows, entry = ViewCopies(world), _rows(out), compiled_steps()
     while entry.advance(world):
         started, last = 1, w["decisions"] + kernel.MOST_CALLS
         while started > 0:
@@ -153,22 +155,22 @@ def warm_up(policies: Iterable[Player]) -> None:
 
 def _run(empty: Empty, workload: Workload, policy: Player, seed: int, span_rows: int) -> World:
     """Play once; returns the world at the end."""
-    world, memory = open_world(empty, workload, span_rows), own_memory(policy.memory, seed)
+    world, memory = open_world(empty, workload, span_rows), fresh_memory(policy.memory, seed)
     if not is_compiled(policy.decide):
-        return _play(policy, policy.decide, world, memory)
+        return _run_in_python(policy, policy.decide, world, memory)
     decide = compile_decide(policy.decide)
     try:
         compiled_run()(decide, policy.params, memory, answers(world), world)
     except Exception:  # once more in plain Python, where the traceback names the line
         again = open_world(empty, workload, span_rows)
-        _play(policy, decide.py_func, again, own_memory(policy.memory, seed))
+        _run_in_python(policy, decide.py_func, again, fresh_memory(policy.memory, seed))
         raise
     return world
 
 
 def run(
     empty: Empty, workload: Workload, policy: Player, seed: int = 0, *, keep_spans: bool = False
-) -> Result:
+) -> RunResult:
     """Play a workload to its end under a policy.
 
     Raises:
@@ -185,7 +187,7 @@ def run(
     if not is_empty(world, empty):
         raise PolicyError(f"policy {policy.name} changed the cluster's records by itself")
     kept = world.spans[: totals["spans"]] if keep_spans else world.spans
-    return Result(world.outcome, totals, world.gpus, kept)
+    return RunResult(world.outcome, totals, world.gpus, kept)
 
 
 def clone(world: World) -> World:

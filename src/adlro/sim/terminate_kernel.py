@@ -6,11 +6,11 @@ import math
 
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.feasibility import served
-from adlro.model.placement import leave, release
+from adlro.model.placement import release, unlink_slice
 from adlro.model.state import FAILURE, PREEMPTION, WHOLE, Row
 from adlro.model.timeline import left_by_estimate, span_factor, timeline
 from adlro.sim.completion_heap_kernel import remove
-from adlro.sim.progress_kernel import change_pace, settle
+from adlro.sim.progress_kernel import account_progress, change_pace
 from adlro.sim.queue_kernel import requeue
 from adlro.sim.world import World
 
@@ -88,7 +88,7 @@ def _log(slot: int, why: int, world: World) -> None:
 
 
 @njit
-def close(slot: int, why: int, world: World) -> None:
+def terminate(slot: int, why: int, world: World) -> None:
     """End a run: books, GPUs, heap, neighbours."""
     w, gpus, run = world.totals[0], world.gpus, world.running[slot]
     g, first, job = run.gpu, wide(run.gpu), world.jobs[run.job]
@@ -107,7 +107,7 @@ def close(slot: int, why: int, world: World) -> None:
         w.busy_gpus -= gang
     else:
         w.busy_slices -= share
-        leave(slot, world.running, gpus)
+        unlink_slice(slot, world.running, gpus)
         w.stranded += stranded(gpus[first])
     remove(slot, world)
     if sliced:
@@ -117,9 +117,9 @@ def close(slot: int, why: int, world: World) -> None:
 
 
 @njit_apart
-def cut_short(slot: int, failed: int, world: World) -> None:
+def interrupt(slot: int, failed: int, world: World) -> None:
     """End a run before its job is done (lost to a failure, or preempted): the job waits again."""
-    settle(slot, world)
+    account_progress(slot, world)
     now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
     j, restarts, had = run.job, run.restarts + 1, served(now, run, world.jobs[run.job])
     job, pool = world.jobs[j], world.pools[run.pool]
@@ -135,7 +135,7 @@ def cut_short(slot: int, failed: int, world: World) -> None:
     if saved and worked > 0:
         left = left_by_estimate(worked, now, run, seen)
     world.outcome[j].lost += todo - end.todo
-    close(slot, FAILURE if failed else PREEMPTION, world)
+    terminate(slot, FAILURE if failed else PREEMPTION, world)
     q = requeue(j, world)
     waiting = world.queue[q]
     waiting.restarts, waiting.left, waiting.saved, waiting.served = restarts, left, saved, had

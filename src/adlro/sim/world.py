@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.free_index import BLOCK, take_stock
+from adlro.model.free_index import BLOCK, build
 from adlro.model.rules import Rules
 from adlro.model.state import (
     DECISION,
@@ -111,7 +111,7 @@ def open_world(empty: Empty, workload: Workload, span_rows: int = 0) -> World:
         np.zeros(jobs, OUTCOME),
         np.zeros(span_rows, SPAN),
     )
-    take_stock(world.pools, world.nodes, world.gpus)
+    build(world.pools, world.nodes, world.gpus)
     if len(workload.readings) > 0:
         model = world.pools["model"][world.nodes["pool"][world.gpus["node"]]]
         for name in READING.fields or ():
@@ -119,7 +119,7 @@ def open_world(empty: Empty, workload: Workload, span_rows: int = 0) -> World:
     return world
 
 
-def own_memory(size: int, seed: int) -> Floats:
+def fresh_memory(size: int, seed: int) -> Floats:
     """What a policy keeps from call to call, as a run begins: the seed first, then zeros."""
     memory = np.zeros(max(size, 1))
     memory[0] = seed
@@ -142,7 +142,7 @@ def is_empty(world: World, empty: Empty) -> bool:
         pools["free"] -= away
     if pools["nodes"].max() > BLOCK:
         nodes = nodes.copy()
-        take_stock(pools, nodes, gpus)
+        build(pools, nodes, gpus)
     same: bool = (
         world.pools.tobytes() == pools.tobytes() and world.nodes.tobytes() == nodes.tobytes()
     )

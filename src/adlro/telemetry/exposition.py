@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from adlro.errors import TelemetryError
 from adlro.telemetry.gather import Gather
 from adlro.telemetry.names import INSTANCE
-from adlro.telemetry.prometheus import Source
+from adlro.telemetry.prometheus import Endpoint
 from adlro.telemetry.sample import Sample
 from adlro.telemetry.web import ask, shown
 
@@ -116,7 +116,7 @@ def parse(body: bytes, is_open: bool = False) -> Page:
     return Page(readings, malformed, tuple(examples))
 
 
-def read(source: Source) -> Sample:
+def read(source: Endpoint) -> Sample:
     """All GPUs on an exporter's page.
 
     Raises:

@@ -30,7 +30,7 @@ _HINTS = {
 Each = Callable[[Mapping[str, str], float], None]
 
 
-class Source(NamedTuple):
+class Endpoint(NamedTuple):
     """Where to ask, and what the metrics are called there."""
 
     url: str
@@ -38,7 +38,7 @@ class Source(NamedTuple):
     limits: Limits = Limits()
 
 
-class Told(NamedTuple):
+class QueryStatus(NamedTuple):
     """What an answer says besides its series."""
 
     moment: float | None  # that was asked about, by Prometheus's clock; None = there is no series
@@ -76,7 +76,7 @@ def _warnings(url: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(told + partial)
 
 
-def parse(url: str, body: bytes, each: Each) -> Told:
+def parse(url: str, body: bytes, each: Each) -> QueryStatus:
     """Hand out the labels and the value of every series in an answer to an instant query.
 
     Raises:
@@ -102,7 +102,7 @@ def parse(url: str, body: bytes, each: Each) -> Told:
             each(labels, float(value))
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise TelemetryError(f"{url}: answers with a malformed series: {shown(str(exc))}") from exc
-    return Told(moment, warnings)
+    return QueryStatus(moment, warnings)
 
 
 def _refusal(url: str, status: int, body: bytes) -> TelemetryError:
@@ -116,7 +116,7 @@ def _refusal(url: str, status: int, body: bytes) -> TelemetryError:
     return TelemetryError(f"{url}: HTTP {status}{said}")
 
 
-def query(source: Source, text: str, each: Each, at: float | None = None) -> Told:
+def query(source: Endpoint, text: str, each: Each, at: float | None = None) -> QueryStatus:
     """Ask an instant query and hand out its series (see parse); without a moment: now.
 
     Raises:
@@ -152,7 +152,7 @@ def _lost(metrics: Iterable[str]) -> str:
     return f"group by ({labels}) (last_over_time({_any_of(metrics)}[{LOST_S}s]))"
 
 
-def read(source: Source, lost: bool = False) -> Sample:
+def read(source: Endpoint, lost: bool = False) -> Sample:
     """All GPUs that a Prometheus knows.
 
     Args:

@@ -15,11 +15,11 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from adlro.compiled import njit
-from adlro.features.start_kernel import FEATURES, Choices, look, look_closer
+from adlro.features.start_kernel import FEATURES, Choices, describe_choices, describe_more
 from adlro.model.feasibility import any_feasible, start
 from adlro.model.state import Counts, Floats, Records
 from adlro.sim.kernel import advance, apply
-from adlro.sim.rollout_kernel import Asked, ask, branch, copy_job
+from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of what a choice leads to
@@ -41,7 +41,7 @@ class Task(NamedTuple):
     futures: int  # other episodes that the future is taken from; 0 = the episode's own future
     rate: float  # share of the states with a choice that are expanded
     stray: float  # share of the decisions that are random starts
-    kinds: int  # of features, see `look_closer`
+    kinds: int  # of features, see `describe_more`
     ranges: Floats  # see there
     draws: Floats  # random numbers in [0, 1), three a decision
     watts: Floats  # [P, 2] of a GPU while busy and while idle
@@ -54,7 +54,7 @@ class Scene(NamedTuple):
     copy: World  # on which choices are tried; behind its jobs, in its table, those of all futures
     out: Records  # room for the decisions of the world
     copy_out: Records  # and of the copy
-    scratch: Floats  # of `look`
+    scratch: Floats  # of `describe_choices`
 
 
 class Rows(NamedTuple):
@@ -144,7 +144,7 @@ def _add_costs(share: float, watts: Floats, world: World, copy: World, costs: Fl
 
 @njit
 def _try_choice(
-    i: int, choices: Choices, base: Asked, out: Records, world: World, copy: World
+    i: int, choices: Choices, base: PolicyCall, out: Records, world: World, copy: World
 ) -> bool:
     """Make choice i on a copy and play it to its end; False = a fault."""
     for k in range(len(base.memory)):  # so that a policy that draws lots draws the same each time
@@ -171,7 +171,7 @@ def _write_future(last: int, first: int, scene: Scene) -> None:
 
 
 @njit
-def _expand_state(choices: Choices, base: Asked, task: Task, scene: Scene, rows: Rows) -> bool:
+def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, rows: Rows) -> bool:
     """Try every choice of a state; fills the first rows. False = a fault.
 
     Copies know of no arrival beyond the horizon.
@@ -218,8 +218,8 @@ def expand(
     """
     world, out, scratch, draws = scene.world, scene.out, scene.scratch, task.draws
     w, used, drawn, known = world.totals[0], 0, 0, 0
-    player = Asked(behave, handed.behave_params, handed.behave_memory)
-    rest = Asked(base, handed.base_params, handed.base_memory)
+    player = PolicyCall(behave, handed.behave_params, handed.behave_memory)
+    rest = PolicyCall(base, handed.base_params, handed.base_memory)
     while advance(world):
         done = 1
         while done > 0:
@@ -233,9 +233,9 @@ def expand(
             picked = draws[drawn + 2]
             drawn = (drawn + 3) % (len(draws) - 3)
             if sampled or strays:
-                choices = look(view, scratch)
+                choices = describe_choices(view, scratch)
                 if sampled and w.running > 0 and used + choices.count <= len(rows.groups):
-                    look_closer(task.kinds, task.ranges, choices, view, scratch)
+                    describe_more(task.kinds, task.ranges, choices, view, scratch)
                     for j in range(known, w.arrived):  # who has really come meanwhile
                         copy_job(j, world, j, scene.copy)
                     known = w.arrived

@@ -34,7 +34,7 @@ from adlro.model.state import Floats
 from adlro.nets.q_network import Network, flat
 from adlro.policies import adlro_preemptive
 from adlro.policies.loading import learned
-from adlro.policies.loading.card import AnyCard, Budget, Figure, Origin, Seeds
+from adlro.policies.loading.card import AnyCard, Budget, Figure, Provenance, Seeds
 from adlro.policies.registry import Policy
 from adlro.train import evolve, family, objective, seeds, weights
 from adlro.train.episodes import MIN_MIN, Place, World, named, play
@@ -265,14 +265,14 @@ def _resume(path: Path, recipe: Recipe, run: int) -> Kept:
     return Kept(search, arrays["best"], looks, meta["cpu_s"])
 
 
-def _origin(training: Training, recipe: Recipe, run: int, kept: Kept) -> Origin:
+def _origin(training: Training, recipe: Recipe, run: int, kept: Kept) -> Provenance:
     """What is told of the best network."""
     scenario, count, tuning = find_scenario(recipe.scenario), recipe.final_seeds, recipe.tuning
     own = training.judge(lambda setting: policy(training.network(kept.best), setting), count)
     rival = training.judge(lambda setting: named(MIN_MIN, setting), count)
     jct = percent_difference(own[:, 0], rival[:, 0])
     played = kept.search.generation * tuning.episodes * (2 * tuning.pairs + 1)
-    return Origin(
+    return Provenance(
         name=NAME,
         about="Weighs pairs of a job and a pool, for clusters that may preempt; from Hetero-SRPT",
         objective="mean JCT",

@@ -13,7 +13,7 @@ from adlro.config.files import adjusted
 from adlro.errors import ConfigError, OutputError
 from adlro.evaluate.output import check_writable
 from adlro.policies.loading import learned
-from adlro.policies.loading.card import AnyCard, Budget, Figure, Origin, Seeds
+from adlro.policies.loading.card import AnyCard, Budget, Figure, Provenance, Seeds
 from adlro.sim.simulator import warm_up
 from adlro.train import family, seeds, weights
 from adlro.train.budget import measure, scaled_to_episodes, scaled_to_time
@@ -191,9 +191,9 @@ def _figures(look: Look, scenario: str) -> tuple[Figure, ...]:
     )
 
 
-def _origin(plan: Plan, outcome: Outcome, where: Files) -> Origin:
+def _origin(plan: Plan, outcome: Outcome, where: Files) -> Provenance:
     standing: Standing = outcome.standing
-    return Origin(
+    return Provenance(
         name=where.out.name,
         about=_about(plan, outcome),
         objective=plan.wish.objective,

@@ -223,7 +223,7 @@ class Trainer:
             if self._is_due():
                 self._save()
         network = fitting.network()
-        norm = self._norm if network.reads_meters else None
+        norm = self._norm if network.reads_telemetry else None
         self._add(network._replace(norm=norm), number)
 
     def _add(self, network: Network, number: int) -> None:

@@ -161,7 +161,7 @@ def _foreseen(text: str, source: str, names: tuple[str, ...], _: tuple[int, ...]
 
 
 def of_history(
-    scenario: Scenario, recorded: Recorded, layout: Layout, played: replay.Played
+    scenario: Scenario, recorded: Recorded, layout: Layout, played: replay.Replay
 ) -> Floats:
     """Estimates [K, M] of the jobs that are played, each made at its recorded submission.
 

@@ -32,7 +32,7 @@ _MOST_ACCOUNTS = 500  # that are told apart
 ONE_ACCOUNT = ("default",)
 
 
-class Played(NamedTuple):
+class Replay(NamedTuple):
     """K jobs of a history by submission, P pools."""
 
     jobs: Records  # [K] JOB; arrival = seconds since the first
@@ -328,7 +328,7 @@ def _say_types(recorded: Recorded, history: History, rows: Counts, filled: _Fill
     filled.say(len(rows), text)
 
 
-def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) -> Played:
+def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) -> Replay:
     """The jobs of a scenario's history; lists [T, P] = where each type may run.
 
     Raises:
@@ -364,7 +364,7 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
             f"scenario {scenario.name}: jobs = {scenario.jobs:,}, but the history has "
             f"{len(jobs):,} that can be played; lower it or widen the window"
         )
-    return Played(jobs, sizes, allowed, (*left_out, *filled.said), rows, nothing_foreseen(layout))
+    return Replay(jobs, sizes, allowed, (*left_out, *filled.said), rows, nothing_foreseen(layout))
 
 
 def nothing_foreseen(layout: Layout) -> Floats:
@@ -384,12 +384,12 @@ def _refuse_unfit(scenario: Scenario, recorded: Recorded, jobs: Records, fits: M
     )
 
 
-def windows(played: Played, count: int) -> int:
+def windows(played: Replay, count: int) -> int:
     """How many seeds have jobs of their own: those from 0 on, each with `count` in a row."""
     return len(played.jobs) // count
 
 
-def part(played: Played, count: int, stretch: float, seed: int) -> Played:
+def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
     """The jobs of one seed: the seed-th run of `count` jobs in a row, round and round.
 
     Times between arrivals are multiplied by `stretch`.
@@ -407,7 +407,7 @@ def part(played: Played, count: int, stretch: float, seed: int) -> Played:
     )
 
 
-def classes(played: Played, layout: Layout, speeds: Floats) -> capacity.Classes:
+def classes(played: Replay, layout: Layout, speeds: Floats) -> capacity.Classes:
     """Group the jobs by type and by where they may run; see capacity.classes."""
     jobs = played.jobs
     allowed = capacity.may_run(jobs, played.allowed, layout)
@@ -423,7 +423,7 @@ def classes(played: Played, layout: Layout, speeds: Floats) -> capacity.Classes:
     return capacity.Classes(kinds[:, 0], count / len(jobs), mean, kinds[:, 1:].astype(np.bool_))
 
 
-def demand_weights(played: Played, layout: Layout) -> dict[tuple[int, ...], float]:
+def demand_weights(played: Replay, layout: Layout) -> dict[tuple[int, ...], float]:
     """How often each demand comes: share of the jobs by all fields of DEMAND but the weight."""
     bits = 1 << np.arange(len(layout.pools))
     jobs = played.jobs

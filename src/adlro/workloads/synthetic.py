@@ -51,7 +51,7 @@ class Setting(NamedTuple):
     readings: Records  # [T + 1, M] READING, or [0, 0]
     prices: Floats  # [M] of an hour of one GPU; without a price list: its worth
     quotas: rules.Quotas
-    played: replay.Played | None = None  # the jobs of a history: the truth, not for policies
+    played: replay.Replay | None = None  # the jobs of a history: the truth, not for policies
     mix: traits.Mix | None = None  # what they ask for
     filled: tuple[str, ...] = ()  # what the history does not say, and what was put there
 
@@ -244,7 +244,7 @@ def _rng(seed: int | None, purpose: int) -> np.random.Generator:
     return np.random.default_rng((seed, purpose))
 
 
-def _ran(setting: Setting, coming: replay.Played, seconds: Floats, seed: int | None) -> Ran:
+def _ran(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int | None) -> Ran:
     """What `memory` learns: each job ran at once, up to its limit, on a GPU model drawn for it."""
     jobs, layout = coming.jobs, setting.layout
     allowed = capacity.may_run(jobs, coming.allowed, layout)
@@ -264,7 +264,7 @@ def _past(text: str) -> Estimator:
     return remembered.past(_ran(setting, coming, seconds, None), setting.speeds)
 
 
-def _foreseen(setting: Setting, coming: replay.Played, seconds: Floats, seed: int) -> Floats:
+def _foreseen(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int) -> Floats:
     """What the estimator `memory` says."""
     if setting.played is not None:
         return coming.est
@@ -272,7 +272,7 @@ def _foreseen(setting: Setting, coming: replay.Played, seconds: Floats, seed: in
     return remembered.of_jobs(before, _ran(setting, coming, seconds, seed), setting.speeds)
 
 
-def _seconds(setting: Setting, coming: replay.Played, seed: int | None) -> Floats:
+def _seconds(setting: Setting, coming: replay.Replay, seed: int | None) -> Floats:
     """The true run times [J, M]."""
     jobs, noise = coming.jobs, setting.scenario.noise
     drawn = _rng(seed, _NOISE).standard_normal((len(jobs), len(setting.layout.models)))
@@ -280,7 +280,7 @@ def _seconds(setting: Setting, coming: replay.Played, seed: int | None) -> Float
     return seconds
 
 
-def _estimates(setting: Setting, coming: replay.Played, seconds: Floats, seed: int) -> Floats:
+def _estimates(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int) -> Floats:
     jobs, wanted = coming.jobs, setting.scenario.estimates
     est = seconds
     if wanted.source == "request":
@@ -351,7 +351,7 @@ def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) 
     return jobs
 
 
-def _drawn(setting: Setting, seed: int | None) -> replay.Played:
+def _drawn(setting: Setting, seed: int | None) -> replay.Replay:
     """The jobs of a scenario without a history."""
     scenario = setting.scenario
     u = _rng(seed, _DEMANDS).random((11, scenario.jobs))
@@ -361,7 +361,7 @@ def _drawn(setting: Setting, seed: int | None) -> replay.Played:
     jobs = _jobs(setting, types, sizes, u)
     jobs["arrival"] = times
     nothing = replay.nothing_foreseen(setting.layout)
-    return replay.Played(jobs, sizes, setting.lists[types], (), np.empty(0, np.int64), nothing)
+    return replay.Replay(jobs, sizes, setting.lists[types], (), np.empty(0, np.int64), nothing)
 
 
 def with_estimates(setting: Setting, reference_s: Floats) -> Setting:

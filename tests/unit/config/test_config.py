@@ -38,7 +38,7 @@ SHIPPED = [
     "quotas64",
     "rough64",
 ]
-DOCS = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -303,13 +303,13 @@ def test_auto_of_a_policy_alone_looks_at_its_mean(setting):
 
 def press_ctrl_c(monkeypatch, after):
     """As if Ctrl-C were pressed when so many seeds are complete."""
-    real = module._Crew.play
+    real = module._Workers.play
 
     def play(crew, seeds, done):
         real(crew, seeds[:after], done)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module._Crew, "play", play)
+    monkeypatch.setattr(module._Workers, "play", play)
 
 
 def test_ctrl_c_gives_the_comparison_of_the_seeds_that_are_complete(setting, monkeypatch):

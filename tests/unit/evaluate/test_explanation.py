@@ -9,7 +9,15 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate import explanation
 from adlro.evaluate.compare import run_one
-from adlro.evaluate.explanation import GROUPS, Wish, decision_of, explain, find, ranked, watch
+from adlro.evaluate.explanation import (
+    GROUPS,
+    DecisionQuery,
+    decision_of,
+    explain,
+    find,
+    ranked,
+    watch,
+)
 from adlro.features.start_kernel import FEATURES
 from adlro.policies import registry
 from adlro.policies.registry import Policy
@@ -221,9 +229,9 @@ def test_the_last_decision_is_found_and_one_more_is_refused():
     setting = prepare(adjusted(find_scenario("paper16"), jobs=40))
     workload, policy = generate(setting, 3), registry.load("min-min", setting)
     real = int(run_one(setting, workload, policy, 3).totals["real_decisions"])
-    assert find(setting, workload, policy, 3, Wish(decision=real)).number == real
+    assert find(setting, workload, policy, 3, DecisionQuery(decision=real)).number == real
     with pytest.raises(ConfigError, match=f"^--decision {real + 1}: .* this run has {real}$"):
-        find(setting, workload, policy, 3, Wish(decision=real + 1))
+        find(setting, workload, policy, 3, DecisionQuery(decision=real + 1))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ ROWS = "id,submit_time,run_s,user,requested_s\n" + "".join(
 
 
 def test_each_estimator_says_what_was_known_at_the_submission(tmp_path):
-    found = prediction_error.foresee(history(tmp_path, ROWS))
+    found = prediction_error.prediction_errors(history(tmp_path, ROWS))
     seconds = {name: np.exp(log_s) for name, log_s in found.log_s.items()}
     assert list(seconds) == ["memory", "request", "last two", "user mean"]
     np.testing.assert_allclose(seconds["request"], [3600 * (1 + i % 3) for i in range(20)])
@@ -30,7 +30,7 @@ def test_each_estimator_says_what_was_known_at_the_submission(tmp_path):
 
 def test_errors_are_those_of_the_jobs_that_count(tmp_path):
     jobs = history(tmp_path, ROWS)
-    errors = prediction_error.foresee(jobs).errors(outcomes.later_part(jobs, 0.5))
+    errors = prediction_error.prediction_errors(jobs).errors(outcomes.later_part(jobs, 0.5))
     assert errors["last two"] == (10, pytest.approx(0, abs=1e-9), 1.0, pytest.approx(0, abs=1))
     assert errors["request"].jobs == 10
     assert errors["request"].under == 0
@@ -39,14 +39,14 @@ def test_errors_are_those_of_the_jobs_that_count(tmp_path):
 def test_progress_is_told_up_to_the_last_event(tmp_path):
     jobs = history(tmp_path, ROWS)
     told = []
-    prediction_error.foresee(jobs, told.append)
+    prediction_error.prediction_errors(jobs, told.append)
     assert told[-1] == prediction_error.events(jobs) == 40
 
 
 @pytest.mark.parametrize("job", [1, 7, 19])
 def test_an_explanation_is_of_the_estimate_that_was_made(tmp_path, job):
     jobs = history(tmp_path, ROWS)
-    found, why = prediction_error.foresee(jobs), prediction_error.explain(jobs, job)
+    found, why = prediction_error.prediction_errors(jobs), prediction_error.explain(jobs, job)
     np.testing.assert_allclose(why.seconds, np.exp(found.log_s["memory"][job]))
     assert why.confidence == found.confidence[job]
     assert all(one.source < job for one in why.sources)

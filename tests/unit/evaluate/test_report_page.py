@@ -13,7 +13,7 @@ from adlro.config.scenario import Scenario
 from adlro.errors import OutputError
 from adlro.evaluate.compare import compare, run_one
 from adlro.evaluate.report import charts, explain, facts, over_time, page
-from adlro.evaluate.report.chart import looks
+from adlro.evaluate.report.chart import styles
 from adlro.evaluate.report.collect import Collector
 from adlro.evaluate.report.folder import check_folder
 from adlro.policies import registry
@@ -224,12 +224,12 @@ def test_of_many_policies_those_that_matter_stand_out(compared):
     result = compared[2]
     row = facts.best_first(result)[-1]
     many = [row.model_copy(update={"name": f"p{i}"}) for i in range(20)]
-    drawn = looks(result.model_copy(update={"policies": [*result.policies, *many]}))
+    drawn = styles(result.model_copy(update={"policies": [*result.policies, *many]}))
     main = {name for name, look in drawn.items() if look.is_main}
     best = [row.name for row in facts.best_first(result)]
     assert {*best[:3], "min-min", "fcfs", "tiresias"} == main
     assert len({drawn[name].colour for name in main}) == len(main)
-    assert all(look.is_main for look in looks(result).values())
+    assert all(look.is_main for look in styles(result).values())
 
 
 def test_a_crowd_of_runs_on_a_rough_cluster_stays_below_the_promised_size(tmp_path):

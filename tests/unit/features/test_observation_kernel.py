@@ -11,7 +11,7 @@ from adlro.errors import ConfigError
 from adlro.features.observation_kernel import MOST_WAITING, act, allow, observe, sizes
 from adlro.model.state import DECISION, START
 from adlro.sim.signature import compiled_steps
-from adlro.sim.simulator import Eyes, clone
+from adlro.sim.simulator import ViewCopies, clone
 from adlro.sim.world import answers
 from tests.worlds import (
     Scripted,
@@ -41,7 +41,7 @@ def at_first_moment(world, *starts):
 
 def seen(state, window=1):
     """The paper's state and mask, and the view that they are made from."""
-    types, view = len(state.colocation), unlocked(Eyes(state).view())
+    types, view = len(state.colocation), unlocked(ViewCopies(state).view())
     columns = int(state.nodes["gpus"].max())
     x = np.full(len(state.nodes) * columns + 1 + window * (1 + types), np.nan, np.float32)
     may = np.ones(window * len(state.gpus), np.bool_)

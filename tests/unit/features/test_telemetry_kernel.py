@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adlro.features.telemetry_kernel import METERS, RANGES, read_pools
+from adlro.features.telemetry_kernel import RANGES, TELEMETRY_FEATURES, read_pools
 from adlro.model.state import GPU, POOL, WHOLE
 from tests.looking import seen_closely_at
 from tests.worlds import fails, fill, gpu_speed, job, nodes, reading
@@ -45,14 +45,16 @@ WORKED = {  # of: wait, job 2 on a V100, job 2 on a T4
 }
 
 
-@pytest.mark.parametrize("name", METERS)
+@pytest.mark.parametrize("name", TELEMETRY_FEATURES)
 def test_every_meter_is_what_was_worked_out_by_hand(name):
     assert worked()[name] == pytest.approx(WORKED[name], abs=1e-12)
 
 
 def test_without_telemetry_all_meters_are_0():
     seen = seen_closely_at(2, GROUPS, JOBS, (*V100, *T4))
-    assert {name: seen[name] for name in METERS} == {name: [0, 0, 0] for name in METERS}
+    assert {name: seen[name] for name in TELEMETRY_FEATURES} == {
+        name: [0, 0, 0] for name in TELEMETRY_FEATURES
+    }
 
 
 def test_gpus_of_a_node_that_is_down_are_not_known():
@@ -68,9 +70,9 @@ def test_gpus_of_a_node_that_is_down_are_not_known():
 def read(*gpus, ranges=V100):
     """The meters of one pool of these GPUs: dicts of fields."""
     pools = fill(POOL, [{"size": len(gpus)}])
-    x = np.full(len(METERS), np.nan)
+    x = np.full(len(TELEMETRY_FEATURES), np.nan)
     read_pools(np.array(ranges, np.float64), pools, fill(GPU, list(gpus), job=-1), x)
-    return dict(zip(METERS, x.tolist(), strict=True))
+    return dict(zip(TELEMETRY_FEATURES, x.tolist(), strict=True))
 
 
 FULL = {"utilisation": 1.0, "bandwidth": 450.0, "temperature": 60.0, "power": 175.0}
@@ -88,7 +90,7 @@ def test_a_channel_that_is_missing_leaves_the_others_alone(channel):
 
 @pytest.mark.parametrize("degrees", [np.nan, 0.0, -5.0])
 def test_a_gpu_without_a_temperature_is_not_known(degrees):
-    assert read({**FULL, "temperature": degrees}) == dict.fromkeys(METERS, 0)
+    assert read({**FULL, "temperature": degrees}) == dict.fromkeys(TELEMETRY_FEATURES, 0)
 
 
 def test_beyond_the_range_is_its_end():
@@ -124,11 +126,14 @@ def test_only_gpus_with_nothing_on_them_are_free():
 
 def test_each_model_has_ranges_of_its_own():
     pools = fill(POOL, [{"size": 1}, {"size": 1, "first_gpu": 1, "model": 1}])
-    x = np.zeros(2 * len(METERS))
+    x = np.zeros(2 * len(TELEMETRY_FEATURES))
     gpus = fill(GPU, [FULL, FULL], job=-1)
     read_pools(np.array([*V100, *T4], np.float64), pools, gpus, x)
-    heat = METERS.index("meters_heat")
-    assert x[[heat, len(METERS) + heat]].tolist() == [0.5, 0.6]  # 25 and 30 of 50 degrees
+    heat = TELEMETRY_FEATURES.index("meters_heat")
+    assert x[[heat, len(TELEMETRY_FEATURES) + heat]].tolist() == [
+        0.5,
+        0.6,
+    ]  # 25 and 30 of 50 degrees
     assert len(V100) == len(T4) == RANGES
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.unit.model.test_faults import strained_world
 
 from adlro.model import violations
 from adlro.model.checks import check_start, check_stop
 from adlro.model.state import DECISION
-from adlro.sim.simulator import Eyes
+from adlro.sim.simulator import ViewCopies
+from tests.unit.model.test_violations import strained_world
 from tests.worlds import Scripted, play_moments, start, state_of, unlocked
 
 
@@ -17,7 +17,7 @@ def view():
     policy = Scripted([start(0, gpu=0)])
     state, memory = state_of(strained_world(), policy)
     play_moments(policy, state, memory, 1)
-    return unlocked(Eyes(state).view())
+    return unlocked(ViewCopies(state).view())
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,10 @@ def test_a_gpu_with_a_slice_is_no_room_for_a_whole_job():
 
 def test_a_pool_has_some_room_as_long_as_a_gpu_is_free_or_sliced():
     layout = lay(nodes("T4", 2))
-    seen = [feasibility.has_some(layout.pools[0])]
+    seen = [feasibility.has_free(layout.pools[0])]
     for gpu, share in ((0, 1000), (1, 400)):
         take(layout, gpu, share=share)
-        seen.append(feasibility.has_some(layout.pools[0]))
+        seen.append(feasibility.has_free(layout.pools[0]))
     take(layout, 1, share=600)
     assert [*seen, layout.pools["free"][0]] == [True, True, True, 0]
 

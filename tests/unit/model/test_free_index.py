@@ -82,7 +82,7 @@ class Yard:
         self.layout = lay(
             before, nodes("T4", gpus, count, cores=3 * gpus, memory_gb=1), nodes("A100", 2, 3)
         )
-        free_index.take_stock(*self.records)
+        free_index.build(*self.records)
         self.jobs = records([draw_want(rng) for _ in range(400)])
         self.runs = []
 
@@ -127,13 +127,13 @@ class Yard:
         change = node["gpus"] if node["up"] else -node["gpus"]
         self.layout.pools["free"][node["pool"]] += change
         self.layout.pools["gpus"][node["pool"]] += change
-        free_index.note(n, *self.records)
+        free_index.update(n, *self.records)
 
     def stock(self):
         """The rooms as they are kept, and as they are when all is noted anew."""
         pools, machines, gpus = (array.copy() for array in self.records)
         machines["rooms"] = machines["block"] = 0
-        free_index.take_stock(pools, machines, gpus)
+        free_index.build(pools, machines, gpus)
         return self.layout.nodes.tolist(), machines.tolist()
 
 
@@ -169,7 +169,7 @@ def test_the_rooms_are_as_at_the_start_once_all_is_given_back(seed):
 
 def test_a_pool_of_one_block_keeps_no_rooms():
     layout = lay(nodes("T4", 4, free_index.BLOCK))
-    free_index.take_stock(layout.pools, layout.nodes, layout.gpus)
+    free_index.build(layout.pools, layout.nodes, layout.gpus)
     assert not layout.nodes["rooms"].any()
     assert free_index.may_have(0, 1, layout.pools[0], layout.nodes)
 

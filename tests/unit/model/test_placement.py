@@ -294,15 +294,15 @@ def slices_of(gpu, runs, gpus):
 def test_the_slices_on_a_gpu_hang_together_whoever_leaves_or_moves():
     layout, runs = lay(nodes("T4")), np.zeros(5, RUNNING)
     for slot in (0, 1, 2, 4):
-        placement.join(slot, runs, layout.gpus)
+        placement.link_slice(slot, runs, layout.gpus)
     assert slices_of(0, runs, layout.gpus) == [4, 2, 1, 0]
-    placement.leave(2, runs, layout.gpus)  # from the middle
+    placement.unlink_slice(2, runs, layout.gpus)  # from the middle
     assert slices_of(0, runs, layout.gpus) == [4, 1, 0]
     runs[2] = runs[4]  # the last record moves into the gap
-    placement.moved(2, runs, layout.gpus)
+    placement.relink_slice(2, runs, layout.gpus)
     assert slices_of(0, runs, layout.gpus) == [2, 1, 0]
-    placement.leave(2, runs, layout.gpus)  # the first
-    placement.leave(0, runs, layout.gpus)  # the last
+    placement.unlink_slice(2, runs, layout.gpus)  # the first
+    placement.unlink_slice(0, runs, layout.gpus)  # the last
     assert slices_of(0, runs, layout.gpus) == [1]
-    placement.leave(1, runs, layout.gpus)
+    placement.unlink_slice(1, runs, layout.gpus)
     assert layout.gpus["slice"][0] == -1

@@ -325,7 +325,7 @@ def test_the_same_seed_makes_the_same_run_and_another_draws_other_futures():
 def test_futures_are_drawn_apart_from_what_makes_the_workload():
     # The generator takes default_rng((seed, 0)) to (seed, 4).
     ready = registry.load("min-min", SETTING)
-    wrapped = lookahead.Lookahead(ready, lookahead.Wish(2, 3, 0.0, ""), SETTING)
+    wrapped = lookahead.Lookahead(ready, lookahead.LookaheadOptions(2, 3, 0.0, ""), SETTING)
     eight = SimpleNamespace(recent=np.arange(8))
     for call in range(5):
         draws, _ = wrapped._draws(eight, np.array([5.0, call]))

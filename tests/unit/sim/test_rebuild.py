@@ -10,7 +10,7 @@ from adlro.model.view import RECENT_ARRIVALS
 from adlro.sim.rebuild import Rebuilt
 from adlro.sim.rebuild_kernel import fill_in
 from adlro.sim.signature import compiled_steps
-from adlro.sim.simulator import Eyes
+from adlro.sim.simulator import ViewCopies
 from adlro.sim.steps import clone
 from adlro.sim.world import answers
 from tests.looped import every
@@ -63,7 +63,7 @@ def play_on(rebuilt, policy, memory):
     """Finish times by row of who is not done yet, in the copy that the choices are tried on."""
     copy_filled(rebuilt.world, rebuilt.copy)
     world, steps, ask = rebuilt.copy, compiled_steps(), called(policy.decide)
-    eyes, out, own = Eyes(world), answers(world), memory.copy()
+    eyes, out, own = ViewCopies(world), answers(world), memory.copy()
     world.outcome["finish"] = np.nan
     while True:
         done = 1

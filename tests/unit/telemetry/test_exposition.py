@@ -16,7 +16,7 @@ from adlro.telemetry import exposition
 from adlro.telemetry.check import NEEDED, check
 from adlro.telemetry.gather import Gather
 from adlro.telemetry.names import identify
-from adlro.telemetry.prometheus import Source
+from adlro.telemetry.prometheus import Endpoint
 from tests.gpu_exporter import amd_smi, dcgm, line, rocm, serving
 
 PAGES = (dcgm(), rocm(prefix="amd_"), amd_smi())
@@ -127,7 +127,7 @@ def test_the_kind_of_a_page_says_how_its_times_are_read():
     page = f'DCGM_FI_DEV_GPU_TEMP{{gpu="0",Hostname="h"}} 60 {now}\n# EOF\n'
     with serving(page) as server:
         server.kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-        sample = exposition.read(Source(server.url))
+        sample = exposition.read(Endpoint(server.url))
         assert sample.time.tolist() == [now]
         assert server.accepted[0].startswith("text/plain; version=0.0.4")
 
@@ -152,7 +152,7 @@ def test_every_line_of_the_three_exporters_is_understood(page):
 
 def test_a_page_is_read_with_the_host_of_its_address_if_it_names_none():
     with serving(amd_smi()) as server:
-        sample = exposition.read(Source(server.url + "/metrics"))
+        sample = exposition.read(Endpoint(server.url + "/metrics"))
     assert server.asked == ["/metrics"]
     assert sample.host == ("127.0.0.1", "127.0.0.1")
     assert sample.column("power").tolist() == [150.5, 150.5]
@@ -162,7 +162,7 @@ def test_a_page_is_read_with_the_host_of_its_address_if_it_names_none():
 def test_a_page_with_malformed_lines_gives_the_others_and_a_note():
     page = dcgm(gpus=1) + "oops oops\n" * 7
     with serving(page) as server:
-        sample = exposition.read(Source(server.url))
+        sample = exposition.read(Endpoint(server.url))
     assert sample.column("temperature").tolist() == [68.0]
     assert len(sample.notes) == 6
     assert "'oops oops'" in sample.notes[0]
@@ -175,7 +175,7 @@ def test_the_oldest_line_of_a_gpu_dates_it():
     page = line("DCGM_FI_DEV_GPU_TEMP", 60, **labels)
     page += line("DCGM_FI_DEV_GPU_UTIL", 10, then, **labels)
     with serving(page) as server:
-        sample = exposition.read(Source(server.url))
+        sample = exposition.read(Endpoint(server.url))
     assert sample.time == pytest.approx([then], abs=0.001)
     assert sample.is_fresh(900.0).tolist() == [False]
 
@@ -185,26 +185,26 @@ def test_a_web_page_is_not_a_page_of_metrics():
         serving("<html>\n<body>Welcome</body>\n") as server,
         pytest.raises(TelemetryError, match=r"is not a page of metrics \(line 1: '<html>'\)"),
     ):
-        exposition.read(Source(server.url))
+        exposition.read(Endpoint(server.url))
 
 
 def test_a_page_that_is_not_there_is_an_error():
     with serving("") as server:
         server.status = 404
         with pytest.raises(TelemetryError, match="HTTP 404; its page is mostly at /metrics"):
-            exposition.read(Source(server.url))
+            exposition.read(Endpoint(server.url))
 
 
 def test_a_page_that_is_refused_is_not_looked_for_elsewhere():
     with serving("") as server:
         server.status = 503
         with pytest.raises(TelemetryError, match=r"HTTP 503; see what it logs$"):
-            exposition.read(Source(server.url))
+            exposition.read(Endpoint(server.url))
 
 
 def test_a_reading_of_no_gpu_is_counted_once():
     with serving("gpu_power_usage 5\n") as server:
-        notes = exposition.read(Source(server.url)).notes
+        notes = exposition.read(Endpoint(server.url)).notes
     assert notes == ("1 readings left out that do not say of which GPU",)
 
 
@@ -219,7 +219,7 @@ def test_a_prefix_that_cannot_be_one_is_refused_before_a_page_is_asked_for():
         serving("") as server,
         pytest.raises(TelemetryError, match="'7up' cannot be the beginning"),
     ):
-        exposition.read(Source(server.url, prefix="7up"))
+        exposition.read(Endpoint(server.url, prefix="7up"))
     assert server.asked == []
 
 

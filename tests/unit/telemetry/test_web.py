@@ -17,7 +17,7 @@ from adlro.cli.telemetry import lines
 from adlro.errors import TelemetryError
 from adlro.telemetry.check import NEEDED, check
 from adlro.telemetry.gather import Gather
-from adlro.telemetry.prometheus import Source, parse, query, read
+from adlro.telemetry.prometheus import Endpoint, parse, query, read
 from adlro.telemetry.web import Limits, ask, clean
 from bench import round_trip
 from tests.gpu_exporter import serving
@@ -36,7 +36,7 @@ def series(value, at=100.0, **labels):
 def answer_of(body):
     with serving(body if isinstance(body, str | bytes) else json.dumps(body)) as server:
         seen = []
-        told = query(Source(server.url), "up", lambda labels, value: seen.append((labels, value)))
+        told = query(Endpoint(server.url), "up", lambda labels, value: seen.append((labels, value)))
         return told, seen
 
 
@@ -60,7 +60,7 @@ def test_warnings_are_handed_out_and_a_partial_answer_is_one():
 def test_warnings_become_notes_each_once_and_not_too_many():
     body = json.dumps(vector() | {"warnings": ["store 7\nis down", *map(str, range(6))]})
     with serving(body) as server:
-        notes = read(Source(server.url), lost=True).notes
+        notes = read(Endpoint(server.url), lost=True).notes
     assert notes[0] == "Prometheus warns: store 7 is down"
     assert notes[5:] == ("2 more warnings of Prometheus",)
 
@@ -74,7 +74,7 @@ def test_the_times_and_the_last_hour_are_asked_about_at_the_moment_of_the_values
     ]
     with serving("") as server:
         server.pages = [json.dumps(body).encode() for body in bodies]
-        sample = read(Source(server.url), lost=True)
+        sample = read(Endpoint(server.url), lost=True)
     assert [form.get("time") for form in server.forms] == [None, "100.250", "100.250"]
     assert "DCGM_FI_DEV_GPU_TEMP|" in server.forms[0]["query"]
     assert "timestamp(DCGM_FI_DEV_GPU_TEMP)" in server.forms[1]["query"]
@@ -85,7 +85,7 @@ def test_the_times_and_the_last_hour_are_asked_about_at_the_moment_of_the_values
 
 def test_metrics_of_no_gpu_are_a_note_and_no_empty_question():
     with serving(json.dumps(vector(series("5", __name__="gpu_power_usage")))) as server:
-        sample = read(Source(server.url))
+        sample = read(Endpoint(server.url))
     assert len(server.asked) == 1  # with no metric to date, the question for times would be empty
     assert sample.host == ()
     assert sample.notes == ("1 readings left out that do not say of which GPU",)
@@ -231,17 +231,17 @@ def test_a_refusal_is_passed_on_in_the_servers_words():
     with serving('{"status":"error","errorType":"bad_data","error":"parse\\nerror"}') as server:
         server.status = 400
         with pytest.raises(TelemetryError, match=r"/api/v1/query: HTTP 400: parse error$"):
-            query(Source(server.url), "sum(", lambda *_: None)
+            query(Endpoint(server.url), "sum(", lambda *_: None)
 
 
 def test_a_refusal_without_words_is_passed_on_by_its_number():
     with serving("Forbidden") as server:
         server.status = 403
         with pytest.raises(TelemetryError, match=r"HTTP 403; it does not answer everybody$"):
-            query(Source(server.url), "up", lambda *_: None)
+            query(Endpoint(server.url), "up", lambda *_: None)
         server.status = 500
         with pytest.raises(TelemetryError, match=r"HTTP 500; is it a Prometheus\?$"):
-            query(Source(server.url), "up", lambda *_: None)
+            query(Endpoint(server.url), "up", lambda *_: None)
 
 
 @pytest.mark.parametrize("status", [400, 422, 503])
@@ -249,7 +249,7 @@ def test_every_kind_of_refusal_keeps_the_servers_words(status):
     with serving('{"status":"error","errorType":"x","error":"query timed out"}') as server:
         server.status = status
         with pytest.raises(TelemetryError, match=f"HTTP {status}: query timed out$"):
-            query(Source(server.url), "up", lambda *_: None)
+            query(Endpoint(server.url), "up", lambda *_: None)
 
 
 def test_a_password_in_the_way_to_elsewhere_is_not_printed():
@@ -353,7 +353,7 @@ def test_a_chunk_that_lies_about_its_length_does_not_lift_the_limit(size):
 )  # fmt: skip
 def test_what_is_no_address_is_refused(url):
     with pytest.raises(TelemetryError, match="is not an address"):
-        read(Source(url))
+        read(Endpoint(url))
 
 
 @pytest.mark.parametrize(
@@ -373,13 +373,13 @@ def test_an_address_with_a_password_is_refused_without_printing_it(url):
 @pytest.mark.parametrize("end", ["/?x=1", "?x=1", "#top"])
 def test_the_address_of_a_prometheus_goes_no_further_than_its_path(end):
     with serving("") as server, pytest.raises(TelemetryError, match=r"without what begins with \?"):
-        read(Source(server.url + end))
+        read(Endpoint(server.url + end))
     assert server.asked == []
 
 
 def test_a_prometheus_may_live_below_a_path():
     with serving(json.dumps(vector())) as server:
-        read(Source(server.url + "/monitoring/"))
+        read(Endpoint(server.url + "/monitoring/"))
     assert server.asked == ["/monitoring/api/v1/query"]
 
 
@@ -390,7 +390,7 @@ def test_a_host_that_does_not_exist_is_said_in_one_line():
 
 def test_a_prefix_that_cannot_be_one_is_refused_before_anybody_is_asked():
     with pytest.raises(TelemetryError, match="cannot be the beginning of a metric's name"):
-        read(Source("http://127.0.0.1:1", prefix='a"} or up{x="'))
+        read(Endpoint("http://127.0.0.1:1", prefix='a"} or up{x="'))
 
 
 def test_words_of_others_cannot_move_the_cursor():

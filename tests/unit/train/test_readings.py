@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("torch")
 
 from adlro.features.start_kernel import FEATURES, PLAIN
-from adlro.features.telemetry_kernel import METERS
+from adlro.features.telemetry_kernel import TELEMETRY_FEATURES
 from adlro.nets.q_network import flat
 from adlro.policies.loading import learned
 from adlro.train import readings, session
@@ -61,7 +61,7 @@ def test_a_training_with_all_features_learns_the_ranges_of_its_telemetry(tmp_pat
     for network in fitted(where, FEATURES):
         assert network.features == FEATURES
         assert np.array_equal(network.norm.counts, expected.counts)
-        meters = [FEATURES.index(name) for name in METERS]
+        meters = [FEATURES.index(name) for name in TELEMETRY_FEATURES]
         assert np.abs(network.first[meters]).max() > 0
     learned.load(where.weights)  # whatever was kept, it is whole
 
@@ -72,7 +72,7 @@ def test_a_training_that_reads_none_brings_no_state(tmp_path):
     assert learned.load(where.weights).card.telemetry is None
 
 
-def test_a_stopped_training_that_reads_meters_ends_with_the_same_weights(tmp_path):
+def test_a_stopped_training_that_reads_telemetry_ends_with_the_same_weights(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "parts").mkdir()
     whole = fitted(trained(tmp_path / "whole", FEATURES), FEATURES)
@@ -96,7 +96,7 @@ def test_labels_hold_readings_in_0_to_1(tmp_path):
     where = trained(tmp_path, FEATURES)
     _, parts = Folder(where.folder).labels(0)
     rows = np.concatenate([part.features for part in parts])
-    columns = rows[:, [FEATURES.index(name) for name in METERS]]
+    columns = rows[:, [FEATURES.index(name) for name in TELEMETRY_FEATURES]]
     assert columns.min() >= 0
     assert columns.max() <= 1
     assert (columns.max(axis=0) > 0).all()  # each of them says something

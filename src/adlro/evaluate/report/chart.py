@@ -30,7 +30,7 @@ class Chart(NamedTuple):
     label: str = ""  # of the select box
 
 
-class Look(NamedTuple):
+class Style(NamedTuple):
     """How a policy is drawn."""
 
     colour: str
@@ -38,7 +38,7 @@ class Look(NamedTuple):
     is_main: bool
 
 
-def looks(result: Comparison) -> dict[str, Look]:
+def styles(result: Comparison) -> dict[str, Style]:
     """A colour for each of a few policies; of many, for those that matter, and grey for others.
 
     Those that matter: the best three, the best that may preempt, min-min and fcfs.
@@ -48,8 +48,8 @@ def looks(result: Comparison) -> dict[str, Look]:
     if len(ranked) > len(_COLOURS):
         wanted = [*ranked[:3], *(group.best.name for group in facts.groups(result)), *facts.BARS]
         main = [name for name in dict.fromkeys(wanted) if name in ranked]
-    drawn = {name: Look(_COLOURS[i], 2.2, True) for i, name in enumerate(main)}
-    return {name: drawn.get(name, Look(_OTHERS, 1.0, False)) for name in ranked}
+    drawn = {name: Style(_COLOURS[i], 2.2, True) for i, name in enumerate(main)}
+    return {name: drawn.get(name, Style(_OTHERS, 1.0, False)) for name in ranked}
 
 
 def plain_figure(height: int, **layout: object) -> go.Figure:
@@ -96,7 +96,7 @@ def legend_px(entries: int, least: int) -> int:
     return max(least, entries * _LEGEND_PX + 90)
 
 
-def line(name: str, look: Look) -> dict[str, object]:
+def line(name: str, look: Style) -> dict[str, object]:
     """What a line of a policy looks like."""
     return {
         "name": escape(name),

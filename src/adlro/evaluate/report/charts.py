@@ -14,14 +14,14 @@ from adlro.evaluate.report import facts, table
 from adlro.evaluate.report.chart import (
     LOG_AXIS,
     Chart,
-    Look,
+    Style,
     legend_px,
     line,
-    looks,
     name_axis,
     plain_figure,
     rows_px,
     show_first,
+    styles,
 )
 from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Counts, Sums, Tally
 from adlro.evaluate.report.facts import BARS, Group, Scale
@@ -77,7 +77,7 @@ def _cumulated(jobs: Counts, unit: Scale) -> tuple[Floats, Floats]:
 
 def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
     """How many jobs were done, or had started, within a time."""
-    unit, drawn = facts.scale(result), looks(result)
+    unit, drawn = facts.scale(result), styles(result)
     figure = plain_figure(legend_px(len(drawn), 460))
     choices = ("completion time (JCT)", "wait until the first start")
     for choice, pick in zip(choices, ("jct", "wait"), strict=True):
@@ -103,7 +103,7 @@ def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
     return Chart(figure, caption, choices, "Show")
 
 
-def _grey_first(drawn: dict[str, Look]) -> list[tuple[str, Look]]:
+def _grey_first(drawn: dict[str, Style]) -> list[tuple[str, Style]]:
     """In the order of drawing: what matters last, and so on top."""
     return sorted(drawn.items(), key=lambda item: item[1].is_main)
 

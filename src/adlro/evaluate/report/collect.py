@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adlro.model.state import WHOLE, Floats, Records
 from adlro.policies.registry import Policy
-from adlro.sim.simulator import Result
+from adlro.sim.simulator import RunResult
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -91,7 +91,7 @@ class Collector:
         self._lock = threading.Lock()
         self._tallies: dict[str, Tally] = {}
 
-    def watch(self, policy: Policy, _: int, workload: Workload, result: Result) -> None:
+    def watch(self, policy: Policy, _: int, workload: Workload, result: RunResult) -> None:
         """Add a run; what evaluate.compare calls after each."""
         counted = self._setting.scenario.measure.window(len(workload.jobs))
         types = len(self._setting.scenario.types)

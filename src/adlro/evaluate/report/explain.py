@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.regression import EXPLAINED, EXPLAINING, Regression
 from adlro.evaluate.report import facts
-from adlro.evaluate.report.chart import Chart, Look, looks, plain_figure
+from adlro.evaluate.report.chart import Chart, Style, plain_figure, styles
 from adlro.evaluate.report.table import METRICS
 from adlro.model.state import Floats
 
@@ -94,7 +94,7 @@ def scatters(result: Comparison) -> list[Chart]:
 def _add_points(figure: go.Figure, result: Comparison, key: str, seeds: int) -> None:
     unit, factor = facts.scale(result), _factor(key)
     rows = {row.name: row for row in result.policies}
-    drawn: dict[str, Look] = looks(result)
+    drawn: dict[str, Style] = styles(result)
     for name, look in sorted(drawn.items(), key=lambda item: item[1].is_main):
         own = rows[name].per_seed
         figure.add_scatter(

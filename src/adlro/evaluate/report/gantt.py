@@ -14,7 +14,7 @@ from adlro.evaluate.downtime import Downtime, Window, downtime, window
 from adlro.evaluate.report.runs import Runs, lanes, retrace
 from adlro.model.cluster import Layout
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPEED, WHOLE, Floats, Records
-from adlro.sim.simulator import Result
+from adlro.sim.simulator import RunResult
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
@@ -78,7 +78,7 @@ def _end_of_room(starts: Floats, within: Window, most: int) -> float:
     return float(max(np.partition(starts, most)[most], np.nextafter(within.first, within.last)))
 
 
-def _choose(setting: Setting, workload: Workload, result: Result, limits: Limits) -> _Picture:
+def _choose(setting: Setting, workload: Workload, result: RunResult, limits: Limits) -> _Picture:
     layout, time = setting.layout, window(workload, result)
     gpus = _chosen_gpus(layout, limits.gpus)
     within = np.isin(result.spans["gpu"], gpus)
@@ -328,7 +328,11 @@ def _add_node_lines(figure: go.Figure, picture: _Picture) -> None:
 
 
 def compose(
-    setting: Setting, workload: Workload, result: Result, title: str, limits: Limits | None = None
+    setting: Setting,
+    workload: Workload,
+    result: RunResult,
+    title: str,
+    limits: Limits | None = None,
 ) -> go.Figure:
     """The schedule of one run as a figure.
 
@@ -368,7 +372,7 @@ def compose(
     return figure
 
 
-def draw(setting: Setting, workload: Workload, result: Result, title: str) -> str:
+def draw(setting: Setting, workload: Workload, result: RunResult, title: str) -> str:
     """The schedule of one run as a self-contained HTML page; zoom with the mouse."""
     figure = compose(setting, workload, result, title)
     page: str = figure.to_html(include_plotlyjs=True, full_html=True, config={"scrollZoom": True})

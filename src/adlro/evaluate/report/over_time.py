@@ -18,11 +18,11 @@ from adlro.evaluate.report.chart import (
     Chart,
     legend_px,
     line,
-    looks,
     plain_figure,
     show_first,
+    styles,
 )
-from adlro.evaluate.report.timeline import Course, follow
+from adlro.evaluate.report.timeline import Timeline, follow
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting, generate
@@ -38,7 +38,7 @@ class Seed(NamedTuple):
     """The first seed of a comparison, run once more with a log of every run."""
 
     number: int
-    courses: dict[str, Course]
+    courses: dict[str, Timeline]
     schedules: list[Chart]
 
 
@@ -131,7 +131,7 @@ def use(result: Comparison, seed: Seed, models: list[str]) -> Chart:
 
 def queue(result: Comparison, seed: Seed) -> Chart:
     """Jobs waiting under each policy."""
-    figure, drawn = plain_figure(legend_px(len(result.policies), 400)), looks(result)
+    figure, drawn = plain_figure(legend_px(len(result.policies), 400)), styles(result)
     for name, look in sorted(drawn.items(), key=lambda item: item[1].is_main):
         course = seed.courses[name]
         figure.add_scatter(

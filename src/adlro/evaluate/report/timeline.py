@@ -9,14 +9,14 @@ import numpy as np
 from adlro.evaluate.downtime import downtime, window
 from adlro.evaluate.report.runs import retrace
 from adlro.model.state import WHOLE, Floats
-from adlro.sim.simulator import Result
+from adlro.sim.simulator import RunResult
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
 _NOTHING_UP = 1e-9  # GPUs: less than this is what adding and taking away leaves behind
 
 
-class Course(NamedTuple):
+class Timeline(NamedTuple):
     """A run in B stretches of equal length; M models."""
 
     hours: Floats  # [B] middle of each, since the first arrival
@@ -41,7 +41,9 @@ def mean_level(edges: Floats, start: Floats, end: Floats, weight: Floats) -> Flo
     return mean
 
 
-def follow(setting: Setting, workload: Workload, result: Result, stretches: int = 120) -> Course:
+def follow(
+    setting: Setting, workload: Workload, result: RunResult, stretches: int = 120
+) -> Timeline:
     """The course of a run whose spans were kept."""
     layout, spans, within = setting.layout, result.spans, window(workload, result)
     edges = np.linspace(within.first, within.last, stretches + 1)
@@ -61,7 +63,7 @@ def follow(setting: Setting, workload: Workload, result: Result, stretches: int 
     queue = mean_level(edges, spans["start"] - runs.waited, spans["start"], each)
     middle = (edges[:-1] + edges[1:]) / 2 - within.first
     use, use_of_all = _share(busy, up), _share(busy.sum(axis=0), up.sum(axis=0))
-    return Course(middle / 3600, use, use_of_all, np.maximum(queue, 0.0))
+    return Timeline(middle / 3600, use, use_of_all, np.maximum(queue, 0.0))
 
 
 def _share(busy: Floats, up: Floats) -> Floats:

@@ -21,7 +21,7 @@ from adlro.model.state import Row
 _NONE = np.uint64(0)
 
 
-class Result(NamedTuple):
+class Completion(NamedTuple):
     """What became of a job; the caller sees to it that all is finite, `extra` excepted."""
 
     log_seconds: float  # natural log of its run time
@@ -165,7 +165,7 @@ def _retire(memory: Memory, slot: int, outcome: Row) -> None:
 
 
 @njit
-def _keep(memory: Memory, slot: int, result: Result) -> None:
+def _keep(memory: Memory, slot: int, result: Completion) -> None:
     """Keep an outcome among the latest of its pattern; the oldest makes room."""
     row, kept = memory.slots[slot], memory.outcomes[slot]
     at = row.jobs % len(kept)
@@ -200,7 +200,7 @@ def _new_slot(memory: Memory, bits: Words, model: int, number: np.uint64) -> int
 
 
 @njit_apart
-def learn(memory: Memory, bits: Words, result: Result) -> int:
+def learn(memory: Memory, bits: Words, result: Completion) -> int:
     """Learn what became of a job; what its pattern [W] says of the GPU model is replaced.
 
     Returns:

@@ -142,7 +142,7 @@ class Query(NamedTuple):
     prior: Floats  # [M] log speed of such a job on each model, as far as the caller knows
 
 
-class Work(NamedTuple):
+class Scratch(NamedTuple):
     """What a recall writes: its scratch, and its answers."""
 
     block: NDArray[np.int64]  # [BLOCK] distances
@@ -222,7 +222,7 @@ def copy(memory: Memory) -> Memory:
     return Memory._make(array.copy() for array in memory)
 
 
-def work_for(memory: Memory, nearest: int = NEAREST) -> Work:
+def work_for(memory: Memory, nearest: int = NEAREST) -> Scratch:
     """Room for recalls from the nearest patterns of each model; made once, used for any number.
 
     Raises:
@@ -233,7 +233,7 @@ def work_for(memory: Memory, nearest: int = NEAREST) -> Work:
     models, slots = len(memory.model_bits), len(memory.slots)
     many = min((models + 1) * nearest, slots) * (memory.outcomes.shape[1] + 1)
     ages = np.zeros(BLOCK)
-    return Work(
+    return Scratch(
         block=np.zeros(BLOCK, np.int64),
         ages=ages,
         age_bits=ages.view(np.int64),

@@ -13,7 +13,7 @@ import numpy as np
 from adlro.compiled import njit, njit_apart, wide
 from adlro.features.hypervectors.encode_kernel import ones
 from adlro.features.hypervectors.learn_kernel import halvings
-from adlro.features.hypervectors.memory import BINS, BLOCK, Memory, Query, Weighing, Work
+from adlro.features.hypervectors.memory import BINS, BLOCK, Memory, Query, Scratch, Weighing
 from adlro.features.hypervectors.schema import Space, Words
 from adlro.model.state import Counts, Floats, Row
 
@@ -48,7 +48,7 @@ def _distances(query: Query, patterns: Words, first: int, out: Counts) -> None:
 
 
 @njit_apart
-def scan(memory: Memory, query: Query, work: Work) -> int:
+def scan(memory: Memory, query: Query, work: Scratch) -> int:
     """Write the distance in bits of every slot to work.gaps; returns how many slots there are."""
     size = int(memory.head[0].size)
     for first in range(0, size, BLOCK):
@@ -61,7 +61,9 @@ def scan(memory: Memory, query: Query, work: Work) -> int:
 
 
 @njit
-def _rate(memory: Memory, nats_per_bit: float, weighing: Weighing, size: int, work: Work) -> None:
+def _rate(
+    memory: Memory, nats_per_bit: float, weighing: Weighing, size: int, work: Scratch
+) -> None:
     """Write every slot's cost, in bins, and count them: what a match and freshness lack, in nats.
 
     The log of the age is taken as straight between powers of two: this only chooses the nearest.
@@ -84,7 +86,7 @@ def _rate(memory: Memory, nats_per_bit: float, weighing: Weighing, size: int, wo
 
 
 @njit
-def _cut(work: Work, nearest: int) -> None:
+def _cut(work: Scratch, nearest: int) -> None:
     """Find where the nearest of each bucket end."""
     for b in range(len(work.cuts)):
         left, at = nearest, 0
@@ -95,7 +97,7 @@ def _cut(work: Work, nearest: int) -> None:
 
 
 @njit
-def _add(work: Work, n: int, slot: int, model: int, weight: float) -> Row:
+def _add(work: Scratch, n: int, slot: int, model: int, weight: float) -> Row:
     """The next source, all but what it says."""
     row = work.sources[n]
     row.weight, row.slot, row.model = weight, slot, model
@@ -111,7 +113,7 @@ def _followed(log_seconds: float, extra: float, query: Query, weighing: Weighing
 
 @njit
 def _draw(
-    memory: Memory, slot: int, nats: float, query: Query, weighing: Weighing, n: int, work: Work
+    memory: Memory, slot: int, nats: float, query: Query, weighing: Weighing, n: int, work: Scratch
 ) -> int:
     """Add the outcomes of a slot to the sources; returns how many there are then."""
     row, now = memory.slots[slot], float(memory.head[0].learned)
@@ -146,7 +148,7 @@ def _known_bits(query: Query) -> int:
 
 
 @njit_apart
-def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Work) -> int:
+def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch) -> int:
     """Write the outcomes of the nearest patterns of each model to work.sources.
 
     A weight of 1 is that of an equal pattern without missing roles, learned just now. Evidence is
@@ -233,7 +235,7 @@ def weighted_median(values: Floats, weights: Floats, total: float) -> float:
 
 
 @njit
-def _centre(count: int, total: float, weighing: Weighing, work: Work) -> float:
+def _centre(count: int, total: float, weighing: Weighing, work: Scratch) -> float:
     if weighing.mean == 0.0:
         return weighted_median(work.values[:count], work.weights[:count], total)
     result = 0.0
@@ -245,7 +247,7 @@ def _centre(count: int, total: float, weighing: Weighing, work: Work) -> float:
 @njit_apart
 def answer(
     space: Space, memory: Memory, query: Query, weighing: Weighing, asked: int, count: int,
-    work: Work, out: Row,
+    work: Scratch, out: Row,
 ) -> None:  # fmt: skip
     """Write what the sources of `gather` say for one model, or for -1: none in particular.
 
@@ -279,7 +281,7 @@ def answer(
 
 
 @njit_apart
-def recall(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Work) -> int:
+def recall(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch) -> int:
     """Write an answer for every model of the memory to work.answers, or one if it has no models.
 
     Returns:

@@ -22,7 +22,7 @@ _SLOT_ARRAYS = ("patterns", "turns", "models", "slots", "outcomes", "heap")
 _WHOLE_ARRAYS = ("head", "pair_weights", "pair_ratios", "speeds")
 
 
-class Kept(NamedTuple):
+class SavedMemory(NamedTuple):
     """A memory with all that is needed to use it."""
 
     schema: Schema
@@ -54,7 +54,7 @@ class _Header(Record):
     note: str
 
 
-def _header(kept: Kept) -> _Header:
+def _header(kept: SavedMemory) -> _Header:
     memory = kept.memory
     return _Header(
         roles=tuple(_Role(**role._asdict()) for role in kept.schema.roles),
@@ -73,7 +73,7 @@ def _in_use(name: str, memory: Memory) -> NDArray[Any]:
     return array[:, :size] if name == "patterns" else array[:size]
 
 
-def pack(kept: Kept) -> bytes:
+def pack(kept: SavedMemory) -> bytes:
     """The file of a memory; the same memory makes the same bytes."""
     arrays: dict[str, NDArray[Any]] = {
         "header": np.frombuffer(_header(kept).model_dump_json().encode(), np.uint8)
@@ -144,7 +144,7 @@ def _space(header: _Header) -> tuple[Schema, Space]:
     return schema, space_of(schema)
 
 
-def unpack(data: bytes, where: str) -> Kept:
+def unpack(data: bytes, where: str) -> SavedMemory:
     """The memory in the bytes of a file, which is called `where` in errors.
 
     Raises:
@@ -167,4 +167,4 @@ def unpack(data: bytes, where: str) -> Kept:
     except BROKEN as exc:
         why = str(exc) if type(exc) is ValueError else "it is cut short or changed"
         raise TraceError(f"{where}: is not a memory of adlro: {why}; make it anew") from exc
-    return Kept(schema, header.models, memory, header.note)
+    return SavedMemory(schema, header.models, memory, header.note)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from adlro.compiled import njit, njit_apart
-from adlro.features.hypervectors.memory import Memory, Query, Weighing, Work
+from adlro.features.hypervectors.memory import Memory, Query, Scratch, Weighing
 from adlro.features.hypervectors.recall_kernel import gather
 from adlro.features.hypervectors.schema import Space
 
@@ -52,7 +52,7 @@ def _settle(memory: Memory, row: int) -> None:
 
 @njit_apart
 def learn_speeds(
-    space: Space, memory: Memory, query: Query, weighing: Weighing, work: Work,
+    space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch,
     log_seconds: float, model: int,
 ) -> int:  # fmt: skip
     """Compare a job that ran on a model with the jobs like it that ran on others.

@@ -20,7 +20,7 @@ from pydantic import (
 
 from adlro.errors import PolicyError
 from adlro.features.observation_kernel import Sizes
-from adlro.features.telemetry_kernel import METERS
+from adlro.features.telemetry_kernel import TELEMETRY_FEATURES
 from adlro.model.record import Record
 from adlro.nets import paper_network
 from adlro.nets.q_network import MOST_UNITS
@@ -92,7 +92,7 @@ class Figure(Record):
         return self
 
 
-class Origin(Record):
+class Provenance(Record):
     """What whoever trained a policy tells of it."""
 
     name: Name
@@ -106,7 +106,7 @@ class Origin(Record):
     date: datetime.date
 
 
-class _Written(Origin):
+class _Written(Provenance):
     """A card file: the origin, and what follows from the weights, of whatever kind they are."""
 
     format: Literal[1]
@@ -128,7 +128,7 @@ class Card(_Written):
     @field_validator("telemetry")
     @classmethod
     def _is_as_features_need_it(cls, models: Models | None, info: ValidationInfo) -> Models | None:
-        wanted = set(METERS).intersection(info.data.get("features", ()))
+        wanted = set(TELEMETRY_FEATURES).intersection(info.data.get("features", ()))
         if wanted and models is None:
             raise ValueError(f"is not there, but {min(wanted)!r} needs it")
         if models is not None and not wanted:
@@ -205,9 +205,9 @@ class PaperCard(_Written):
 AnyCard = Card | PaperCard
 
 
-def write(origin: Origin, **more: object) -> str:
+def write(origin: Provenance, **more: object) -> str:
     """The text of a card file: an origin and all other keys but the card's own hash."""
-    told = origin.model_dump(mode="json", include=set(Origin.model_fields))
+    told = origin.model_dump(mode="json", include=set(Provenance.model_fields))
     data = told | {"format": FORMAT} | more
     data[_OWN_HASH] = _fingerprint(data)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

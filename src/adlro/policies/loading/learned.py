@@ -31,7 +31,7 @@ from adlro.nets import q_network as networks
 from adlro.nets.paper_network import PaperNetwork
 from adlro.nets.q_network import Network
 from adlro.policies.loading import telemetry_ranges
-from adlro.policies.loading.card import AnyCard, Card, Origin, parse, shortened, write
+from adlro.policies.loading.card import AnyCard, Card, Provenance, parse, shortened, write
 from adlro.telemetry import normalise
 
 SUFFIXES = (".npz", ".json")
@@ -138,7 +138,7 @@ def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
     return named
 
 
-def save(path: Path, network: Network | PaperNetwork, origin: Origin) -> AnyCard:
+def save(path: Path, network: Network | PaperNetwork, origin: Provenance) -> AnyCard:
     """Write both files, or neither; the same weights and origin make the same bytes.
 
     Args:

@@ -44,6 +44,6 @@ def made_ready(network: Network, cluster: Cluster, known: tuple[str, ...]) -> Fl
         known: the features that the policy fills in, in the order of their columns.
     """
     params = flat(network, known)
-    if not network.reads_meters:
+    if not network.reads_telemetry:
         return params
     return np.concatenate([params, ranges(network.norm, cluster.models)])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adlro.config.files import adjusted
 from adlro.config.scenario import Scenario
-from adlro.envs.supply import Supply
+from adlro.envs.supply import EpisodeSupply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.errors import ConfigError
 from adlro.features.observation_kernel import Sizes, sizes
@@ -28,7 +28,7 @@ _PHASE = 20  # see seeds.training
 _DRAWN = 5000  # jobs that are drawn at once and then cut into episodes: drawing few costs as much
 
 
-def _supply(scenario: Scenario, recipe: Recipe, seed: int) -> Supply:
+def _supply(scenario: Scenario, recipe: Recipe, seed: int) -> EpisodeSupply:
     """Episodes of so many consecutive jobs each, from the seeds of this training."""
     pieces = max(_DRAWN // recipe.jobs, 1)
     setting = prepare(adjusted(scenario, jobs=pieces * recipe.jobs))
@@ -36,7 +36,7 @@ def _supply(scenario: Scenario, recipe: Recipe, seed: int) -> Supply:
     def draw(number: int) -> Workload:
         return seeds.jobs(setting, seeds.training(seed, _PHASE, number))
 
-    return Supply(setting, draw, pieces)
+    return EpisodeSupply(setting, draw, pieces)
 
 
 def _refuse_too_large(scenario: Scenario, shape: Sizes, recipe: Recipe) -> None:

@@ -13,7 +13,7 @@ from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.stats import Estimate, percent_difference
 from adlro.policies.loading import learned
-from adlro.policies.loading.card import AnyCard, Budget, Figure, Origin, Seeds
+from adlro.policies.loading.card import AnyCard, Budget, Figure, Provenance, Seeds
 from adlro.sim.simulator import warm_up
 from adlro.train import seeds
 from adlro.train.dqn import evaluation
@@ -155,7 +155,7 @@ def _family(scenario: Scenario, jobs: int) -> str:
     return f"{scenario.name} at load {scenario.load:g}, in episodes of {jobs} jobs"
 
 
-def _origin(plan: Plan, trainer: Trainer, gain: Estimate, where: Files) -> Origin:
+def _origin(plan: Plan, trainer: Trainer, gain: Estimate, where: Files) -> Provenance:
     wish, count = plan.wish, len(seeds.SELECTION[: plan.recipe.final_seeds])
     used = Seeds(first=seeds.SELECTION[0], last=seeds.SELECTION[count - 1])
     figure = Figure(
@@ -166,7 +166,7 @@ def _origin(plan: Plan, trainer: Trainer, gain: Estimate, where: Files) -> Origi
         seeds=used,
     )
     weight = wish.recipe.idle_weight or wish.scenario.idle_weight
-    return Origin(
+    return Provenance(
         name=where.out.name,
         about=_about(plan, trainer),
         objective=f"the paper's R = -(JCT + {weight:g} * idle)",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adlro.errors import TraceError
 from adlro.features.hypervectors import saved
 from adlro.features.hypervectors.memory import HEAD, Size
-from adlro.features.hypervectors.saved import Kept, pack, unpack
+from adlro.features.hypervectors.saved import SavedMemory, pack, unpack
 from adlro.features.hypervectors.speeds_kernel import learn_speeds
 from tests.remembered import PLAIN, SCHEMA, mind
 
@@ -32,7 +32,7 @@ def experienced(jobs=60, slots=16):
 
 
 def kept(one):
-    return Kept(SCHEMA, MODELS, one.memory, '{"trees": "ärger"}')
+    return SavedMemory(SCHEMA, MODELS, one.memory, '{"trees": "ärger"}')
 
 
 def again(one):

@@ -45,7 +45,7 @@ def test_the_words_of_a_card_say_that_telemetry_is_read(tmp_path):
     assert words.endswith("; reads telemetry, seen of 2 GPU models in training")
 
 
-def test_a_network_that_reads_meters_is_not_saved_without_its_ranges(tmp_path):
+def test_a_network_that_reads_telemetry_is_not_saved_without_its_ranges(tmp_path):
     with pytest.raises(PolicyError, match="'telemetry': is not there, but 'meters_drive' needs it"):
         learned.save(tmp_path / "m.npz", with_meters()._replace(norm=None), ORIGIN)
     assert list(tmp_path.iterdir()) == []
@@ -176,7 +176,7 @@ def answers(network, memory_of):
     found = []
     for view in views():
         params = flat(network)
-        if network.reads_meters:
+        if network.reads_telemetry:
             params = np.concatenate([params, np.tile([30, 85, 0, 300, 900.0], view.est.shape[1])])
         memory = memory_of(scratch_size(len(view.gpus), len(view.pools)))
         out = np.zeros(1, record_choices.DECISION)
