@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adlro import __version__
 from adlro.errors import AdlroError, ConfigError
-from adlro.evaluate.output import check_writable, write_text
+from adlro.files import check_writable, write_text
 
 ROOT = Path(__file__).parents[1]
 NEAR = 0.005  # of a figure: how far off a run may be, where --expect writes it

@@ -15,7 +15,7 @@ import adlro
 from adlro.config.scenario import Scenario
 from adlro.errors import OutputError
 from adlro.evaluate.comparison import Comparison
-from adlro.evaluate.output import write_text
+from adlro.files import write_text
 from adlro.policies.registry import Policy
 
 

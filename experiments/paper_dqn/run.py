@@ -19,7 +19,7 @@ from versus import by_name, compared, percent
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.comparison import Comparison
-from adlro.evaluate.output import write_text
+from adlro.files import write_text
 from adlro.policies.loading import learned
 
 HERE = Path(__file__).parent

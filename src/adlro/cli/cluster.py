@@ -126,7 +126,7 @@ def import_(
     from adlro.config.files import cluster_of
     from adlro.config.to_toml import to_toml
     from adlro.errors import TraceError
-    from adlro.evaluate.output import check_writable, write_text
+    from adlro.files import check_writable, write_text
     from adlro.workloads import inventory
 
     if slurm == (file is not None):

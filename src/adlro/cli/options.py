@@ -119,7 +119,7 @@ def check_json_file(path: Path | None) -> None:
     Raises:
         OutputError: it cannot be written there.
     """
-    from adlro.evaluate.output import check_writable
+    from adlro.files import check_writable
 
     check_writable(None if path == PRINTED else path)
 
@@ -130,7 +130,7 @@ def hand_out(shown: RenderableType, figures: str, path: Path | None) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    from adlro.evaluate.output import write_text
+    from adlro.files import write_text
 
     if path == PRINTED:
         click.echo(figures)

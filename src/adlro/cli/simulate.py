@@ -144,7 +144,7 @@ def _finite(_: click.Context, option: click.Parameter, value: float) -> float:
 
 def _check_files(files: _Files) -> None:
     """Refuse before the work starts what could not be written after it."""
-    from adlro.evaluate.output import check_writable
+    from adlro.files import check_writable
 
     check_json_file(files.json)
     taken = {} if files.json in (None, PRINTED) else {Path(files.json).resolve(): "--json"}
@@ -204,16 +204,16 @@ def _figures(run: _Run, metrics: Metrics) -> str:
 
 
 def _write_gantt(path: Path, run: _Run, *, quiet: bool) -> None:
-    from adlro.evaluate.output import write_text
     from adlro.evaluate.report.gantt import draw
+    from adlro.files import write_text
 
     write_text(path, draw(run.setting, run.workload, run.result, str(run)))
     click.echo(f"schedule: {path} (open it in a browser)", err=quiet)
 
 
 def _write_telemetry(path: Path, run: _Run, every_s: float, *, quiet: bool) -> None:
-    from adlro.evaluate.output import write_parts
     from adlro.evaluate.telemetry import series
+    from adlro.files import write_parts
 
     rows, parts = series(run.setting, run.workload, run.result, every_s)
     write_parts(path, parts)

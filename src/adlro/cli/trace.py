@@ -201,7 +201,7 @@ def _say_skipped(history: History) -> None:
 
 
 def _write(out: Path, history: History) -> None:
-    from adlro.evaluate.output import write_bytes, write_parts
+    from adlro.files import write_bytes, write_parts
     from adlro.workloads import export
     from adlro.workloads.formats import npz
 
@@ -212,7 +212,7 @@ def _write(out: Path, history: History) -> None:
 
 
 def _check_out(file: Path, out: Path) -> None:
-    from adlro.evaluate.output import check_writable
+    from adlro.files import check_writable
 
     if out.suffix not in _SUFFIXES:
         raise click.BadParameter(
@@ -271,7 +271,7 @@ def anonymise(
 
 def _check_memory(save: Path | None, file: Path) -> None:
     """Refuse to write a memory over a history, or under a name that does not say what it is."""
-    from adlro.evaluate.output import check_writable
+    from adlro.files import check_writable
 
     if save is None:
         return
@@ -317,7 +317,7 @@ def predict(
 
     from adlro.cli import trace_predict
     from adlro.estimates.run_times import RunTimes
-    from adlro.evaluate.output import write_bytes
+    from adlro.files import write_bytes
 
     _check_memory(save, file)
     shown = trace_predict.look(_read(file, lenient, format_, columns), warm_up, job)
@@ -405,7 +405,7 @@ def scenario(
     import json
 
     from adlro.cli.trace_scenario import Wish, make, moment
-    from adlro.evaluate.output import check_writable, write_text
+    from adlro.files import check_writable, write_text
 
     refuse_same(file, out)
     check_writable(out)

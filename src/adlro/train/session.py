@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from adlro.config.files import adjusted
 from adlro.errors import ConfigError, OutputError
-from adlro.evaluate.output import check_writable
+from adlro.files import check_writable
 from adlro.policies.loading import learned
 from adlro.policies.loading.card import AnyCard, Budget, Figure, Provenance, Seeds
 from adlro.sim.simulator import warm_up

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from adlro.errors import OutputError
-from adlro.evaluate.output import check_writable
+from adlro.files import check_writable
 
 FILE = "report.html"
 

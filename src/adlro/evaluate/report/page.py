@@ -12,12 +12,12 @@ from plotly.offline import get_plotlyjs
 
 from adlro.config.to_toml import as_toml
 from adlro.evaluate.comparison import Comparison
-from adlro.evaluate.output import write_parts
 from adlro.evaluate.report import charts, explain, facts, over_time, summary, table
 from adlro.evaluate.report.chart import Chart
 from adlro.evaluate.report.collect import Tally
 from adlro.evaluate.report.folder import make_folder
 from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
+from adlro.files import write_parts
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting
 

@@ -15,7 +15,7 @@ from adlro.errors import ConfigError, TraceError
 from adlro.features.hypervectors.learn_kernel import restore
 from adlro.features.hypervectors.memory import HEAD, Memory, Size, empty
 from adlro.features.hypervectors.schema import Kind, Role, Schema, Space, space_of
-from adlro.model.arrays import BROKEN, packed, unpacked
+from adlro.files import BROKEN, pack_arrays, unpack_arrays
 from adlro.model.record import Record
 
 _SLOT_ARRAYS = ("patterns", "turns", "models", "slots", "outcomes", "heap")
@@ -80,7 +80,7 @@ def pack(kept: SavedMemory) -> bytes:
     }
     arrays |= {name: getattr(kept.memory, name) for name in _WHOLE_ARRAYS}
     arrays |= {name: _in_use(name, kept.memory) for name in _SLOT_ARRAYS}
-    return packed(arrays)
+    return pack_arrays(arrays)
 
 
 def _is_heap(memory: Memory, size: int) -> bool:
@@ -151,7 +151,7 @@ def unpack(data: bytes, where: str) -> SavedMemory:
         TraceError: it is not the file of a memory, or it has been changed.
     """
     try:
-        arrays = unpacked(data, ("header", *_WHOLE_ARRAYS, *_SLOT_ARRAYS), "a memory")
+        arrays = unpack_arrays(data, "a memory", ("header", *_WHOLE_ARRAYS, *_SLOT_ARRAYS))
         header = _Header.model_validate_json(arrays["header"].astype(np.uint8).tobytes())
         schema, space = _space(header)
         size = Size(header.slots, header.latest, header.classes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import os
 import re
 import struct
 import zipfile
@@ -21,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adlro import __version__
-from adlro.errors import OutputError, PolicyError, TelemetryError
+from adlro.errors import PolicyError, TelemetryError
 from adlro.features.pair_kernel import PAIR_FEATURES
 from adlro.features.start_kernel import FEATURES
-from adlro.model.arrays import packed
+from adlro.files import pack_arrays, write_bytes
 from adlro.model.state import Floats
 from adlro.nets import paper_network
 from adlro.nets import q_network as networks
@@ -154,14 +153,11 @@ def save(path: Path, network: Network | PaperNetwork, origin: Provenance) -> Any
         OutputError: the files cannot be written.
     """
     files = _files(path)
-    weights = packed(_arrays(network), zipfile.ZIP_STORED)
+    weights = pack_arrays(_arrays(network), zipfile.ZIP_STORED)
     told, digest = _told(network), hashlib.sha256(weights).hexdigest()
     text = write(origin, version=__version__, **told, sha256_weights=digest).encode()
     card = _checked(files, weights, text).card
-    try:
-        _replace(files, weights, text)
-    except OSError as exc:
-        raise OutputError(f"{path}: cannot be written: {exc.strerror}") from exc
+    _replace(files, weights, text)
     return card
 
 
@@ -284,24 +280,12 @@ def _array(name: str, data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
 def _replace(files: _Files, weights: bytes, text: bytes) -> None:
     """Put both files in place; if the second cannot be, the first is as it was before."""
     former = files.weights.read_bytes() if files.weights.is_file() else None
-    staged = _Files(*(_beside(path) for path in files))
+    write_bytes(files.weights, weights)
     try:
-        staged.weights.write_bytes(weights)
-        staged.card.write_bytes(text)
-        staged.weights.replace(files.weights)
-        try:
-            staged.card.replace(files.card)
-        except BaseException:
-            if former is None:
-                files.weights.unlink()
-            else:
-                staged.weights.write_bytes(former)
-                staged.weights.replace(files.weights)
-            raise
-    finally:
-        for path in staged:
-            path.unlink(missing_ok=True)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}")
+        write_bytes(files.card, text)
+    except BaseException:
+        if former is None:
+            files.weights.unlink()
+        else:
+            write_bytes(files.weights, former)
+        raise

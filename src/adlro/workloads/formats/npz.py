@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from adlro import files
 from adlro.errors import TraceError
-from adlro.model import arrays
 from adlro.model.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
 from adlro.model.state import WHOLE
 from adlro.workloads.formats.format import Format, Head
@@ -48,12 +48,12 @@ def packed(history: History) -> bytes:
         name: getattr(history, name).astype(kind) for name, kind in _kinds().items()
     }
     columns |= {name: np.frombuffer(texts[name], np.uint8) for name in _texts()}
-    return arrays.packed(columns)
+    return files.pack_arrays(columns)
 
 
 def _arrays(data: bytes, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
-    """Arrays by name; one of arrays.BROKEN for whatever is not as it must be."""
-    found = arrays.unpacked(data, wanted, "a history")
+    """Arrays by name; one of files.BROKEN for whatever is not as it must be."""
+    found = files.unpack_arrays(data, "a history", wanted)
     for name, kind in wanted.items():
         if found[name].dtype != np.dtype(kind) or found[name].ndim != 1:
             raise ValueError(f"{name!r} is not a column of type {kind}")
@@ -102,7 +102,7 @@ def _read(source: Source, reading: Reading) -> History:
         return _history(_arrays(data, _kinds() | dict.fromkeys(_texts(), "|u1")))
     except ValidationError as exc:
         raise TraceError(f"{source.path}: its header is not that of a history") from exc
-    except arrays.BROKEN as exc:
+    except files.BROKEN as exc:
         why = str(exc) if isinstance(exc, ValueError) else "it is cut short or changed"
         raise TraceError(
             f"{source.path}: is not a history of adlro: {why}; convert the source anew"
