@@ -1,4 +1,4 @@
-"""What looking ahead gains, and what it costs: settings of +lookahead behind several policies."""
+"""The gain and the cost of looking ahead: +lookahead behind several policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.evaluate.comparison import Comparison, Row
 from adlro.policies import registry
-from adlro.policies.lookahead import split
+from adlro.policies.lookahead import SUFFIX, split
 from adlro.workloads.synthetic import prepare
 
 FOLDER = Path(__file__).parent
@@ -36,21 +36,17 @@ class Group(NamedTuple):
     policies: Sequence[str]
 
 
-def _ahead(base: str, *settings: str) -> list[str]:
-    """A base policy and how it looks ahead."""
-    return [base, *(f"{base}+lookahead:{setting}" for setting in settings)]
+def _ahead(base: str) -> list[str]:
+    """A base policy without and with looking ahead."""
+    return [base, base + SUFFIX]
 
 
-DRAIN = "1:0"
 GROUPS = (
     Group(
         "drain", 200, SCENARIOS,
-        [*_ahead("min-min", DRAIN), "drain-argmin", *_ahead("pair-sjf", DRAIN),
-         *_ahead("fcfs", DRAIN)],
+        [*_ahead("min-min"), "drain-argmin", *_ahead("pair-sjf"), *_ahead("fcfs")],
     ),
-    Group("adlro", 200, SCENARIOS[:3], _ahead("adlro", DRAIN)),
-    Group("futures", 20, SCENARIOS[2:3], _ahead("min-min", "1:10", "4:10:2", "16:10:0", "16:10:2")),
-    Group("adlro, futures", 16, SCENARIOS[2:3], _ahead("adlro", "4:10:2")),
+    Group("adlro", 200, SCENARIOS[:3], _ahead("adlro")),
 )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def tasks() -> Iterator[tuple[str, Callable[[], None]]]:
 
     yield "the simulator", partial(compare, "fcfs")
     yield "environments", step
-    yield "looking ahead", partial(compare, "fcfs+lookahead:1:1")
+    yield "looking ahead", partial(compare, "fcfs+lookahead")
     for name in EARLY:
         yield name, partial(compare, name)
     yield "training", partial(adlro, "train", "paper16", "--episodes", "2")

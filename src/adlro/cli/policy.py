@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from adlro.policies.registry import Facts
 
 _AHEAD = (
-    "Any compiled policy that only starts jobs can look ahead: min-min+lookahead, or "
-    "+lookahead:FUTURES:ARRIVALS:T (see 'adlro policy show min-min+lookahead')."
+    "Any compiled policy that only starts jobs can look ahead: min-min+lookahead "
+    "(see 'adlro policy show min-min+lookahead')."
 )
 
 
@@ -35,7 +35,7 @@ def _kind(facts: Facts) -> str:
     from adlro.policies import lookahead
     from adlro.policies.registry import weights_file
 
-    if lookahead.split(facts.name)[1] is not None:
+    if lookahead.split(facts.name)[1]:
         return "looks ahead"
     if weights_file(facts.name) is not None:
         return "learned"

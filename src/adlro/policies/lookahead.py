@@ -1,21 +1,18 @@
-"""Looking ahead at decision time: an option of any compiled policy that only starts jobs.
+"""Rollout look-ahead at decision time, an option of any compiled policy that only starts jobs.
 
-Written behind a policy's name: `min-min+lookahead`, or `+lookahead:FUTURES:ARRIVALS:T`. Each time
-that something could start, the policy's own answer and the other choices (to wait, and the shortest
-feasible pairs) are made on copies of the cluster, which the policy plays on until all is done. Its
-answer is replaced by the choice with the smallest sum of times in the system.
+It is written behind a policy's name: `min-min+lookahead`. Whenever a job could start, the policy's
+own answer and the alternatives (waiting, and the feasible pairs of a job and a pool with the
+shortest estimates) are each applied to a copy of the cluster. The policy then schedules the copy
+until all its jobs are done, with no further arrivals, and the sum of the jobs' times in the system
+is the cost. The cheapest choice replaces the policy's answer if it saves more than a small margin.
+This is one step of the rollout algorithm (Bertsekas, Tsitsiklis, Wu 1997).
 
-- `1:0`, the drain: nobody else comes. One copy a choice; no luck in it.
-- `16:10:2`: each choice meets the same 16 futures of 10 arrivals, each a recent job drawn again
-  after a recent gap. Of many noisy means the best looks better than it is (the winner's curse), so
-  the answer stands unless the mean gain is T of its standard errors above 0. T = 0: no such gate.
-
-The copies are made from what a policy sees and what it is told of the scenario, never from the
-truth: jobs run as long as estimated, an overdue one ends when it is expected to; nodes that are
-down stay down, nothing fails, slices do not slow each other, sensors stand still. Quotas, ageing
-and placement are the scenario's own. Until 8 jobs have arrived no future is drawn. A policy's
-memory is copied too: one that keeps count of its own starts finds some that it did not make. Of an
-answer that is replaced nothing is left, not even the timers that it asked for.
+The copies are built from the view and the scenario's rules, never from the truth: jobs run as long
+as estimated, an overdue job ends at its expected end, nodes that are down stay down, nothing fails,
+slices do not slow each other and telemetry readings do not change. Quotas, ageing and placement
+are the scenario's own. The policy's memory is copied too: a policy that counts its own starts may
+find starts that it did not make. An answer that is replaced is dropped as a whole, including the
+timers it asked for.
 """
 
 from __future__ import annotations
@@ -38,93 +35,40 @@ from adlro.model import violations
 from adlro.model.context import Context
 from adlro.model.state import WAKE, Floats, Records
 from adlro.model.view import View
-from adlro.policies.lookahead_kernel import FAULT, FEW, Handed, Scratch, look_ahead
+from adlro.policies.lookahead_kernel import FAULT, Handed, Scratch, look_ahead
 from adlro.sim.rebuild import Rebuilt
-from adlro.sim.signature import ANSWER, DECIDE, FLOATS, TABLE, WORLD, compile_decide, entry_point
+from adlro.sim.signature import ANSWER, DECIDE, FLOATS, WORLD, compile_decide, entry_point
 from adlro.sim.simulator import Player, ViewCopies, is_compiled
 
 SUFFIX = "+lookahead"
-_MOST = {"FUTURES": 1_000, "ARRIVALS": 10_000}
-_MOST_DRAWN = 100_000  # arrivals in all futures of a decision
-_USUAL = (1, 0, 0.0)  # the drain: sampled futures gained no more and cost far more
-_GATE = 2.0  # standard errors, where several futures are compared and no T is given
-_SEED, _CALLS, _WAKE, _OWN = range(4)  # the wrapper's memory; from _OWN on it is the base policy's
-_LUCK = 6  # the third number of the seeds of draws; what makes jobs and nodes has none
-MEMORY = "the run's seed, how many calls there were and when the base policy asked to be woken"
+_OLD_SUFFIX = SUFFIX + ":1:0"  # the same in older tables: one future, no arrivals
+SUMMARY = "Looks ahead until all present jobs are done, with no further arrivals."
+_SEED, _CALLED, _WAKE, _OWN = range(4)  # the wrapper's memory; the base policy's begins at _OWN
+MEMORY = "the run's seed, whether it was called before and when the base policy is to be woken"
 
 
-class LookaheadOptions(NamedTuple):
-    """How to look ahead."""
-
-    futures: int
-    arrivals: int  # in each
-    gate: float  # standard errors that a mean gain must be above 0
-    suffix: str  # as it was written
-
-    def in_words(self) -> str:
-        """One sentence."""
-        if self.arrivals == 0:
-            return "Looks ahead until all jobs at hand are done; nobody else comes."
-        gate = f", if its gain is {self.gate:g} standard errors above 0" if self.gate > 0 else ""
-        several = f"the mean over {self.futures} futures" if self.futures > 1 else "one future"
-        return f"Looks ahead: the best choice by {several} of {self.arrivals} arrivals{gate}."
-
-
-def _whole(text: str, what: str, least: int, name: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= _MOST[what]:
-        raise PolicyError(
-            f"policy {name!r}: {what} is a whole number from {least} to {_MOST[what]:,}, "
-            f"not {text!r}"
-        )
-    return int(text)
-
-
-def _number(text: str, name: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise PolicyError(f"policy {name!r}: T is a number, 0 or more, not {text!r}")
-    return value
-
-
-def split(name: str) -> tuple[str, LookaheadOptions | None]:
-    """The name of the base policy and how it shall look ahead; None = not at all.
+def split(name: str) -> tuple[str, bool]:
+    """The name of the base policy, and True if the name ends in `+lookahead`.
 
     Raises:
-        PolicyError: what stands behind `+lookahead` is wrong.
+        PolicyError: `+lookahead` stands there twice or with options, which it does not have.
     """
-    found = re.fullmatch(r"(.+?)\+lookahead(:[^/]*)?", name)
+    found = re.fullmatch(r"(.+?)(\+lookahead(?::[^/]*)?)", name)
     if found is None:
-        return name, None
-    base, suffix = found[1], SUFFIX + (found[2] or "")
-    parts = suffix.split(":")[1:]
-    if split(base)[1] is not None:
+        return name, False
+    base, suffix = found.groups()
+    if split(base)[1] or suffix.count(SUFFIX) > 1:
         raise PolicyError(f"policy {name!r}: say {SUFFIX} once")
-    if not parts:
-        return base, LookaheadOptions(*_USUAL, suffix)
-    if len(parts) > 3:
-        raise PolicyError(f"policy {name!r}: say {SUFFIX}:FUTURES:ARRIVALS:T, three numbers")
-    futures = _whole(parts[0], "FUTURES", 1, name)
-    arrivals = _whole(parts[1], "ARRIVALS", 0, name) if len(parts) > 1 else 0
-    gate = _number(parts[2], name) if len(parts) > 2 else _GATE * (futures > 1)
-    if futures * arrivals > _MOST_DRAWN:
+    if suffix not in (SUFFIX, _OLD_SUFFIX):
         raise PolicyError(
-            f"policy {name!r}: FUTURES times ARRIVALS is at most {_MOST_DRAWN:,}, "
-            f"not {futures * arrivals:,}"
+            f"policy {name!r}: {SUFFIX} has no options, as sampled futures of arrivals were "
+            f"removed; say {base + SUFFIX!r}"
         )
-    if futures > 1 and arrivals == 0:
-        raise PolicyError(
-            f"policy {name!r}: without arrivals all futures are the same; say 1:0 or {futures}:10"
-        )
-    if futures == 1 and len(parts) > 2:
-        raise PolicyError(f"policy {name!r}: T needs at least 2 futures to compare")
-    return base, LookaheadOptions(futures, arrivals, gate, suffix)
+    return base, True
 
 
 def refusal(decide: Callable[..., int], *, is_preemptive: bool) -> str | None:
-    """Why a policy cannot look ahead, in a phrase; None = it can."""
+    """The reason why a policy cannot look ahead, as a phrase; None = it can."""
     if is_preemptive:
         return "it preempts, and copies are played on by policies that only start jobs"
     if not is_compiled(decide):
@@ -132,31 +76,31 @@ def refusal(decide: Callable[..., int], *, is_preemptive: bool) -> str | None:
     return None
 
 
-_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+_COMPILING = threading.Lock()  # two threads may both find that nothing is compiled yet
 
 
 def _compiled() -> Callable[..., int]:
-    """The kernel's `look_ahead`, without the dispatcher that would look at the types of each call.
+    """The compiled `look_ahead` without its dispatcher, which would inspect the types of each call.
 
-    They are always the same, and to find that out takes longer than some decisions.
+    The types are always the same, and inspecting them takes longer than some decisions.
     """
-    with _ONE_AT_A_TIME:
+    with _COMPILING:
         return _compiled_once()
 
 
 @functools.cache
 def _compiled_once() -> Callable[..., int]:
     handed = types.NamedUniTuple(FLOATS, len(Handed._fields), Handed)
-    scratch = types.NamedTuple([TABLE, FLOATS, FLOATS, TABLE, ANSWER], Scratch)
+    scratch = types.NamedTuple([FLOATS, FLOATS, FLOATS, ANSWER], Scratch)
     decide = types.FunctionType(DECIDE)
-    return entry_point(look_ahead, types.float64, decide, handed, scratch, ANSWER, WORLD, WORLD)
+    return entry_point(look_ahead, decide, handed, scratch, ANSWER, WORLD, WORLD)
 
 
-class _Found:
-    """A compiled decide as the kernel takes it, looked up once: numba's way is slow at each call.
+class _CompiledDecide:
+    """A compiled decide whose code is looked up once; numba looks it up at each call.
 
-    Numba must take it for a dispatcher. Anything else it calls by a C pointer, through which no
-    exception comes: a policy that raises would seem to wait.
+    Numba must take it for a dispatcher. It calls anything else by a C pointer, which passes no
+    exceptions: a policy that raises would seem to wait.
     """
 
     def __init__(self, decide: Dispatcher) -> None:
@@ -165,86 +109,74 @@ class _Found:
 
     @property  # type: ignore[misc]  # mypy has it final; isinstance reads it
     def __class__(self) -> type:
-        """What isinstance is told."""
+        """The class that isinstance sees."""
         return numba.core.dispatcher.Dispatcher
 
     def get_compile_result(self, _: object) -> Any:  # noqa: ANN401  numba's own
-        """What numba asks a dispatcher for."""
+        """The compiled code; numba asks a dispatcher for it."""
         return self._result
 
 
 class _Run(NamedTuple):
-    """What belongs to one run."""
+    """The buffers of one run."""
 
     memory: Floats
     copied: Floats  # the base policy's memory in a copy
-    trial: Records  # and its answers; as in any answer before it is given, nothing is named
-    look: Floats
+    trial: Records  # the base policy's answers in a copy
+    choices: Floats  # scratch for the description of the choices
     rebuilt: Rebuilt
 
 
 class Lookahead:
     """The decide of a policy that looks ahead."""
 
-    def __init__(self, base: Player, wish: LookaheadOptions, context: Context) -> None:
-        self._name, self._wish, self._context = base.name, wish, context
+    def __init__(self, base: Player, context: Context) -> None:
+        self._name, self._context = base.name, context
         decide = compile_decide(base.decide)
-        self._ask, self._plain = _Found(decide), decide.py_func
+        self._decide, self._plain = _CompiledDecide(decide), decide.py_func
         self._look_ahead = _compiled()
         self._memory = _OWN + max(base.memory, 1)
         self._runs = threading.local()  # a thread plays one run at a time
 
     def _run(self, view: View, memory: Floats, out: Records) -> _Run:
-        """The run that this memory belongs to."""
+        """The buffers of the run that this memory belongs to."""
         run: _Run | None = getattr(self._runs, "last", None)
         if run is None or run.memory is not memory:
             context = self._context
-            look = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
+            choices = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
             rebuilt = Rebuilt(view, context.types, context.placement, context.rules)
-            run = _Run(memory, np.array(memory[_OWN:]), np.array(out), look, rebuilt)
+            run = _Run(memory, np.array(memory[_OWN:]), np.array(out), choices, rebuilt)
             self._runs.last = run
         return run
 
-    def _draws(self, view: View, memory: Floats) -> tuple[Floats, int]:
-        """Luck for every arrival, by the run's seed and the call; and how many futures."""
-        futures, arrivals = self._wish[:2]
-        if arrivals == 0 or len(view.recent) < FEW:
-            return np.zeros((0, 2)), 1
-        rng = np.random.default_rng((int(memory[_SEED]), int(memory[_CALLS]), _LUCK))
-        return rng.random((futures * arrivals, 2)), futures
-
     @property
     def memory(self) -> int:
-        """How many numbers it keeps from call to call, the base policy's among them."""
+        """The count of numbers it stores between calls, the base policy's included."""
         return self._memory
 
     def decide(self, view: View, params: Floats, memory: Floats, out: Records) -> int:
-        """The base policy's answer, or a better one."""
-        if memory[_CALLS] == 0:  # the base policy, too, finds the seed in its memory
-            memory[_OWN], memory[_WAKE] = memory[_SEED], math.inf
-        memory[_CALLS] += 1
+        """Write the base policy's answer, or a better one."""
+        if memory[_CALLED] == 0:  # the base policy, too, finds the seed in its memory
+            memory[_CALLED], memory[_OWN], memory[_WAKE] = 1, memory[_SEED], math.inf
         if memory[_WAKE] <= view.now:
             memory[_WAKE] = math.inf
-        _, copied, trial, look, rebuilt = self._run(view, memory, out)
-        draws, futures = self._draws(view, memory)
-        rebuilt.follow(view, memory[_WAKE], len(draws) // futures)
+        _, copied, trial, choices, rebuilt = self._run(view, memory, out)
+        rebuilt.follow(view, memory[_WAKE])
         mine, before = np.asarray(out), memory[_OWN:].copy()
-        scratch = Scratch(
-            draws, look, np.zeros(MOST_CHOICES), np.zeros((MOST_CHOICES, futures)), trial
-        )
+        scratch = Scratch(choices, np.zeros(MOST_CHOICES), np.zeros(MOST_CHOICES), trial)
         handed = Handed(params, memory[_OWN:], copied)
         try:
             answered = self._look_ahead(
-                self._wish.gate, self._ask, handed, scratch, mine, rebuilt.world, rebuilt.copy
+                self._decide, handed, scratch, mine, rebuilt.world, rebuilt.copy
             )
-        except Exception:  # once more in plain Python, where the traceback names the line
+        except Exception:  # again in plain Python, where the traceback names the line
             self._plain(view, params, before, out)
             seen = ViewCopies(rebuilt.copy).view()
             self._plain(seen, params, copied, trial.view(np.recarray))
             raise
         if answered == FAULT:
-            said = violations.message(rebuilt.copy.totals[0])
-            raise PolicyError(f"looking ahead, {self._name} {said}")
+            message = violations.message(rebuilt.copy.totals[0])
+            raise PolicyError(f"looking ahead, {self._name} {message}")
         for decision in mine[: max(answered, 0)]:
             if decision["kind"] == WAKE:
                 memory[_WAKE] = min(memory[_WAKE], decision["at"])

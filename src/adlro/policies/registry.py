@@ -118,7 +118,7 @@ def facts(name: str) -> Facts:
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
     """
-    name, wish = lookahead.split(name)
+    name, looks_ahead = lookahead.split(name)
     found = _find(name)
     module = found.module
     said = {
@@ -127,15 +127,16 @@ def facts(name: str) -> Facts:
     }
     compiled, preempts = is_compiled(module.decide), _is_preemptive(module, found.name)
     facts = Facts(found.name, inspect.getdoc(module) or "", compiled, preempts, **said)
-    return facts if wish is None else _ahead(facts, wish, module)
+    return _ahead(facts, module) if looks_ahead else facts
 
 
-def _ahead(base: Facts, wish: lookahead.LookaheadOptions, module: ModuleType) -> Facts:
-    """What can be said of a policy that looks ahead."""
+def _ahead(base: Facts, module: ModuleType) -> Facts:
+    """The facts of a policy that looks ahead."""
     _refuse_ahead(base.name, lookahead.refusal(module.decide, is_preemptive=base.is_preemptive))
     memory = f"{lookahead.MEMORY}; the base policy: {base.memory or 'none'}"
-    text = f"{wish.in_words()}\n\nThe base policy: {base.text}\n\n{lookahead.__doc__}".strip()
-    return base._replace(name=base.name + wish.suffix, text=text, is_compiled=False, memory=memory)
+    text = f"{lookahead.SUMMARY}\n\nThe base policy: {base.text}\n\n{lookahead.__doc__}".strip()
+    name = base.name + lookahead.SUFFIX
+    return base._replace(name=name, text=text, is_compiled=False, memory=memory)
 
 
 def _refuse_ahead(name: str, reason: str | None) -> None:
@@ -161,11 +162,11 @@ def refusal(name: str, context: Context) -> str | None:
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
     """
-    name, wish = lookahead.split(name)
+    name, looks_ahead = lookahead.split(name)
     found = _find(name)
     with user_file.mistakes(found.file):
         reason = _reason(found, known(context))
-    if wish is None or reason is not None:
+    if reason is not None or not looks_ahead:
         return reason
     preempts = _is_preemptive(found.module, found.name)
     return lookahead.refusal(found.module.decide, is_preemptive=preempts)
@@ -188,15 +189,15 @@ def load(name: str, context: Context) -> Policy:
     Raises:
         PolicyError: there is no such policy, it cannot run there, or the user's file is wrong.
     """
-    name, wish = lookahead.split(name)
+    name, looks_ahead = lookahead.split(name)
     told = known(context)
     ready = _load(name, told)
-    if wish is None:
+    if not looks_ahead:
         return ready
     reason = lookahead.refusal(ready.decide, is_preemptive=ready.is_preemptive)
     _refuse_ahead(ready.name, reason)
-    ahead = lookahead.Lookahead(ready, wish, told)
-    full = ready.name + wish.suffix
+    ahead = lookahead.Lookahead(ready, told)
+    full = ready.name + lookahead.SUFFIX
     return ready._replace(name=full, decide=ahead.decide, memory=ahead.memory)
 
 

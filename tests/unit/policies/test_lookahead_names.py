@@ -15,50 +15,33 @@ from tests.trained import saved
 SETTING = prepare(adjusted(find_scenario("paper16"), load=0.95, jobs=80))
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("min-min+lookahead:0", "FUTURES is a whole number from 1 to 1,000, not '0'"),
-        ("min-min+lookahead:1001:1", "FUTURES is a whole number from 1 to 1,000, not '1001'"),
-        ("min-min+lookahead:x", "FUTURES is a whole number from 1 to 1,000, not 'x'"),
-        ("min-min+lookahead:", "FUTURES is a whole number from 1 to 1,000, not ''"),
-        ("min-min+lookahead:4:-1", "ARRIVALS is a whole number from 0 to 10,000, not '-1'"),
-        ("min-min+lookahead:4:1.5", "ARRIVALS is a whole number from 0 to 10,000, not '1.5'"),
-        ("min-min+lookahead:4:5:-1", "T is a number, 0 or more, not '-1'"),
-        ("min-min+lookahead:4:5:nan", "T is a number, 0 or more, not 'nan'"),
-        ("min-min+lookahead:4:5:2:1", "say +lookahead:FUTURES:ARRIVALS:T, three numbers"),
-        ("min-min+lookahead:4", "without arrivals all futures are the same; say 1:0 or 4:10"),
-        ("min-min+lookahead:11:10000", "FUTURES times ARRIVALS is at most 100,000, not 110,000"),
-        ("min-min+lookahead:1:5:2", "T needs at least 2 futures to compare"),
-        ("min-min+lookahead+lookahead", "say +lookahead once"),
-    ],
-)
-def test_what_is_wrong_behind_the_name_is_said_in_one_line(name, said):
+@pytest.mark.parametrize("options", [":", ":4", ":x", ":1:10", ":16:10:2", ":1:0:0", ":1:0:"])
+def test_sampled_futures_are_refused_in_one_line_with_the_name_to_use(options):
+    name = f"min-min+lookahead{options}"
+    reason = "+lookahead has no options, as sampled futures of arrivals were removed"
+    expected = f"policy {name!r}: {reason}; say 'min-min+lookahead'"
     for asked in (registry.facts, lambda text: registry.load(text, SETTING)):
-        with pytest.raises(PolicyError, match=f"^{re.escape(f'policy {name!r}: {said}')}$"):
+        with pytest.raises(PolicyError, match=f"^{re.escape(expected)}$"):
             asked(name)
 
 
-@pytest.mark.parametrize(
-    ("text", "wish"),
-    [
-        ("", (1, 0, 0.0)),
-        (":1:10", (1, 10, 0.0)),
-        (":10:10000", (10, 10_000, 2.0)),
-        (":8:20", (8, 20, 2.0)),
-        (":8:20:0", (8, 20, 0.0)),
-        (":8:20:1.5", (8, 20, 1.5)),
-    ],
-)
-def test_how_to_look_ahead_stands_behind_the_name(text, wish):
-    base, found = lookahead.split(f"./a+b.py+lookahead{text}")
-    assert base == "./a+b.py"
-    assert found == (*wish, f"+lookahead{text}")
+@pytest.mark.parametrize("name", ["min-min+lookahead+lookahead", "fcfs+lookahead:1:0+lookahead"])
+def test_the_option_is_given_once(name):
+    with pytest.raises(
+        PolicyError, match=f"^{re.escape(f'policy {name!r}: say +lookahead once')}$"
+    ):
+        registry.facts(name)
+
+
+@pytest.mark.parametrize("suffix", ["+lookahead", "+lookahead:1:0"])
+def test_the_option_stands_behind_the_name(suffix):
+    assert lookahead.split(f"./a+b.py{suffix}") == ("./a+b.py", True)
+    assert registry.load(f"min-min{suffix}", SETTING).name == "min-min+lookahead"
 
 
 def test_a_name_without_it_stays_as_it_is():
     for name in ("min-min", "./runs+lookahead:1:0/mine.py", "./runs+lookahead/mine.py"):
-        assert lookahead.split(name) == (name, None)
+        assert lookahead.split(name) == (name, False)
     assert lookahead.split("./a+lookahead:1:0/b.py+lookahead")[0] == "./a+lookahead:1:0/b.py"
     with pytest.raises(PolicyError, match=r"^unknown policy 'min-min\+lookahed'"):
         registry.load("min-min+lookahed", SETTING)
@@ -132,25 +115,18 @@ def test_what_a_users_compiled_file_raises_is_named_by_its_line(tmp_path, how):
 
 
 def test_a_learned_policys_file_can_look_ahead(tmp_path):
-    ready = registry.load(f"{saved(tmp_path)}+lookahead:2:3", SETTING)
-    assert ready.name == "toy+lookahead:2:3"
+    ready = registry.load(f"{saved(tmp_path)}+lookahead", SETTING)
+    assert ready.name == "toy+lookahead"
     assert len(run_one(SETTING, generate(SETTING, 0), ready, 0).outcome) == 80
 
 
-def test_what_is_known_of_a_policy_that_looks_ahead():
-    facts = registry.facts("min-min+lookahead:8:20:0")
-    assert facts.name == "min-min+lookahead:8:20:0"
+def test_the_facts_of_a_policy_that_looks_ahead_include_those_of_its_base():
+    facts = registry.facts("min-min+lookahead")
+    assert facts.name == "min-min+lookahead"
     assert facts.text.startswith(
-        "Looks ahead: the best choice by the mean over 8 futures of 20 arrivals.\n\n"
+        "Looks ahead until all present jobs are done, with no further arrivals.\n\n"
         "The base policy: Min-Min"
     )
     assert not facts.is_compiled
     assert not facts.is_preemptive
     assert facts.memory.endswith(f"the base policy: {registry.facts('min-min').memory}")
-    assert registry.facts("fcfs+lookahead").text.startswith(
-        "Looks ahead until all jobs at hand are done; nobody else comes."
-    )
-    assert registry.facts("fcfs+lookahead:1:9").text.startswith(
-        "Looks ahead: the best choice by one future of 9 arrivals.\n"
-    )
-    assert "if its gain is 2 standard errors above 0." in registry.facts("fcfs+lookahead:8:9").text

@@ -12,7 +12,7 @@ from tests.reused import play_reused
 
 PYTHON = [name for name in registry.names() if not registry.facts(name).is_compiled]
 COMPILED = [name for name in registry.names() if registry.facts(name).is_compiled]
-AHEAD = ["min-min+lookahead", "fcfs+lookahead:2:5"]
+AHEAD = ["min-min+lookahead", "fcfs+lookahead"]
 CALM = 0.2  # a load that the weakest policies carry without a queue that only grows
 LOADS = {"adlro": 0.8, "drain-argmin": 0.8, "min-min": 0.8, "adlro-preemptive": 0.7}
 
