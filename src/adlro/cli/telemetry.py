@@ -1,4 +1,4 @@
-"""`adlro telemetry`: what the sensors of real GPUs say."""
+"""`adlro telemetry`: the telemetry readings of real GPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from adlro.telemetry.check import Check, GpuCheck
+    from adlro.model.cluster import Layout
+    from adlro.telemetry.check import Check, ClusterCheck, GpuCheck
     from adlro.telemetry.prometheus import Endpoint
     from adlro.telemetry.sample import Sample
 
@@ -49,11 +50,16 @@ def command() -> None:
     """Look at the readings of real GPUs."""
 
 
+def _first(names: Sequence[str]) -> str:
+    """The first few names, and the number of the others."""
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
 def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
-    few = gpus[:_SHOWN]
-    names = [f"{gpu.name} ({abs(gpu.age_s or 0):,.0f} s)" if with_age else gpu.name for gpu in few]
-    more = f" and {len(gpus) - _SHOWN:,} more" if len(gpus) > _SHOWN else ""
-    return ", ".join(names) + more
+    return _first(
+        [f"{gpu.name} ({abs(gpu.age_s or 0):,.0f} s)" if with_age else gpu.name for gpu in gpus]
+    )
 
 
 def _missing(found: Check) -> list[str]:
@@ -68,13 +74,27 @@ def _missing(found: Check) -> list[str]:
     return said
 
 
+def _cluster_lines(found: ClusterCheck | None) -> list[str]:
+    """Where the sample and the cluster disagree, one line each."""
+    if found is None:
+        return []
+    listed = {
+        f"of {found.name}, without a reading": found.missing,
+        f"of {found.name}, with more than one reading": found.duplicated,
+        f"not of {found.name}": found.unattached,
+        f"of another model than {found.name} says": found.other_model,
+    }
+    return [f"{what}: {_first(names)}" for what, names in listed.items() if names]
+
+
 def lines(found: Check) -> list[str]:
     """What is missing and what is old, one line each."""
     if not found.gpus:
         known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
         notes = [f"note: {note}" for note in found.notes]
-        return [f"no GPU seen; understood are the metrics of {known}", *notes]
-    said = _missing(found)
+        seen = f"no GPU seen; understood are the metrics of {known}"
+        return [seen, *_cluster_lines(found.cluster), *notes]
+    said = [*_cluster_lines(found.cluster), *_missing(found)]
     if old := found.old():
         said.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
     if ahead := found.ahead():
@@ -139,6 +159,14 @@ def _read(source: Endpoint, kind: str) -> Sample:
     return nvml.read(nvml.load()) if kind == "nvml" else amd.read()
 
 
+def _layout(cluster: str | None) -> Layout | None:
+    """The cluster of --cluster, if there is one."""
+    from adlro.config.files import find_cluster
+    from adlro.model.cluster import lay_out
+
+    return None if cluster is None else lay_out(find_cluster(cluster))
+
+
 def _needed(text: str | None) -> tuple[str, ...]:
     """The channels of --need.
 
@@ -188,6 +216,11 @@ def _needed(text: str | None) -> tuple[str, ...]:
     help="Channels to insist on, with commas: of utilisation, memory_used, memory_total, "
     "bandwidth, temperature, power and errors.  [default: all but memory_total]",
 )
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="Compare with the GPUs of a cluster file (TOML) or of a scenario.",
+)
 @click.option("--json", "json_file", type=FILE, help="Also write all readings here; - = print.")
 @click.pass_context
 def check(
@@ -200,12 +233,13 @@ def check(
     max_age: float,
     timeout: float,
     need: str | None,
+    cluster: str | None,
     json_file: Path | None,
 ) -> None:
-    """What is seen of the GPUs, what is missing and what is old.
+    """Show which readings of the GPUs there are, which are missing and which are old.
 
-    Ends with status 0 if every GPU has a fresh reading of every channel of --need, with 1 if not,
-    and with 2 if nobody could be asked.
+    Ends with status 0 if every GPU has a fresh reading of every channel of --need and the GPUs are
+    those of --cluster, with 1 if not, and with 2 if no source answered.
     """
     asked = {"prometheus": prometheus, "exporter": exporter, "nvml": nvml, "amd": amd}
     kinds = [kind for kind, wanted in asked.items() if wanted]
@@ -213,14 +247,16 @@ def check(
         raise click.UsageError("say one of --prometheus URL, --exporter URL, --nvml, --amd", ctx)
 
     from adlro.telemetry.check import check as look
+    from adlro.telemetry.check import check_cluster
     from adlro.telemetry.prometheus import Endpoint
     from adlro.telemetry.web import Limits
 
     check_json_file(json_file)
-    needed, kind = _needed(need), kinds[0]
+    needed, kind, layout = _needed(need), kinds[0], _layout(cluster)
     url = prometheus or exporter or ""
     sample = _read(Endpoint(url, prefix, Limits(seconds=timeout)), kind)
-    found = look(url or kind, sample, max_age, needed)
+    compared = None if layout is None else check_cluster(str(cluster), sample, layout)
+    found = look(url or kind, sample, max_age, needed, compared)
     hand_out(_shown(found), found.model_dump_json(indent=2), json_file)
     if not found.is_complete:
         ctx.exit(1)

@@ -1,4 +1,4 @@
-"""What a sample lacks: which channels of which GPUs are missing or old."""
+"""What a sample lacks: which channels of which GPUs are missing or old, and which GPUs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from adlro.errors import ConfigError
+from adlro.model.cluster import Layout
 from adlro.model.gpu import find
 from adlro.model.record import Record
+from adlro.telemetry.attach import attach, gpu_name, model_of
 from adlro.telemetry.names import Gpu
 from adlro.telemetry.sample import NAMES, WHOLE_GPU, Sample
 
@@ -39,6 +41,21 @@ class GpuCheck(Record):
         return str(Gpu(self.host, self.gpu, WHOLE_GPU if self.part is None else self.part))
 
 
+class ClusterCheck(Record):
+    """Where a sample and a cluster disagree; GPUs are written as host/number."""
+
+    name: str  # of the cluster
+    missing: tuple[str, ...]  # GPUs of the cluster without a reading
+    duplicated: tuple[str, ...]  # GPUs of the cluster with more than one row
+    unattached: tuple[str, ...]  # rows that belong to no GPU of the cluster
+    other_model: tuple[str, ...]  # GPUs of another model than the cluster says, with both
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every row belongs to one GPU of the cluster, and every GPU has a row."""
+        return not (self.missing or self.duplicated or self.unattached or self.other_model)
+
+
 class Check(Record):
     """What `adlro telemetry check --json` writes."""
 
@@ -51,6 +68,7 @@ class Check(Record):
     fresh: dict[str, int]  # GPUs with a fresh value, for each channel
     notes: tuple[str, ...]
     gpus: tuple[GpuCheck, ...]
+    cluster: ClusterCheck | None = None  # None = no cluster was given
 
     def old(self) -> list[GpuCheck]:
         """GPUs whose readings are there, and too old."""
@@ -79,8 +97,13 @@ class Check(Record):
 
     @property
     def is_complete(self) -> bool:
-        """True if there are GPUs, and all that is needed is fresh on each of them."""
+        """True if there are GPUs, each with a fresh value of every needed channel.
+
+        If a cluster was given, these GPUs are the cluster's, too.
+        """
         count = len(self.gpus)
+        if self.cluster is not None and not self.cluster.is_complete:
+            return False
         return count > 0 and all(self.fresh[name] == count for name in self.needed)
 
 
@@ -96,14 +119,38 @@ def _known(number: float) -> float | None:
     return None if math.isnan(number) else float(number)
 
 
-def check(source: str, sample: Sample, most_age_s: float, needed: Sequence[str]) -> Check:
-    """Look through a sample.
+def check_cluster(name: str, sample: Sample, cluster: Layout) -> ClusterCheck:
+    """Compare the GPUs of a sample with those of a cluster, by host and number."""
+    found = attach(sample, cluster)
+    rows = [str(Gpu(*row)) for row in zip(sample.host, sample.gpu, sample.part, strict=True)]
+    return ClusterCheck(
+        name=name,
+        missing=tuple(gpu_name(int(gpu), cluster) for gpu in found.missing),
+        duplicated=tuple(gpu_name(int(gpu), cluster) for gpu in found.duplicated),
+        unattached=tuple(rows[row] for row in found.unattached),
+        other_model=tuple(
+            f"{rows[row]} is {sample.model[row]!r}, not "
+            f"{model_of(int(found.gpus[row]), cluster).name!r}"
+            for row in found.other_model
+        ),
+    )
+
+
+def check(
+    source: str,
+    sample: Sample,
+    most_age_s: float,
+    needed: Sequence[str],
+    cluster: ClusterCheck | None = None,
+) -> Check:
+    """List what a sample holds and what it lacks.
 
     Args:
         source: where it came from, for people.
         sample: the readings.
-        most_age_s: what is older is not fresh.
+        most_age_s: readings that are older are not fresh.
         needed: channels that every GPU must have.
+        cluster: how it compares with a cluster; None = there is none to compare with.
     """
     is_fresh = sample.is_fresh(most_age_s)
     there = ~np.isnan(sample.values) & is_fresh[:, None]
@@ -129,4 +176,5 @@ def check(source: str, sample: Sample, most_age_s: float, needed: Sequence[str])
             )
             for g, host in enumerate(sample.host)
         ),
+        cluster=cluster,
     )

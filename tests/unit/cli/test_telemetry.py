@@ -177,6 +177,48 @@ def test_json_holds_every_gpu():
     }  # fmt: skip
 
 
+CLUSTER = """
+[[nodes]]
+name = "v1"
+gpu = "V100 16GB"
+gpus = 2
+cores = 8
+memory_gb = 64
+"""
+
+
+def check_against(tmp_path, page, *options):
+    path = tmp_path / "cluster.toml"
+    path.write_text(CLUSTER)
+    return check(page, "--cluster", str(path), *options)
+
+
+def test_the_gpus_of_the_cluster_are_complete(tmp_path):
+    result = check_against(tmp_path, dcgm("v1.example.org"))
+    assert result.exit_code == 0, result.output
+    assert result.output.endswith("\nall fresh\n")
+
+
+def test_where_the_gpus_are_not_those_of_the_cluster_it_says_so_and_ends_with_1(tmp_path):
+    page = dcgm("v1", gpus=1, model="Tesla T4") + dcgm("login", gpus=1)
+    result = check_against(tmp_path, page)
+    assert result.exit_code == 1
+    output = "".join(result.output.split("\n"))
+    assert "cluster.toml, without a reading: v1/1" in output
+    assert "cluster.toml: login/0" in output
+    assert "cluster.toml says: v1/0 is 'Tesla T4', not 'V100 16GB'" in output
+    assert result.output.endswith("\nsomething is missing or old\n")
+    assert json.loads(check_against(tmp_path, page, "--json", "-").output)["cluster"][
+        "missing"
+    ] == ["v1/1"]
+
+
+def test_without_any_gpu_the_whole_cluster_is_missing(tmp_path):
+    result = check_against(tmp_path, "up 1\n")
+    assert result.exit_code == 1
+    assert "without a reading: v1/0, v1/1" in "".join(result.output.split("\n"))
+
+
 def test_the_help_names_every_channel():
     said = " ".join(run("--help").output.split())
     assert ", ".join(NAMES[:-1]) + f" and {NAMES[-1]}" in said
@@ -195,6 +237,7 @@ def test_not_one_source_is_refused(options):
         (("--prometheus", "nowhere"), TelemetryError, "write it like http://127.0.0.1:9090"),
         (("--exporter", "http://127.0.0.1:1"), TelemetryError, "is it running there?"),
         (("--amd", "--need", "heat"), ConfigError, "--need: no channel 'heat'"),
+        (("--amd", "--cluster", "/nowhere.toml"), ConfigError, "cannot be read"),
         (("--amd", "--json", "/nowhere/x.json"), OutputError, "there is no folder"),
     ],
 )
