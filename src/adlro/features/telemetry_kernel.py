@@ -1,10 +1,11 @@
-"""What the meters of a pool's GPUs say, as numbers in [0, 1] for a network.
+"""Telemetry features: the readings of a pool's GPUs as numbers in [0, 1] for a network.
 
-An estimate does not know that a GPU is worn or throttled. Its meters do: while it is busy it draws
-less power and moves less memory than its model should, and one that is throttled for heat is warm
-with nothing on it. Readings are scaled by ranges of their model, which a policy brings along
-(telemetry/normalise.py). What nobody reported is left out, and `meters_known` says how much is
-left: a policy on a cluster without telemetry reads 0 everywhere.
+A run-time estimate does not know that a GPU is worn or throttled. Its telemetry shows it: while
+busy it draws less power and moves less memory than its model should, and a GPU that is throttled
+for heat is warm with nothing on it. This is the only place that scales readings; the bounds of
+each model come with the policy (computed by telemetry/normalise.py). Missing readings are left
+out, and `meters_known` is the share of GPUs that have one: on a cluster without telemetry all
+features are 0.
 
 Dimensions: P pools, M GPU models.
 """
@@ -17,33 +18,33 @@ from adlro.model.state import WHOLE, Floats, Records
 TELEMETRY_FEATURES = (
     "meters_known",  # share of the pool's GPUs with a reading; GPUs without one count nowhere else
     "meters_busy",  # their mean utilisation
-    "meters_drive",  # of those that are busy: mean power for their utilisation
+    "meters_drive",  # mean power over utilisation of the busy ones
     "meters_drive_least",  # the smallest
-    "meters_stream",  # of those that are busy: mean memory bandwidth for their utilisation
+    "meters_stream",  # mean memory bandwidth over utilisation of the busy ones
     "meters_stream_least",  # the smallest
     "meters_heat",  # mean temperature
-    "meters_heat_free",  # the highest of those with nothing on them
+    "meters_heat_free",  # the highest temperature of those with nothing on them
 )
 KNOWN, BUSY, DRIVE, DRIVE_LEAST, STREAM, STREAM_LEAST, HEAT, HEAT_FREE = range(
     len(TELEMETRY_FEATURES)
 )
 
-RANGES = 5  # numbers of a model: degrees and W that become 0 and 1, and GB/s that become 1
+RANGES = 5  # bounds of a model: degrees and W that become 0 and 1, and GB/s that become 1
 _DEGREES_0, _DEGREES_1, _WATTS_0, _WATTS_1, _GB_S = range(RANGES)
-_COLDEST = 1.0  # degrees: what is below is no reading, as is 0 where there is no telemetry
-_LEAST_BUSY = 0.05  # utilisation of a GPU that is busy: with less its other meters say nothing
+_COLDEST = 1.0  # degrees: less is no reading, such as the 0 of a cluster without telemetry
+_LEAST_BUSY = 0.05  # utilisation of a busy GPU: below it the other readings are not telling
 
 
 @njit
 def _within(value: float, low: float, high: float) -> float:
-    """Where a value lies in a range, from 0 to 1; beyond it the nearer end."""
+    """The position of a value between two bounds, clipped to [0, 1]."""
     place: float = (value - low) / (high - low)
     return min(max(place, 0.0), 1.0)
 
 
 @njit
 def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
-    """Fill in all features of one pool."""
+    """Write all features of pool p to x."""
     pool, at = pools[p], RANGES * pools[p].model
     known, busy, uses, drives, streams, warm = 0, 0.0, 0, 0, 0, 0.0
     x[DRIVE] = x[STREAM] = x[HEAT_FREE] = 0.0
@@ -82,12 +83,7 @@ def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats)
 
 @njit
 def read_pools(ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
-    """Fill in the features of every pool, x [P * METERS]; ranges [M * RANGES]."""
+    """Write the features F of every pool to x [P * F]; ranges [M * RANGES]."""
+    width = len(TELEMETRY_FEATURES)
     for p in range(len(pools)):
-        _read_pool(
-            p,
-            ranges,
-            pools,
-            gpus,
-            x[p * len(TELEMETRY_FEATURES) : (p + 1) * len(TELEMETRY_FEATURES)],
-        )
+        _read_pool(p, ranges, pools, gpus, x[p * width : (p + 1) * width])

@@ -1,9 +1,12 @@
-"""Readings as numbers in [0, 1], by what GPUs of the same model have shown so far.
+"""The readings of a GPU model that become 0 and 1: bounds learned from past readings.
 
-What is learned are counts in fixed bins. So all that was seen in one go, GPU after GPU or on
-several hosts gives the same state, in any order, and states add up. A range ends at quantiles: a
-few wild readings do not move it. Dimensions: G GPUs, M models, C channels, L learned channels,
-B bins.
+This is the only place that computes bounds, and features/telemetry_kernel.py is the only place
+that applies them; policies/loading/telemetry_ranges.py hands them over with a policy's weights.
+
+The learned state is a histogram of fixed bins for each model and channel. Readings observed at
+once, one by one or on several hosts therefore give the same state in any order, and states can be
+added. The bounds are quantiles, so a few outliers do not move them. Dimensions: G GPUs, M models,
+C channels, L learned channels, B bins.
 """
 
 from __future__ import annotations
@@ -22,15 +25,13 @@ from adlro.model.gpu import find
 from adlro.model.state import Counts, Floats, Mask
 from adlro.telemetry.sample import CHANNELS, COLUMN, LONGEST_NAME, is_name
 
-LEARNED = ("memory_used", "temperature", "power")
-SHARES = ("utilisation", "bandwidth")  # in [0, 1] as they come
-SCALED = (*SHARES, *LEARNED, "errors")  # the columns of what comes out
+LEARNED = ("memory_used", "temperature", "power")  # the other channels need no bounds
 BINS = 512
 
 _IS_LOG = {"memory_used": True, "temperature": False, "power": True}
 _LOW, _HIGH = 0.02, 0.98  # the quantiles that become 0 and 1
-_HALF = 200.0  # readings after which what was seen weighs as much as the catalogue
-_NARROWEST = 0.1  # of the catalogue's range: an idle GPU's noise is not stretched to [0, 1]
+_HALF = 200.0  # readings after which the quantiles weigh as much as the catalogue's range
+_NARROWEST = 0.1  # share of the catalogue's range: the noise of an idle GPU is not magnified
 _DEGREES = (30.0, 85.0)
 _UNKNOWN_MB, _UNKNOWN_W = 32.0 * MB_PER_GB, 350.0
 _MOST_MODELS = 10_000
@@ -39,28 +40,20 @@ _KEYS = (MODELS, *COUNTS)
 
 
 class Norm(NamedTuple):
-    """What has been seen."""
+    """Histograms of the readings observed so far."""
 
     models: tuple[str, ...]  # [M] sorted
     counts: Counts  # [M, L, B] readings in each bin
-    outside: Counts  # [M, L] readings beyond the channel's range, in no bin
-
-
-class Scaled(NamedTuple):
-    """Readings ready for a network: it reads np.where(known, values, 0) and known."""
-
-    values: Floats  # [G, SCALED] in [0, 1]; NaN = missing
-    known: Mask  # [G, SCALED]
-    clipped: Counts  # [SCALED] how many lay beyond their range and became 0 or 1
+    outside: Counts  # [M, L] readings beyond the channel's limits, in no bin
 
 
 def empty() -> Norm:
-    """Nothing seen yet."""
+    """The state before any reading."""
     return Norm((), np.zeros((0, len(LEARNED), BINS), np.int64), np.zeros((0, len(LEARNED)), int))
 
 
 def _place(name: str, values: Floats) -> Floats:
-    """Where values lie in a channel's range, 0 to 1, by the scale of its bins."""
+    """Positions of values between a channel's limits, 0 to 1, on the scale of its bins."""
     channel = CHANNELS[COLUMN[name]]
     if _IS_LOG[name]:
         return np.asarray(np.log1p(values) / math.log1p(channel.most))
@@ -68,7 +61,7 @@ def _place(name: str, values: Floats) -> Floats:
 
 
 def _value(name: str, place: float) -> float:
-    """The reverse of _place."""
+    """The inverse of _place."""
     channel = CHANNELS[COLUMN[name]]
     if _IS_LOG[name]:
         return math.expm1(place * math.log1p(channel.most))
@@ -76,15 +69,15 @@ def _value(name: str, place: float) -> float:
 
 
 def observe(norm: Norm, models: Sequence[str], values: Floats) -> Norm:
-    """The state with the readings of some GPUs more.
+    """Add the readings of some GPUs to a state; returns the new state.
 
     Args:
-        norm: what has been seen before; is not changed.
-        models: [G].
-        values: [G, C] of a sample; NaN = missing. Leave out what is old.
+        norm: the state before, which is not changed.
+        models: [G] names of the GPUs' models.
+        values: [G, C] of a sample; NaN = missing. The caller leaves out old readings.
 
     Raises:
-        TelemetryError: a model's name is not one that can be stored.
+        TelemetryError: a model's name cannot be stored.
     """
     names = sorted(set(models))
     for name in names:
@@ -105,7 +98,7 @@ def observe(norm: Norm, models: Sequence[str], values: Floats) -> Norm:
 
 
 def merge(one: Norm, other: Norm) -> Norm:
-    """What two have seen together."""
+    """The sum of two states."""
     models = tuple(sorted({*one.models, *other.models}))
     counts = np.zeros((len(models), len(LEARNED), BINS), np.int64)
     outside = np.zeros((len(models), len(LEARNED)), np.int64)
@@ -118,7 +111,7 @@ def merge(one: Norm, other: Norm) -> Norm:
 
 @cache
 def _published(model: str) -> dict[str, tuple[float, float]]:
-    """The range of each learned channel by the catalogue, or that of a usual GPU."""
+    """The range of each learned channel by the catalogue, or a default for unknown models."""
     try:
         gpu = find(model)
         memory_mb, power_w = gpu.memory_gb * MB_PER_GB, gpu.tdp_w
@@ -138,7 +131,7 @@ def _quantile(name: str, counts: Counts, share: float) -> float:
 def bounds(norm: Norm, model: str, name: str) -> tuple[float, float]:
     """The readings of a learned channel that become 0 and 1.
 
-    They go from the catalogue's range to the quantiles of what was seen, as more is seen.
+    They move from the catalogue's range to the observed quantiles as more readings are observed.
     """
     low, high = _published(model)[name]
     narrowest = _NARROWEST * (high - low)
@@ -152,38 +145,16 @@ def bounds(norm: Norm, model: str, name: str) -> tuple[float, float]:
     return low, max(high, low + narrowest)
 
 
-def scale(norm: Norm, models: Sequence[str], values: Floats) -> Scaled:
-    """Readings in [0, 1]; what is missing stays missing.
-
-    Args:
-        norm: what has been seen.
-        models: [G].
-        values: [G, C] of a sample; NaN = missing.
-    """
-    out = np.full((len(models), len(SCALED)), np.nan)
-    for name in SHARES:
-        out[:, SCALED.index(name)] = values[:, COLUMN[name]]
-    for name in LEARNED:
-        ranges = {model: bounds(norm, model, name) for model in set(models)}
-        low, high = np.array([ranges[model] for model in models]).reshape(-1, 2).T
-        out[:, SCALED.index(name)] = (values[:, COLUMN[name]] - low) / (high - low)
-    errors = values[:, COLUMN["errors"]]
-    share = 1 - 1 / (np.maximum(errors, 0.0) + 1)  # n / (n + 1): the first error says the most
-    out[:, SCALED.index("errors")] = np.where(errors < 0, errors, share)
-    clipped = ((out < 0) | (out > 1)).sum(axis=0)
-    return Scaled(np.clip(out, 0.0, 1.0), ~np.isnan(out), clipped)
-
-
 def to_arrays(norm: Norm) -> dict[str, NDArray[np.generic]]:
-    """The state as plain arrays, to be stored in the .npz of a policy."""
+    """The state as plain arrays, as stored in the .npz of a policy."""
     return dict(zip(_KEYS, (np.array(norm.models, "U"), norm.counts, norm.outside), strict=True))
 
 
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Norm:
-    """The state that to_arrays wrote.
+    """The state from the arrays of to_arrays.
 
     Raises:
-        TelemetryError: the arrays are not that.
+        TelemetryError: an array is missing or damaged.
     """
     missing = [key for key in _KEYS if key not in arrays]
     if missing:

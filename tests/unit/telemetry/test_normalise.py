@@ -1,4 +1,4 @@
-"""Scaling to [0, 1]: by hand, in any order, with what is missing and what lies beyond."""
+"""The bounds of readings: by hand, in any order, with missing and impossible readings."""
 
 import io
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adlro.errors import TelemetryError
 from adlro.telemetry import normalise
-from adlro.telemetry.normalise import LEARNED, SCALED
+from adlro.telemetry.normalise import LEARNED
 from adlro.telemetry.sample import COLUMN, NAMES
 
 MODELS = ("Tesla T4", "Nobody's GPU", "AMD INSTINCT MI100")
@@ -27,27 +27,14 @@ def seen(model, **columns):
     return normalise.observe(normalise.empty(), [model] * count, table(count, **columns))
 
 
-def scaled(norm, model, **columns):
-    got = normalise.scale(norm, [model], table(1, **columns))
-    return {name: got.values[0, c] for c, name in enumerate(SCALED)}
+def test_before_anything_was_observed_the_catalogue_gives_the_bounds():
+    bounds = {name: normalise.bounds(normalise.empty(), "Tesla T4", name) for name in LEARNED}
+    assert bounds == {"memory_used": (0, 16 * 1024), "temperature": (30, 85), "power": (0, 70)}
 
 
-def test_before_anything_was_seen_the_catalogue_gives_the_range():
-    # T4: 70 W, 16 GB; degrees from 30 to 85: 41 is (41 - 30) / 55 = 0.2 of the way
-    got = scaled(normalise.empty(), "Tesla T4", power=35.0, memory_used=4096.0, temperature=41.0)
-    assert got["power"] == 0.5
-    assert got["memory_used"] == 0.25
-    assert got["temperature"] == pytest.approx(0.2)
-
-
-def test_a_model_that_nobody_knows_has_the_range_of_a_usual_gpu():
-    assert scaled(normalise.empty(), "Nobody's GPU", power=175.0)["power"] == 0.5
-
-
-def test_shares_stay_as_they_are_and_errors_saturate():
-    got = scaled(normalise.empty(), "Tesla T4", utilisation=0.37, bandwidth=1.0, errors=3.0)
-    assert (got["utilisation"], got["bandwidth"], got["errors"]) == (0.37, 1.0, 0.75)
-    assert scaled(normalise.empty(), "Tesla T4", errors=0.0)["errors"] == 0.0
+def test_an_unknown_model_has_the_bounds_of_a_common_gpu():
+    assert normalise.bounds(normalise.empty(), "Nobody's GPU", "power") == (0, 350)
+    assert normalise.bounds(normalise.empty(), "Nobody's GPU", "memory_used") == (0, 32 * 1024)
 
 
 def test_the_range_moves_from_the_catalogue_to_the_quantiles_of_what_was_seen():
@@ -84,22 +71,6 @@ def test_the_noise_of_a_gpu_that_never_works_is_not_stretched():
     assert high == pytest.approx(low + 7.0)  # a tenth of 70 W
 
 
-def test_what_lies_beyond_the_range_becomes_0_or_1_and_is_counted():
-    values = table(4, power=[-3.0, 35.0, 71.0, 9_000.0], utilisation=[0.5, -0.1, 1.2, np.nan])
-    got = normalise.scale(normalise.empty(), ["Tesla T4"] * 4, values)
-    assert got.values[:, SCALED.index("power")].tolist() == [0.0, 0.5, 1.0, 1.0]
-    assert got.clipped[SCALED.index("power")] == 3
-    assert got.clipped[SCALED.index("utilisation")] == 2
-    assert got.clipped.sum() == 5
-
-
-def test_errors_without_end_are_1_and_fewer_than_none_are_0_and_counted():
-    values = table(4, errors=[np.inf, -2.0, -1.0, np.nan])
-    got = normalise.scale(normalise.empty(), ["Tesla T4"] * 4, values)
-    np.testing.assert_array_equal(got.values[:, SCALED.index("errors")], [1.0, 0.0, 0.0, np.nan])
-    assert got.clipped[SCALED.index("errors")] == 2
-
-
 @pytest.mark.parametrize("model", ["x" * 201, "x\0", "x\ud800"])
 def test_a_name_that_could_not_be_read_back_is_not_learned(model):
     with pytest.raises(TelemetryError, match="is not the name of a GPU model"):
@@ -118,18 +89,15 @@ def test_what_cannot_be_is_not_learned_but_counted():
     assert norm.outside[0].tolist() == [2 if i == c else 0 for i in range(len(LEARNED))]
 
 
-def test_what_is_missing_stays_missing():
+def test_a_missing_reading_is_not_learned():
     norm = seen("Tesla T4", temperature=np.array([50.0, np.nan]))
     assert norm.counts.sum() == 1
-    got = normalise.scale(norm, ["Tesla T4"], table(1, temperature=50.0))
-    assert got.known[0].tolist() == [name == "temperature" for name in SCALED]
-    np.testing.assert_array_equal(np.isnan(got.values), ~got.known)
+    assert norm.outside.sum() == 0
 
 
 def test_no_gpus_at_all_are_no_trouble():
     norm = normalise.observe(normalise.empty(), [], table(0))
     assert norm.models == ()
-    assert normalise.scale(norm, [], table(0)).values.shape == (0, len(SCALED))
 
 
 ROWS = st.lists(
@@ -172,22 +140,16 @@ def test_all_at_once_one_by_one_and_in_two_places_are_the_same_in_any_order(rows
         for part in (places[cut:], places[:cut])
     ]
     assert_same(normalise.merge(*halves), batch)
-    one, other = (normalise.scale(norm, models, values) for norm in (batch, stream))
-    np.testing.assert_array_equal(one.values, other.values)
 
 
 @given(rows=ROWS)
 @settings(max_examples=60, deadline=None)
-def test_whatever_was_seen_the_outcome_is_in_0_to_1_and_rises_with_the_reading(rows):
-    models, values = columns(rows)
-    norm = normalise.observe(normalise.empty(), models, values)
-    got = normalise.scale(norm, models, values)
-    known = got.values[got.known]
-    assert np.all((known >= 0) & (known <= 1))
-    steps = table(50, power=np.linspace(0, 500, 50))
-    rising = normalise.scale(norm, ["Tesla T4"] * 50, steps).values[:, SCALED.index("power")]
-    assert np.all(np.diff(rising) >= 0)
-    assert rising[0] < rising[-1]
+def test_whatever_was_observed_the_bounds_are_finite_and_in_order(rows):
+    norm = normalise.observe(normalise.empty(), *columns(rows))
+    for model in MODELS:
+        for name in LEARNED:
+            low, high = normalise.bounds(norm, model, name)
+            assert -np.inf < low < high < np.inf
 
 
 def test_observing_does_not_change_what_was_there():

@@ -1,4 +1,8 @@
-"""What a learned policy must know to read telemetry: the ranges of each GPU model of a cluster."""
+"""The bounds of telemetry readings as part of a learned policy's parameters.
+
+telemetry/normalise.py computes the bounds of each GPU model; features/telemetry_kernel.py applies
+them. This module puts those of a cluster's models behind the weights.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from adlro.telemetry.normalise import Norm, bounds, empty
 
 
 class Cluster(Protocol):
-    """What names the GPU models of a cluster: a Layout, a Context."""
+    """Anything that lists the GPU models of a cluster: a Layout, a Context."""
 
     @property
     def models(self) -> tuple[GpuModel, ...]:
@@ -22,7 +26,7 @@ class Cluster(Protocol):
 
 
 def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
-    """[M * RANGES] as features/telemetry_kernel.py reads them; None = nothing was seen yet."""
+    """[M * RANGES] as features/telemetry_kernel.py reads them; None = no reading was observed."""
     seen = empty() if norm is None else norm
     rows = [
         (
@@ -36,12 +40,12 @@ def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
 
 
 def made_ready(network: Network, cluster: Cluster, known: tuple[str, ...]) -> Floats:
-    """The params of decide on a cluster: weights, and behind them what telemetry needs, if any.
+    """The params of decide on a cluster: the weights, then the bounds if it reads telemetry.
 
     Args:
         network: the weights.
-        cluster: with its GPU models.
-        known: the features that the policy fills in, in the order of their columns.
+        cluster: lists the GPU models.
+        known: the features that the policy computes, in the order of their columns.
     """
     params = flat(network, known)
     if not network.reads_telemetry:
