@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from adlro.errors import ConfigError, TelemetryError
 from adlro.model.cluster import MB_PER_GB
 from adlro.model.gpu import find
-from adlro.model.state import Counts, Floats, Mask
+from adlro.model.state import Counts, Floats
 from adlro.telemetry.sample import CHANNELS, COLUMN, LONGEST_NAME, is_name
 
 LEARNED = ("memory_used", "temperature", "power")  # the other channels need no bounds
