@@ -1,1 +1,1 @@
-"""A view as vectors for networks: features of a start, of a pair, of a state; hypervectors."""
+"""Features of a view for networks: of a start, of a job-pool pair, of a state; hypervectors."""

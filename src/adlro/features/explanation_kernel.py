@@ -1,6 +1,7 @@
-"""The choices of a state written out for people: what each costs, and the plan that it leads to.
+"""The choices of a state as tables for an explanation: their costs and the plans they lead to.
 
-Compiled code hands no views of a scratch to Python, so both functions fill in the caller's tables.
+Compiled code cannot return views of a scratch to Python, so both functions write to the caller's
+tables.
 """
 
 from __future__ import annotations
@@ -20,17 +21,22 @@ from adlro.planning.drain import (
 )
 
 CHOICE = ("place", "pool", "seconds", "drain")  # columns of a table of choices
-PLANNED = ("place", "pool", "start", "end")  # columns of a plan; times of the run
+PLANNED = (
+    "place",
+    "pool",
+    "start",
+    "end",
+)  # columns of a plan; times in seconds since the start of the run
 
 
 @njit
 def write_choices(
     view: View, kinds: int, ranges: Floats, scratch: Floats, table: Floats, features: Floats
 ) -> tuple[int, int, float]:
-    """Fill in the choices of a state: table [MOST_CHOICES, 4], features [MOST_CHOICES, F].
+    """Write the choices of a state to table [MOST_CHOICES, 4] and features [MOST_CHOICES, F].
 
     Returns:
-        How many choices there are (0 = nothing can start), which is Min-Min's, and tau.
+        The number of choices (0 = nothing can start), the index of Min-Min's, and tau.
     """
     choices = describe_choices(view, scratch)
     if kinds > 0 and choices.count > 0:
@@ -45,12 +51,12 @@ def write_choices(
 
 @njit
 def write_plan(i: int, count: int, table: Floats, view: View, scratch: Floats, plan: Floats) -> int:
-    """Fill in how Min-Min would go on after choice i of a table, plan [MOST_PLANNED, 4].
+    """Write Min-Min's plan after choice i of a table to plan [MOST_PLANNED, 4].
 
-    What the choice starts comes first; to wait is to start nothing before the next expected end.
+    The job that the choice starts comes first. Waiting starts nothing before the next expected end.
 
     Returns:
-        How many jobs are planned.
+        The number of planned jobs.
     """
     now, pools = view.now, view.pools
     pairs, rest = split_pairs(scratch)

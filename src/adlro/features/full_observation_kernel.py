@@ -1,7 +1,4 @@
-"""What a good scheduler needs beyond the paper's state, compiled: estimates, gang, waiting time.
-
-For each slot: the estimate on each pool, the size of the gang, and how long the job has waited.
-"""
+"""Observations beyond the paper's: estimates, gang size and waiting time of each slot, compiled."""
 
 from __future__ import annotations
 
@@ -12,22 +9,21 @@ from adlro.features.observation_kernel import Vector
 from adlro.model.feasibility import width
 from adlro.model.view import View
 
-_MOST_LOG = math.log(1000.0)  # seconds from a thousandth to a thousand times the typical ones
+_MOST_LOG = math.log(1000.0)  # estimates from tau / 1000 to 1000 tau are told apart
 _MOST_WAITED = math.log1p(1000.0)
 
 
 def more(pools: int, window: int) -> int:
-    """How many numbers `observe_more` writes."""
+    """Length of what `observe_more` writes."""
     return window * (pools + 2)
 
 
 @njit
 def observe_more(view: View, window: int, tau: float, x: Vector) -> None:
-    """Write P + 2 numbers a slot into x, each in [-1, 1]; tau: seconds of a typical job.
+    """Write P + 2 numbers per slot to x, each in [-1, 1]; tau: seconds of a typical job.
 
-    The log of what is left of the job by the estimate on each pool, in units of tau (1 where it may
-    not run, as if it took for ever); its GPUs and its waiting time on scales of logarithms from 0
-    to 1. An empty slot is all 0.
+    They are the log of the job's estimated remaining time on each pool, in tau (1 where it may not
+    run), and its GPUs and waiting time on logarithmic scales from 0 to 1. An empty slot is all 0.
     """
     now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
     pools, gpus, at = view.pools, view.gpus, 0

@@ -1,9 +1,9 @@
-"""The paper's state and action, compiled: what its DQN sees, and what it may do.
+"""The observation and the actions of the paper's DQN, compiled.
 
-State, one flat vector: a matrix [rows, columns] of how much of each GPU is handed out, a row a
-node; the length of the queue; and for each of the first W waiting jobs, the slots, its priority
-and one-hot type. Action slot * G + g: start the job of that slot with GPU g first. W = 1 is the
-paper's. There is no action for waiting: who plays is asked only where something can start.
+The observation is one flat vector: a matrix [rows, columns] of the allocated share of each GPU,
+one row per node; the length of the queue; and for each of the first W waiting jobs (the slots) its
+priority and one-hot type. Action slot * G + g starts the job of that slot with GPU g first. The
+paper has W = 1. There is no action for waiting: the agent acts only when something can start.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from adlro.model.feasibility import anchors, fits, start_on
 from adlro.model.state import WHOLE, Mask, Records, Row
 from adlro.model.view import View
 
-MOST_WAITING = 1000  # a queue of so many jobs, or more, counts as 1
+MOST_WAITING = 1000  # a queue of this length or longer is observed as 1
 _MOST_LOG = math.log1p(MOST_WAITING)
 
 Vector = NDArray[float32]
 
 
 class Sizes(NamedTuple):
-    """Shapes of the paper's state and action."""
+    """Shapes of the observation and the actions."""
 
     rows: int  # nodes
     columns: int  # most GPUs of any node
@@ -37,17 +37,17 @@ class Sizes(NamedTuple):
 
     @property
     def observation(self) -> int:
-        """O: length of the state."""
+        """O: length of the observation."""
         return self.rows * self.columns + 1 + self.window * (1 + self.types)
 
     @property
     def actions(self) -> int:
-        """A: how many there are, allowed or not."""
+        """A: number of actions, allowed or not."""
         return self.window * self.gpus
 
 
 class Cluster(Protocol):
-    """What has the records of an empty cluster: a Layout, a Context."""
+    """Anything with the records of an empty cluster: a Layout, a Context."""
 
     @property
     def nodes(self) -> Records:
@@ -59,7 +59,7 @@ class Cluster(Protocol):
 
 
 def sizes(cluster: Cluster, types: int, window: int) -> Sizes:
-    """Shapes for a cluster and so many job types.
+    """The shapes for a cluster, a number of job types and a window of W slots.
 
     Raises:
         ConfigError: the window holds no job.
@@ -72,10 +72,10 @@ def sizes(cluster: Cluster, types: int, window: int) -> Sizes:
 
 @njit
 def observe(view: View, window: int, types: int, columns: int, x: Vector) -> None:
-    """Write the state into x [O]; every number is in [0, 1].
+    """Write the observation to x [O]; every number is in [0, 1].
 
-    A GPU that is down is as good as handed out, and so is a place beyond the GPUs of a small node:
-    1 means that nothing can be had there. An empty slot is all 0.
+    GPUs that are down, and cells beyond the GPUs of a small node, count as allocated (1). An empty
+    slot is all 0.
     """
     jobs, queue, nodes, gpus = view.jobs, view.queue, view.nodes, view.gpus
     at = 0
@@ -98,7 +98,7 @@ def observe(view: View, window: int, types: int, columns: int, x: Vector) -> Non
 
 @njit
 def _mark(job: Row, pool: Row, nodes: Records, gpus: Records, mask: Mask) -> int:
-    """Allow the GPUs of a pool that a start of this job may name; returns how many."""
+    """Mark the GPUs of a pool on which this job may start; returns their number."""
     count = 0
     for g in range(pool.first_gpu, pool.first_gpu + pool.size):
         if anchors(job, gpus[g], nodes[gpus[g].node], gpus):
@@ -109,7 +109,7 @@ def _mark(job: Row, pool: Row, nodes: Records, gpus: Records, mask: Mask) -> int
 
 @njit
 def allow(view: View, window: int, mask: Mask) -> int:
-    """Write which actions the world would accept into mask [A]; returns how many."""
+    """Write the feasible actions to mask [A]; returns their number."""
     jobs, queue, eligible, pools = view.jobs, view.queue, view.eligible, view.pools
     nodes, gpus = view.nodes, view.gpus
     count = 0
@@ -128,7 +128,7 @@ def allow(view: View, window: int, mask: Mask) -> int:
 
 @njit
 def act(a: int, view: View, out: Records) -> int:
-    """Write the start that action a stands for; returns 1."""
+    """Write the start of action a to `out`; returns 1."""
     nodes, gpus = view.nodes, view.gpus
     slot, g = a // len(gpus), a % len(gpus)
     return start_on(out, view.queue[slot].job, gpus[g].node, g, nodes, gpus)

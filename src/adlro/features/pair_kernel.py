@@ -1,11 +1,11 @@
-"""What a learned policy that may preempt looks at: every pair of an active job and a pool.
+"""The features of every pair of an active job and a pool, for a learned policy that may preempt.
 
-Active jobs wait or run. Where nobody may be stopped the choices are fewer, and the look is longer:
-start_kernel.py. Seconds are measured in `tau`, the geometric mean of the time that the open
-jobs still need. As there, a feature is known by its name, and what a name means never changes.
+Active jobs are waiting or running. start_kernel.py has the features for policies that only start
+jobs. Times are in `tau`, the geometric mean of the remaining times of the open jobs. As there, the
+meaning of a feature's name never changes.
 
-Dimensions: A active jobs, oldest first, P pools. *Open* is a pair that a plan may use, and a job
-with one: it is not pinned to where it runs.
+Dimensions: A active jobs, oldest first, P pools. A pair is *open* if a plan may use it, and a job
+is open if one of its pairs is: it is not pinned to the pool where it runs.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from adlro.planning.active_jobs import Active
 PAIR_FEATURES = (
     "runs_here",  # 1 = the job runs on this pool
     "runs_there",  # 1 = it runs on another
-    "srpt",  # minus the log of what the pair is worth to Hetero-SRPT, a tau
-    "time_left",  # log of the time that it still needs on its fastest pool, in tau
+    "srpt",  # minus the log of the weight of the pair in Hetero-SRPT, per tau
+    "time_left",  # log of its remaining time on its fastest pool, in tau
     "speed_here",  # log of its speed here over that on its fastest pool
-    "resumes",  # 1 = it waits, and has a checkpoint to restore
-    "restart",  # log of 1 + the cost of a restart here over its time left; 0 where it runs
+    "resumes",  # 1 = it is waiting with a checkpoint to restore
+    "restart",  # log of 1 + its restart cost here over its time left; 0 where it runs
     "age",  # log of 1 + the time since its arrival over its time left
     "done",  # share of its work that is done
-    "others_speed",  # log of the others' mean speed here, by 1 / their time left
-    "advantage",  # speed_here above that
-    "lead",  # speed_here above that on the best other pool
-    "rank",  # log of its place among all by time left, for each GPU of the cluster
-    "rank_here",  # log of its place among all by the time they need here, for each GPU of the pool
-    "crowd",  # log of open jobs for each GPU
-    "wanted",  # log of 1 + the jobs that are fastest here, for each GPU of the pool
+    "others_speed",  # log of the other jobs' mean speed here, weighted by 1 / time left
+    "advantage",  # speed_here minus that
+    "lead",  # speed_here minus that on the best other pool
+    "rank",  # log of its rank by time left, per GPU of the cluster
+    "rank_here",  # log of its rank by the time left on this pool, per GPU of the pool
+    "crowd",  # log of the open jobs per GPU
+    "wanted",  # log of 1 + the jobs that are fastest here, per GPU of the pool
     "arriving_speed",  # log of the mean speed here of the last RECENT arrivals
-    "arriving_advantage",  # speed_here above that
-    "arriving_load",  # log of their work over what all GPUs could do in that time
-    "pool_share",  # of all GPUs that are this pool's
+    "arriving_advantage",  # speed_here minus that
+    "arriving_load",  # log of their work over the GPU time since the first of them
+    "pool_share",  # share of all GPUs that are in this pool
 )
 (
     RUNS_HERE, RUNS_THERE, SRPT, TIME_LEFT, SPEED_HERE, RESUMES, RESTART, AGE, DONE, OTHERS_SPEED,
@@ -48,21 +48,21 @@ PAIR_FEATURES = (
     ARRIVING_LOAD, POOL_SHARE,
 ) = range(len(PAIR_FEATURES))  # fmt: skip
 STAY, SOON = 1.05, 1.0  # of Hetero-SRPT: bonus for staying, and seconds added to the time left
-_LOG_MOST = 5.0  # of a feature that is a log
-_FEW = 8  # arrivals that tell nothing yet
+_LOG_MOST = 5.0  # bound of a feature that is a log
+_FEW = 8  # with fewer arrivals the features of arrivals are 0
 
 
 class Contention(NamedTuple):
-    """What the open jobs are together."""
+    """Figures of all open jobs together."""
 
     now: float
     tau: float
     weight: float  # sum of 1 / (time left + SOON)
     here: Floats  # [P] the same, times the speed here
     fastest: Floats  # [A] seconds on the fastest pool
-    rank: Floats  # [A] how many need less time
-    rank_here: Floats  # [A, P] how many need less time there
-    fans: Floats  # [P] how many are fastest there
+    rank: Floats  # [A] number of open jobs that need less time
+    rank_here: Floats  # [A, P] the same by the time on each pool
+    fans: Floats  # [P] number of open jobs that are fastest there
     arriving: Floats  # [P] log of the mean speed of the last arrivals
     load: float  # see "arriving_load"
     crowd: float
@@ -71,14 +71,14 @@ class Contention(NamedTuple):
 
 @njit
 def _log(x: float) -> float:
-    """Log within bounds; of 0 the lower bound."""
+    """Log clipped to its bounds; the lower bound for 0."""
     bounded: float = max(min(np.log(max(x, 1e-9)), _LOG_MOST), -_LOG_MOST)
     return bounded
 
 
 @njit_allocating
 def _ranks(values: Floats, is_open: Mask, ranks: Floats) -> None:
-    """How many open jobs have a smaller value, for each [A]."""
+    """Write the number of open jobs with a smaller value, for each job, to ranks [A]."""
     order, before, equal, last = np.argsort(values), 0.0, 0.0, -np.inf
     for a in order:
         if values[a] > last:
@@ -89,7 +89,7 @@ def _ranks(values: Floats, is_open: Mask, ranks: Floats) -> None:
 
 @njit_allocating
 def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
-    """The log of the last arrivals' mean speed on each pool [P], and that of their load."""
+    """Log of the recent arrivals' mean speed on each pool [P], and log of their load."""
     jobs, est, pools, recent = view.jobs, view.est, view.pools, view.recent
     first, speeds = max(len(recent) - RECENT, 0), np.zeros(len(pools))
     if len(recent) < _FEW:
@@ -111,7 +111,7 @@ def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
 
 @njit_allocating
 def measure(active: Active, is_open: Mask, view: View) -> Contention:
-    """Figures that all pairs of a moment share: ranks, mean speeds, what has been arriving."""
+    """The figures that all pairs share: ranks, mean speeds and the recent arrivals."""
     count, total = active.seconds.shape
     fastest, rank, rank_here = np.empty(count), np.empty(count), np.empty((count, total))
     here, fans, column = np.zeros(total), np.zeros(total), np.empty(count)
@@ -144,7 +144,7 @@ def measure(active: Active, is_open: Mask, view: View) -> Contention:
 
 @njit
 def _lead(a: int, p: int, seconds: Floats) -> float:
-    """Log of how much longer the job takes on the best other pool."""
+    """Log of the job's time on the best other pool over its time on pool p."""
     best = np.inf
     for o in range(seconds.shape[1]):
         if o != p:
@@ -154,7 +154,7 @@ def _lead(a: int, p: int, seconds: Floats) -> float:
 
 @njit
 def describe(a: int, p: int, job: Row, active: Active, crowd: Contention, x: Floats) -> None:
-    """Fill in the features of an open pair."""
+    """Write the features of the open pair of job a and pool p to x."""
     left = crowd.fastest[a]
     speed, stays = left / active.seconds[a, p], active.pool[a] == p
     cost = job.checkpoint if active.begun[a] and not stays else 0.0

@@ -1,8 +1,8 @@
-"""How alike jobs are, for a network: a job beside those that wait and run, and the queue's mix.
+"""Similarity features: a job compared with the waiting and the running jobs, and the queue's mix.
 
-Jobs are patterns of 256 bits (hypervectors/sketch_kernel.py). The similarity of a job to a sketch
-is the mean of its similarities to the jobs in it; for as few jobs as a look has, these are summed
-up straight from the patterns, which gives the same number as counters and takes less time.
+Jobs are encoded as hypervectors of 256 bits (hypervectors/sketch_kernel.py). The similarity of a
+job to a sketch is the mean of its similarities to the jobs in it. For the few jobs of a state it is
+summed up from the hypervectors, which gives the same number as a sketch's counters in less time.
 
 Dimensions: P pools, K patterns, W words of 64 bits.
 """
@@ -20,18 +20,18 @@ from adlro.features.hypervectors.sketch_kernel import JOB_ROLES, JOB_SCHEMA, job
 from adlro.model.state import Floats, Records
 from adlro.model.view import View
 
-_QUEUE = 8  # numbers of the queue's sketch
+_QUEUE = 8  # projections of the queue's sketch
 LIKENESS = (
-    "alike_waiting",  # mean similarity of the job to the others that wait: the share like it
-    "alike_here",  # to those that run on the pool
-    "alike_running",  # to all that run
-    # The queue's sketch seen from fixed directions: mean similarity of those that wait to each of
-    # some patterns that mean nothing. The same for all choices.
+    "alike_waiting",  # mean similarity of the job to the other waiting jobs
+    "alike_here",  # to the running jobs of the pool
+    "alike_running",  # to all running jobs
+    # Projections of the queue's sketch: mean similarity of the waiting jobs to each of some fixed
+    # random patterns. The same for all choices.
     *(f"queue_{k}" for k in range(_QUEUE)),
 )
 WAITING, HERE, RUNNING, QUEUE = range(4)
 
-MOST_JOBS = 64  # of those that wait, the oldest, and of those that run: others are not looked at
+MOST_JOBS = 64  # the oldest waiting jobs, and running jobs, that are compared
 _SPACE = space_of(JOB_SCHEMA)
 _ROLES, _MASKS, _BINDING = _SPACE.roles, _SPACE.masks, _SPACE.binding
 _MODEL, _NATS, _FILLERS = _SPACE.model, _SPACE.nats_per_bit, _SPACE.fillers
@@ -40,13 +40,13 @@ _DIRECTIONS = np.frombuffer(
     hashlib.shake_128(b"queue sketch").digest(8 * _QUEUE * _WORDS), "<u8"
 ).astype(np.uint64)  # [_QUEUE * _WORDS]
 
-# Numbers of scratch: patterns of those that wait, of those that run, of a choice, and two rows.
+# Length of the scratch: patterns of waiting jobs, of running jobs, of a choice, and two rows.
 SCRATCH = (2 * MOST_JOBS + 1) * _WORDS + len(JOB_ROLES) + _WORDS
 
 
 @njit
 def _likeness(one: Words, other: Words) -> float:
-    """1 = the same pattern, about 0 = unrelated."""
+    """Similarity of two patterns: 1 = equal, about 0 = unrelated."""
     apart = np.uint64(0)
     for w in range(_WORDS):
         apart += ones(one[w] ^ other[w])
@@ -55,7 +55,7 @@ def _likeness(one: Words, other: Words) -> float:
 
 @njit
 def _write(j: int, tau: float, view: View, row: Words, rest: Words) -> None:
-    """Write the pattern of a job; its run time is that on its fastest pool, in tau."""
+    """Write the pattern of job j to `row`; its run time is that on its fastest pool, in tau."""
     jobs, est, pools = view.jobs, view.est, view.pools
     fastest = np.inf
     for p in range(len(pools)):
@@ -66,7 +66,7 @@ def _write(j: int, tau: float, view: View, row: Words, rest: Words) -> None:
 
 @njit
 def _alike(own: Words, skipped: int, patterns: Words, count: int) -> float:
-    """Mean similarity to all patterns but one; 0 if there is no other."""
+    """Mean similarity to all patterns but the skipped one; 0 if there is no other."""
     total, others = 0.0, 0
     for k in range(count):
         if k != skipped:
@@ -77,7 +77,7 @@ def _alike(own: Words, skipped: int, patterns: Words, count: int) -> float:
 
 @njit
 def _alike_here(own: Words, p: int, running: Records, patterns: Words, count: int) -> float:
-    """The same for those that run on a pool."""
+    """Mean similarity to the running jobs of pool p; 0 if there are none."""
     total, others = 0.0, 0
     for k in range(count):
         if running[k].pool == p:
@@ -91,14 +91,14 @@ def compare_jobs(
     count: int, tau: float, places: Floats, at: Floats, view: View, scratch: Floats,
     features: Floats,
 ) -> None:  # fmt: skip
-    """Fill in the features of all choices, features [C, LIKENESS]; places and at: their pools."""
+    """Write the similarity features [C, LIKENESS] of the choices at queue `places` on pools `at`."""
     queue, running = view.queue, view.running
     words = scratch.view(np.uint64)
     size, most = MOST_JOBS * _WORDS, MOST_JOBS
     waiting, runs, own = words[:size], words[size : 2 * size], words[2 * size :]
     rest = own[_WORDS:]
     known, running_known = min(len(queue), most), min(len(running), most)
-    for k in range(known + running_known):  # one loop: `_write` is inlined, and large
+    for k in range(known + running_known):  # a single loop, because `_write` is inlined and large
         waits = k < known
         j = queue[k].job if waits else running[k - known].job
         row = (k if waits else most + k - known) * _WORDS

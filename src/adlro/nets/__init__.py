@@ -1,1 +1,1 @@
-"""Networks that policies decide by: inference in compiled code, without torch."""
+"""Inference of the learned policies' networks in compiled code, without torch."""

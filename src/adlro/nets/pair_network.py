@@ -1,4 +1,4 @@
-"""The network of adlro-preemptive, compiled: what each pair of active job and pool is worth."""
+"""The network of adlro-preemptive, compiled: a weight for each pair of an active job and a pool."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from adlro.model.view import View
 from adlro.nets.q_network import MOST_UNITS, predict
 from adlro.planning.active_jobs import Active
 
-_COST_MOST = 60.0  # beyond this a cost is no longer told apart
+_COST_MOST = 60.0  # larger costs count as this
 
 if (SRPT, TIME_LEFT) != (DRAIN, DRAIN_LOG):
-    raise ImportError("the columns of the residual are those that q_network.predict reads")
+    raise ImportError("q_network.predict reads the residual from other columns")
 
 
 @njit_allocating
 def weigh(active: Active, view: View, params: Floats) -> Floats:
-    """What each pair [A, P] is worth by the network: exp(-cost); 0 where a plan may not use it."""
+    """Weights [A, P] of the pairs by the network: exp(-cost); 0 where a plan may not use the pair."""
     count, total = active.seconds.shape
     worth, is_open = np.zeros((count, total)), np.zeros(count, np.bool_)
     for a in range(count):

@@ -1,8 +1,8 @@
-"""The paper's Q-network, compiled: a value for every action of a state. No torch is needed.
+"""The paper's Q-network, compiled: the value of every action in a state. No torch is needed.
 
-Backbone "cnn", the paper's: two 3 x 3 convolutions over the matrix of GPUs, then the other numbers
-of the state beside what they found, one hidden layer, and the values. Backbone "mlp": two hidden
-layers over the state as it is. Weights belong to one shape of cluster: see `Sizes`.
+Backbone "cnn", the paper's: two 3 x 3 convolutions over the matrix of GPUs, whose outputs and the
+rest of the observation feed one hidden layer and the output layer. Backbone "mlp": two hidden
+layers over the observation. The weights fit one shape of cluster: see `Sizes`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PaperNetwork(NamedTuple):
 
 
 def shapes(sizes: Sizes, channels: int, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of all arrays, in order; of a layer: [inputs, outputs]."""
+    """Names and shapes of all arrays, in order; a layer is [inputs, outputs]."""
     found: dict[str, tuple[int, ...]] = {}
     width, cells = sizes.observation, sizes.rows * sizes.columns
     if channels:
@@ -46,10 +46,10 @@ def shapes(sizes: Sizes, channels: int, hidden: tuple[int, ...]) -> dict[str, tu
 
 
 def flat(network: PaperNetwork) -> Floats:
-    """A network as the params of decide; of what the filters find, the channels of a cell adjoin.
+    """The params of decide: sizes and weights; the channels of a cell are stored side by side.
 
     Raises:
-        ValueError: an array has not the shape that it must.
+        ValueError: an array has the wrong shape.
     """
     sizes, channels, hidden, arrays = network
     for name, shape in shapes(sizes, channels, hidden).items():
@@ -68,7 +68,7 @@ def flat(network: PaperNetwork) -> Floats:
 
 
 def sizes_of(params: Floats) -> Sizes:
-    """What shape of cluster and queue the params of decide are made for."""
+    """The shapes of cluster and queue that the params of decide fit."""
     return Sizes(*(int(value) for value in params[:5]))
 
 
@@ -78,13 +78,13 @@ def _widest(params: Floats) -> int:
 
 
 def scratch_size(params: Floats) -> int:
-    """How many numbers `values` needs."""
+    """Length of the scratch of `values`."""
     return 2 * _widest(params)
 
 
 @njit
 def _layer(x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool, y: Floats) -> int:
-    """One fully connected layer, y from x; returns how many of the weights are its own."""
+    """Compute y by one fully connected layer from x; returns the number of weights it used."""
     for k in range(outputs):
         y[k] = weights[inputs * outputs + k]
     for i in range(inputs):
@@ -103,7 +103,7 @@ def _layer(x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool,
 def _convolve(
     x: Floats, shape: tuple[int, int], inputs: int, weights: Floats, channels: int, y: Floats
 ) -> int:
-    """A 3 x 3 convolution with zeros around and a ReLU; returns how many weights are its own.
+    """Compute a zero-padded 3 x 3 convolution with ReLU; returns the number of weights it used.
 
     Shapes: x [rows, columns, inputs] and y [rows, columns, channels], both flat.
     """
@@ -128,7 +128,7 @@ def _convolve(
 
 @njit
 def values(x: Floats, params: Floats, scratch: Floats, q: Floats) -> None:
-    """Write the value of every action into q [A], from the state x [O]."""
+    """Write the value of every action to q [A], from the observation x [O]."""
     rows, columns, channels = int(params[0]), int(params[1]), int(params[5])
     units, more = int(params[6]), int(params[7])
     half, rest, at = len(scratch) // 2, params[_HEAD:], 0
@@ -154,9 +154,9 @@ def values(x: Floats, params: Floats, scratch: Floats, q: Floats) -> None:
 
 @njit
 def best(q: Floats, allowed: Floats) -> int:
-    """The allowed action of the largest value, the first of equals; there must be one.
+    """The allowed action with the largest value, the first of equals; one must be allowed.
 
-    A value that is no number is never taken for its sake.
+    An action whose value is NaN is taken only if no other action is allowed before it.
     """
     taken, most = -1, -np.inf
     for a in range(len(q)):

@@ -1,7 +1,8 @@
-"""The Q-network, compiled: what a choice will cost, from its features. No torch is needed.
+"""The Q-network, compiled: the predicted cost of a choice from its features. No torch is needed.
 
-Q = drain difference (weighted) + network of two hidden layers, in log-squeezed tau; the smallest is
-taken. It looks at one choice at a time, so any number of jobs and pools will do.
+Q = weighted drain difference + output of a network with two hidden layers, in tau compressed by
+symlog; the choice with the smallest Q is taken. The network evaluates one choice at a time, so it
+works for any number of jobs and pools.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from adlro.model.state import Floats
 
 MOST_UNITS = 128  # of a hidden layer
 _HEAD = 6  # numbers before the list of features
-ASKED = 5  # where among them it says which kinds of features are asked for, see kinds_of
+ASKED = 5  # index in the head of the requested kinds of features, see kinds_of
 
-Norm = Any  # telemetry.normalise.Norm, of the layer beside
+Norm = Any  # telemetry.normalise.Norm, which this layer does not import
 
 
 class Network(NamedTuple):
@@ -32,25 +33,25 @@ class Network(NamedTuple):
     second: Floats  # [H1, H2]
     second_bias: Floats  # [H2]
     last: Floats  # [H2]
-    norm: Norm | None = None  # by which readings are scaled, if it looks at telemetry
+    norm: Norm | None = None  # the bounds of telemetry readings, if it reads telemetry
 
     @property
     def weights(self) -> tuple[Floats, ...]:
-        """All that can be tuned."""
+        """The trainable arrays."""
         return self[2:7]
 
     @property
     def reads_telemetry(self) -> bool:
-        """Whether it looks at telemetry."""
+        """True if one of its features is a telemetry feature."""
         return bool(set(self.features).intersection(KINDS["telemetry"]))
 
 
 def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
-    """A network as the params of decide: sizes, residual, kinds and columns of features, weights.
+    """The params of decide: sizes, residual, kinds and columns of features, weights.
 
     Args:
         network: the weights.
-        known: the features that its policy fills in, in the order of their columns.
+        known: the features that its policy computes, in the order of their columns.
 
     Raises:
         ValueError: a feature does not exist, or a layer is too wide for the scratch.
@@ -69,15 +70,15 @@ def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """How many numbers a look and a forward pass need together."""
+    """Length of the scratch of `describe_choices` and a forward pass together."""
     return 2 * MOST_UNITS + start_kernel.scratch_size(gpus, pools)
 
 
 @njit
-def predict(  # noqa: C901  the inner loops in functions of their own took a third longer
+def predict(  # noqa: C901  separate functions for the inner loops took a third longer
     x: Floats, params: Floats, first: Floats, second: Floats
 ) -> float:
-    """What the choice with these features [all of FEATURES] costs; first and second are scratch."""
+    """Predicted cost of a choice with features x [FEATURES]; first and second are scratch."""
     count, units, more = int(params[0]), int(params[1]), int(params[2])
     columns, weights = params[_HEAD : _HEAD + count], params[_HEAD + count :]
     for k in range(units):
@@ -106,10 +107,9 @@ def predict(  # noqa: C901  the inner loops in functions of their own took a thi
 
 @njit
 def choose(choices: Choices, may_wait: bool, params: Floats, scratch: Floats) -> int:
-    """The choice with the smallest predicted cost; of equals Min-Min's, then the first.
+    """The choice with the smallest predicted cost; among equals Min-Min's, then the first.
 
-    A cost that is no number is never taken for its sake: one of the choices always is.
-    `scratch` holds 2 * MOST_UNITS numbers.
+    A choice is returned even if every cost is NaN. `scratch` has 2 * MOST_UNITS numbers.
     """
     first, second = scratch[:MOST_UNITS], scratch[MOST_UNITS : 2 * MOST_UNITS]
     least = 0 if may_wait else 1

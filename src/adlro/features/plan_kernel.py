@@ -1,0 +1,131 @@
+"""The Min-Min plan of a state and the load on its pools, from which the features of a start follow.
+
+Times are measured in `tau`, the geometric mean of the estimates of all planned and running jobs,
+and compressed by `symlog`: clusters whose jobs take seconds and clusters whose jobs take days give
+similar features. Dimensions: K planned jobs, P pools.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.compiled import njit
+from adlro.model.feasibility import expected_end
+from adlro.model.state import Floats, Records
+from adlro.model.view import View
+from adlro.planning.drain import MOST_PAIRS, Drain, Pairs, shortest_pairs
+from adlro.planning.min_min import min_min_start
+
+FAR = 1e3  # tau: later times, and never, count as this
+LEAST = 1e-9  # seconds: an estimate of 0 counts as this in a division
+
+
+class QueuePlan(NamedTuple):
+    """The Min-Min plan, by job."""
+
+    ranks: Floats  # [K] position in the plan; K = not planned
+    starts: Floats  # [K] infinite = not planned
+    ends: Floats  # [K]
+    pools: Floats  # [K]
+    fastest: Floats  # [K] smallest run time
+    speeds: Floats  # [K * P] relative to the fastest pool; 0 where the job cannot run
+
+
+class PoolLoad(NamedTuple):
+    """The work on each pool."""
+
+    work: Floats  # [P] GPU-seconds left of its runs, and of the planned jobs that are fastest there
+    next: Floats  # [P] next expected end
+
+
+@njit
+def symlog(x: float) -> float:
+    """Log of 1 + |x|, with the sign of x."""
+    compressed: float = np.log(1.0 + x) if x >= 0.0 else -np.log(1.0 - x)
+    return compressed
+
+
+@njit
+def compress(seconds: float, tau: float) -> float:
+    """Seconds in tau, compressed by `symlog`; at most FAR, at least -FAR."""
+    return symlog(max(min(seconds / tau, FAR), -FAR))
+
+
+@njit
+def _fastest(k: int, drain: Drain, pools: Records) -> tuple[float, int]:
+    """The smallest run time of planned job k, and its pool."""
+    best, best_p = np.inf, 0
+    for p in range(len(pools)):
+        if drain.seconds[k * len(pools) + p] < best:
+            best, best_p = drain.seconds[k * len(pools) + p], p
+    return best, best_p
+
+
+@njit
+def measure_load(view: View, drain: Drain, load: PoolLoad, plan: QueuePlan) -> float:
+    """Write the load of each pool and the speeds of each planned job; returns tau."""
+    now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
+    pools, logs = view.pools, 0.0
+    for p in range(len(pools)):
+        load.work[p], load.next[p] = 0.0, np.inf
+    for k in range(len(drain.places)):
+        seconds, p = _fastest(k, drain, pools)
+        load.work[p] += seconds * jobs[queue[int(drain.places[k])].job].gpus
+        logs += np.log(max(seconds, LEAST))
+        plan.fastest[k] = seconds
+        for at in range(k * len(pools), (k + 1) * len(pools)):
+            here = drain.seconds[at]
+            plan.speeds[at] = seconds / max(here, LEAST) if here < np.inf else 0.0
+    for r in range(len(running)):
+        run, end = running[r], expected_end(running[r], now)
+        load.work[run.pool] += (end - now) * jobs[run.job].gpus
+        load.next[run.pool] = min(load.next[run.pool], end)
+        logs += np.log(max(run.expected - run.start, LEAST))
+    tau: float = np.exp(logs / (len(drain.places) + len(running)))
+    return tau
+
+
+@njit
+def read_plan(drain: Drain, pools: Records, plan: QueuePlan) -> None:
+    """Write the drain's latest plan, by job."""
+    count = len(drain.places)
+    for k in range(count):
+        plan.ranks[k], plan.starts[k], plan.ends[k], plan.pools[k] = count, np.inf, np.inf, -1.0
+    for i in range(count):
+        at = int(drain.picks[i])
+        k = at // len(pools)
+        plan.ranks[k], plan.starts[k], plan.pools[k] = i, drain.pick_starts[i], at % len(pools)
+        plan.ends[k] = drain.pick_starts[i] + drain.seconds[at]
+
+
+@njit
+def busy_time(drain: Drain, pools: Records) -> float:
+    """Sum over the GPUs of the seconds until they are free after the drain's latest plan."""
+    total = 0.0
+    for p in range(len(pools)):
+        for i in range(pools[p].first_gpu, pools[p].first_gpu + int(drain.counts[p])):
+            total += drain.own_times[i] - drain.now
+    return total
+
+
+@njit
+def choose_pairs(view: View, pairs: Pairs, scratch: Floats) -> tuple[int, int]:
+    """Write the pairs to choose from; returns their number and the index of Min-Min's, -1 = none.
+
+    If Min-Min's pair is not among the shortest ones it replaces the longest of them.
+    """
+    count = shortest_pairs(MOST_PAIRS - 1, view, pairs)
+    if count == 0:
+        return 0, -1
+    q, p = min_min_start(view, scratch)
+    if q < 0:
+        return count, -1
+    for i in range(count):
+        if pairs.places[i] == q and pairs.pools[i] == p:
+            return count, i
+    pairs.places[count - 1], pairs.pools[count - 1] = q, p
+    waiting = view.queue[q]
+    pairs.seconds[count - 1] = view.est[waiting.job, view.pools[p].model] * waiting.left
+    return count, count - 1
