@@ -91,7 +91,10 @@ def compare_jobs(
     count: int, tau: float, places: Floats, at: Floats, view: View, scratch: Floats,
     features: Floats,
 ) -> None:  # fmt: skip
-    """Write the similarity features [C, LIKENESS] of the choices at queue `places` on pools `at`."""
+    """Write the similarity features [C, LIKENESS] of all choices.
+
+    Choice i starts the job at position places[i] of the queue on pool at[i]; choice 0 is to wait.
+    """
     queue, running = view.queue, view.running
     words = scratch.view(np.uint64)
     size, most = MOST_JOBS * _WORDS, MOST_JOBS

@@ -20,7 +20,7 @@ if (SRPT, TIME_LEFT) != (DRAIN, DRAIN_LOG):
 
 @njit_allocating
 def weigh(active: Active, view: View, params: Floats) -> Floats:
-    """Weights [A, P] of the pairs by the network: exp(-cost); 0 where a plan may not use the pair."""
+    """Weights [A, P] of the pairs by the network: exp(-cost); 0 where the pair is not open."""
     count, total = active.seconds.shape
     worth, is_open = np.zeros((count, total)), np.zeros(count, np.bool_)
     for a in range(count):

@@ -1,7 +1,7 @@
-"""Jobs as patterns of packed bits, and a memory of what became of patterns like them.
+"""Jobs as hypervectors (patterns of packed bits), and an associative memory of their run times.
 
-schema: roles and how many bits each has. encode_kernel: a job's fillers -> bits. memory,
-learn_kernel, recall_kernel: an associative memory with a bound. speeds_kernel: how much faster one
-GPU model is than another. unbind_kernel: which part of a pattern matched. sketch_kernel: many jobs
-in one row of counters. saved: the memory as a file.
+schema: the roles and the number of bits of each. encode_kernel: a job's fillers to bits. memory,
+learn_kernel, recall_kernel: an associative memory of bounded size. speeds_kernel: the relative
+speeds of GPU models. unbind_kernel: which roles of two patterns match, and explain: the same in
+words. sketch_kernel: many jobs in one row of counters. saved: the memory as a file.
 """

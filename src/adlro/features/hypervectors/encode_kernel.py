@@ -1,8 +1,8 @@
-"""From fillers to a pattern: bits that are as alike as the jobs are.
+"""Encoding of fillers as a pattern: the more similar two jobs are, the more bits agree.
 
-A filling [F] holds a number a filler, 0 = missing: the key of a word, or 1 + a level. Patterns,
-masks and queries are rows of W words. All comes from keys by a mixing function: there are no
-tables, so that there may be any number of users.
+A filling [F] holds one number per filler, 0 = missing: the key of a word, or 1 + a level. Patterns,
+masks and queries are rows of W words. All bits are computed from keys by a mixing function; there
+are no tables, so the number of users is not limited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from adlro.compiled import njit, wide
 from adlro.features.hypervectors.schema import BAG, CIRCLE, WORD, Space, Words
 from adlro.model.state import Row
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, as the rest of `mixed`
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # `mixed` is splitmix64
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
 _BYTES, _ONES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
@@ -27,7 +27,7 @@ _WORD_BITS = 64
 
 @njit
 def ones(word: np.uint64) -> np.uint64:
-    """How many bits are set; LLVM makes one instruction of it."""
+    """The number of set bits; LLVM compiles it to one instruction."""
     word = word - ((word >> _S1) & _PAIRS)
     word = (word & _FOURS) + ((word >> _S2) & _FOURS)
     return np.uint64((((word + (word >> _S4)) & _BYTES) * _ONES) >> _S56)
@@ -35,7 +35,7 @@ def ones(word: np.uint64) -> np.uint64:
 
 @njit
 def mixed(key: np.uint64, at: int) -> np.uint64:
-    """A word that looks random and depends on a key and a place alone."""
+    """A pseudorandom word that depends only on a key and a position."""
     z = key + np.uint64(at + 1) * _STEP
     z = (z ^ (z >> _S30)) * _FIRST
     z = (z ^ (z >> _S27)) * _SECOND
@@ -44,7 +44,7 @@ def mixed(key: np.uint64, at: int) -> np.uint64:
 
 @njit
 def number_key(role: Row, number: int) -> np.uint64:
-    """The key of a word that is known by a number, as a simulated user; < 0 = missing."""
+    """The key of a word that is given as a number, such as a simulated user; < 0 = missing."""
     if number < 0:
         return _NONE
     return max(mixed(role.seed, number), _S1)
@@ -52,9 +52,9 @@ def number_key(role: Row, number: int) -> np.uint64:
 
 @njit
 def level_of(role: Row, value: float) -> np.uint64:
-    """The filler of a level role; nan is missing, and what lies beyond the range is at its end.
+    """The filler of a level role; NaN is missing, and a value beyond the range is clipped to it.
 
-    On a circle the range is where values repeat.
+    On a circle values repeat with the length of the range.
     """
     if math.isnan(value):
         return _NONE
@@ -71,7 +71,7 @@ def level_of(role: Row, value: float) -> np.uint64:
 
 @njit
 def _below(count: int) -> np.uint64:
-    """A word whose lowest bits are set."""
+    """A word whose `count` lowest bits are set."""
     if count <= 0:
         return _NONE
     return _ALL if count >= _WORD_BITS else (_S1 << np.uint64(count)) - _S1
@@ -79,10 +79,10 @@ def _below(count: int) -> np.uint64:
 
 @njit
 def _write_level(role: Row, level: int, mask: Words, bits: Words) -> None:
-    """Each position has a cell of its own in the range; the cells are as wide, but begin elsewhere.
+    """Write the bits of a level: each position divides the range into cells, shifted by position.
 
-    So two levels share the cells of as many positions as they are near: the first positions of a
-    role still have the cell that those behind have left.
+    The closer two levels are, the more positions have them in the same cell. Of the role's
+    positions the first still have the cell of `level`, the rest already the next one.
     """
     span = role.levels if role.kind == CIRCLE else role.levels - 1
     cell, rest = level * role.cells // span, level * role.cells % span
@@ -104,10 +104,10 @@ def _write_word(role: Row, key: np.uint64, mask: Words, bits: Words) -> None:
 
 @njit
 def _write_bag(role: Row, filling: Words, bits: Words) -> None:
-    """Each position is that of the word with the least number there (MinHash).
+    """Write the bits of a bag: each position takes a bit of the word with the least hash (MinHash).
 
-    So the order of the words does not matter, and two bags agree where they have the least in
-    common.
+    The order of the words does not matter, and two bags agree at the positions where they share
+    the word with the least hash.
     """
     for at in range(role.first, role.first + role.bits):
         least = _ALL
@@ -127,9 +127,9 @@ def _is_missing(role: Row, filling: Words) -> bool:
 
 @njit
 def encode(filling: Words, space: Space, bits: Words, known: Words) -> None:
-    """Write the pattern of a filling, and a mask of the roles that are not missing.
+    """Write the pattern of a filling to `bits`, and the mask of its non-missing roles to `known`.
 
-    The bits of a missing role are always the same, and unlike those of any filler.
+    The bits of a missing role are fixed and unrelated to those of any filler.
     """
     for w in range(len(bits)):
         bits[w], known[w] = _NONE, _NONE
@@ -152,7 +152,7 @@ def encode(filling: Words, space: Space, bits: Words, known: Words) -> None:
 
 @njit
 def distance(one: Words, other: Words, mask: Words) -> int:
-    """In how many bits of a mask two patterns differ."""
+    """The number of bits of a mask in which two patterns differ (Hamming distance)."""
     total = _NONE
     for w in range(len(one)):
         total += ones((one[w] ^ other[w]) & mask[w])
@@ -161,7 +161,7 @@ def distance(one: Words, other: Words, mask: Words) -> int:
 
 @njit
 def similarity(one: Words, other: Words, mask: Words) -> float:
-    """1 = equal in all bits of a mask, about 0 = unrelated; 0 if the mask is empty."""
+    """Similarity within a mask: 1 = equal, about 0 = unrelated; 0 if the mask is empty."""
     total = _NONE
     for w in range(len(one)):
         total += ones(mask[w])

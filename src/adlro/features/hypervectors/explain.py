@@ -1,4 +1,4 @@
-"""Which parts of a pattern matched, for people."""
+"""Which roles of two patterns match, in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from adlro.features.hypervectors.schema import Role, Schema
 from adlro.model.state import Floats
 
-_SAME_WORD = 0.75  # an unrelated word comes this near in one of 10,000 patterns at 24 bits
+_SAME_WORD = 0.75  # an unrelated word reaches this in one of 10,000 patterns at 24 bits
 _SAME_LEVEL = 0.999
 _NEAR = 0.25
 
@@ -19,7 +19,7 @@ def _in_words(role: Role, match: float) -> str:
 
 
 def matched(schema: Schema, parts: Floats) -> dict[str, tuple[str, ...]]:
-    """The roles that are the same, near or other, by match_parts; what is missing is left out."""
+    """The roles that are the same, near or other, by match_parts; missing roles are left out."""
     found: dict[str, list[str]] = {"same": [], "near": [], "other": []}
     for role, match in zip(schema.roles, parts.tolist(), strict=True):
         if not math.isnan(match):
@@ -28,6 +28,6 @@ def matched(schema: Schema, parts: Floats) -> dict[str, tuple[str, ...]]:
 
 
 def sentence(schema: Schema, parts: Floats) -> str:
-    """As "same user, name; near requested time; other gpu model"."""
+    """A phrase such as "same user, name; near requested time; other gpu model"."""
     groups = matched(schema, parts)
     return "; ".join(f"{how} {', '.join(names)}" for how, names in groups.items() if names)

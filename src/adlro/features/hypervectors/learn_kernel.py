@@ -1,8 +1,8 @@
-"""Learning, job by job: a new pattern takes a free slot, or that with the least weight left.
+"""Online learning: a new pattern takes a free slot, or replaces the slot with the least weight.
 
-An equal pattern is merged into its slot. A weight halves with time or with jobs learned, so every
-weight shrinks alike: which of two slots is weaker never changes by waiting, and a heap knows the
-weakest of all.
+An equal pattern is merged into its slot. Weights halve with time or with the number of learned
+jobs. All weights decay at the same rate, so the order of two slots does not change by decay, and a
+heap holds the weakest slot at its top.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _NONE = np.uint64(0)
 
 
 class Completion(NamedTuple):
-    """What became of a job; the caller sees to it that all is finite, `extra` excepted."""
+    """A completed job; the caller ensures that all numbers but `extra` are finite."""
 
     log_seconds: float  # natural log of its run time
-    extra: float  # a number that recalls can follow, such as the log of the requested time
-    when: float  # it was known, seconds
+    extra: float  # a covariate for recalls, such as the log of the requested time; NaN = none
+    when: float  # seconds at which it became known
     source: int  # the caller's id of the job, >= 0
-    model: int  # it ran on, a place in the memory's models; -1 = not known
+    model: int  # index of the GPU model it ran on in the memory's models; -1 = unknown
 
 
 @njit
 def halvings(memory: Memory, when: float, turn: float) -> float:
-    """How often a weight has halved since the start."""
+    """The number of times a weight has halved since the start."""
     head = memory.head[0]
     return when / head.half_s + turn / head.half_jobs
 
@@ -49,7 +49,7 @@ def log2_sum(one: float, other: float) -> float:
 
 @njit
 def _word(memory: Memory, bits: Words, model: int, w: int) -> np.uint64:
-    """A word of the pattern with the model that the job ran on."""
+    """Word w of the pattern, with the bits of the model that the job ran on."""
     if model < 0:
         return bits[w]
     return (bits[w] & ~memory.model_mask[w]) | memory.model_bits[model, w]
@@ -99,7 +99,7 @@ def _enter(memory: Memory, slot: int) -> None:
 
 @njit
 def _leave(memory: Memory, slot: int) -> None:
-    """Take a slot out of the table, and move up those that it had pushed on."""
+    """Remove a slot from the table and move up the entries that it had displaced."""
     at, last = _home(memory, memory.slots[slot].hash), len(memory.table) - 1
     while memory.table[at] != slot + 1:
         at = (at + 1) & last
@@ -125,7 +125,7 @@ def _put(memory: Memory, place: int, slot: int) -> None:
 
 @njit
 def _sink(memory: Memory, place: int) -> None:
-    """Move a slot that has become stronger to where it belongs in the heap."""
+    """Sift a slot that has become stronger down the heap."""
     slot, size = memory.heap[place], memory.head[0].size
     strength = memory.slots[slot].strength
     while 2 * place + 1 < size:
@@ -153,7 +153,7 @@ def _rise(memory: Memory, place: int) -> None:
 
 @njit
 def _retire(memory: Memory, slot: int, outcome: Row) -> None:
-    """Let an outcome go into what is known of older ones as a whole."""
+    """Merge an outcome into the slot's summary of older outcomes."""
     row = memory.slots[slot]
     own = halvings(memory, outcome.when, outcome.turn)
     total = log2_sum(row.old_strength, own)
@@ -165,13 +165,13 @@ def _retire(memory: Memory, slot: int, outcome: Row) -> None:
 
 
 @njit
-def _keep(memory: Memory, slot: int, result: Completion) -> None:
-    """Keep an outcome among the latest of its pattern; the oldest makes room."""
-    row, kept = memory.slots[slot], memory.outcomes[slot]
-    at = row.jobs % len(kept)
-    if row.jobs >= len(kept):
-        _retire(memory, slot, kept[at])
-    outcome = kept[at]
+def _store(memory: Memory, slot: int, result: Completion) -> None:
+    """Store an outcome among the latest of its pattern, in place of the oldest of them."""
+    row, latest = memory.slots[slot], memory.outcomes[slot]
+    at = row.jobs % len(latest)
+    if row.jobs >= len(latest):
+        _retire(memory, slot, latest[at])
+    outcome = latest[at]
     outcome.log_seconds, outcome.extra = result.log_seconds, result.extra
     outcome.when, outcome.turn = result.when, memory.head[0].learned
     outcome.source = result.source
@@ -179,7 +179,7 @@ def _keep(memory: Memory, slot: int, result: Completion) -> None:
 
 @njit
 def _new_slot(memory: Memory, bits: Words, model: int, number: np.uint64) -> int:
-    """A slot for a pattern that is not there: a free one, or the weakest."""
+    """The slot for a new pattern: a free one, or the weakest."""
     head = memory.head[0]
     if head.size < len(memory.slots):
         slot = head.size
@@ -201,7 +201,7 @@ def _new_slot(memory: Memory, bits: Words, model: int, number: np.uint64) -> int
 
 @njit_apart
 def learn(memory: Memory, bits: Words, result: Completion) -> int:
-    """Learn what became of a job; what its pattern [W] says of the GPU model is replaced.
+    """Learn a completed job; the model bits of its pattern [W] are replaced by the result's model.
 
     Returns:
         The slot of its pattern.
@@ -212,7 +212,7 @@ def learn(memory: Memory, bits: Words, result: Completion) -> int:
     if is_new:
         slot = _new_slot(memory, bits, result.model, number)
     head, row = memory.head[0], memory.slots[slot]
-    _keep(memory, slot, result)
+    _store(memory, slot, result)
     row.strength = log2_sum(row.strength, halvings(memory, result.when, float(head.learned)))
     row.jobs += 1
     memory.turns[slot] = head.learned
@@ -226,7 +226,7 @@ def learn(memory: Memory, bits: Words, result: Completion) -> int:
 
 @njit_allocating
 def restore(memory: Memory) -> bool:
-    """Make the table of a memory whose other arrays were filled in; False = they are not sound."""
+    """Rebuild the table of a memory from its other arrays; False = they contradict each other."""
     memory.table[:] = 0
     bits = np.zeros(len(memory.patterns), np.uint64)
     for slot in range(memory.head[0].size):

@@ -1,8 +1,9 @@
-"""An associative memory with a bound: what became of jobs, found again by patterns like theirs.
+"""An associative memory of bounded size: run times of past jobs, recalled by similar patterns.
 
-Flat arrays: it lives in compiled code, is copied by copying them, and holds no objects. Dimensions:
-S slots (one a pattern), W words, L outcomes kept of each pattern, M GPU models, C classes of jobs,
-T table, K nearest, B = M + 1 buckets (the first: jobs whose GPU model is not known), N sources.
+It consists of flat arrays for compiled code and holds no objects. Dimensions: S slots (one per
+pattern), W words, L outcomes stored for each pattern, M GPU models, C classes of jobs, T entries of
+the hash table, K nearest patterns, B = M + 1 buckets (the first for jobs of unknown GPU model),
+N sources.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from adlro.features.hypervectors.encode_kernel import distance, encode
 from adlro.features.hypervectors.schema import MODEL, Space, Words, key
 from adlro.model.state import Counts, Floats, Records
 
-NEAREST = 64  # patterns of each GPU model that a recall is drawn from
-BLOCK = 512  # slots of a scan at a time: their distances stay in the fastest cache
-BINS = 1024  # of costs, to find the nearest; the last holds all that are far
+NEAREST = 64  # patterns of each GPU model that a recall uses
+BLOCK = 512  # slots scanned at a time: their distances fit in the first-level cache
+BINS = 1024  # bins of costs, to find the nearest; the last holds all larger costs
 _MOST_SLOTS, _MOST_LATEST, _MOST_MODELS, _MOST_CLASSES = 1 << 22, 64, 256, 1 << 16
 
 Places = NDArray[np.int32]
@@ -28,10 +29,10 @@ Places = NDArray[np.int32]
 HEAD = np.dtype(
     [
         ("size", "i8"),  # slots in use
-        ("learned", "i8"),  # jobs so far; the turn of the next one
+        ("learned", "i8"),  # number of jobs learned, which is the turn of the next one
         ("now", "f8"),  # latest time learned, seconds
-        ("half_s", "f8"),  # what was learned has half its weight after so many seconds …
-        ("half_jobs", "f8"),  # … or jobs; infinite = never
+        ("half_s", "f8"),  # half-life of a weight in seconds; infinite = none
+        ("half_jobs", "f8"),  # half-life in learned jobs; infinite = none
     ],
     align=True,
 )
@@ -39,9 +40,9 @@ HEAD = np.dtype(
 OUTCOME = np.dtype(
     [
         ("log_seconds", "f8"),
-        ("extra", "f8"),  # a number of the caller's, such as the log of the requested time
+        ("extra", "f8"),  # a covariate, such as the log of the requested time
         ("when", "f8"),
-        ("turn", "i8"),  # how many jobs had been learned before
+        ("turn", "i8"),  # number of jobs learned before
         ("source", "i8"),  # the caller's id of the job
     ],
     align=True,
@@ -50,9 +51,9 @@ OUTCOME = np.dtype(
 SLOT = np.dtype(
     [
         ("hash", "u8"),
-        ("jobs", "i8"),  # learned since the pattern came in
-        # Of all that was learned, and of the older outcomes that are not kept one by one: log2 of
-        # the sum of their weights, in halvings since the start. So it does not change by waiting.
+        ("jobs", "i8"),  # learned since the pattern got the slot
+        # Of all outcomes, and of the older ones that are only summarised: log2 of the sum of
+        # their weights plus the halvings since the start, which does not change by decay.
         ("strength", "f8"),
         ("old_strength", "f8"),
         ("old_mean", "f8"),  # log seconds
@@ -64,33 +65,33 @@ SLOT = np.dtype(
 
 ANSWER = np.dtype(
     [
-        ("log_seconds", "f8"),  # nan = nothing is known
-        ("spread", "f8"),  # mean absolute deviation from it, by weight
+        ("log_seconds", "f8"),  # NaN = no evidence
+        ("spread", "f8"),  # weighted mean absolute deviation from it
         ("confidence", "f8"),  # 0 to 1
-        ("evidence", "f8"),  # 1 = one job with an equal pattern; halves as the memory forgets
+        ("evidence", "f8"),  # 1 = one job with an equal pattern; decays as weights do
     ],
     align=True,
 )
 
 SOURCE = np.dtype(
     [
-        ("weight", "f8"),  # without regard to GPU models
-        ("share", "f8"),  # of the latest answer; all together 1
-        ("log_seconds", "f8"),  # for the job asked for, on the model that the source ran on
+        ("weight", "f8"),  # before the GPU models are compared
+        ("share", "f8"),  # of the latest answer; the shares sum to 1
+        ("log_seconds", "f8"),  # predicted for the query on the model that the source ran on
         ("source", "i8"),  # the caller's id; -1 = older jobs of that pattern
         ("slot", "i4"),
-        ("model", "i4"),  # it ran on; -1 = not known
+        ("model", "i4"),  # that it ran on; -1 = unknown
     ],
     align=True,
 )
 
 
 class Size(NamedTuple):
-    """How much a memory holds, and how long."""
+    """The capacity and the half-lives of a memory."""
 
     slots: int = 10_000  # patterns
-    latest: int = 32  # outcomes of a pattern that are kept one by one
-    classes: int = 0  # of jobs whose speeds are learned apart
+    latest: int = 32  # outcomes of a pattern that are stored individually
+    classes: int = 0  # classes of jobs whose speeds are learned separately
     half_s: float = float("inf")  # see HEAD
     half_jobs: float = 10_000.0
 
@@ -101,49 +102,49 @@ USUAL = Size()
 class Weighing(NamedTuple):
     """How a recall weighs outcomes: exp(nats of the match) * (1 + age / fresh)^-fading.
 
-    The age is the number of jobs learned since. All are floats: another type is a compile apart.
+    The age is the number of jobs learned since. All are floats: another type compiles again.
     """
 
     fresh: float = 5.0  # jobs
     fading: float = 0.6
     nats: float = 1.0  # multiplies the roles' weights
-    slope: float = 0.0  # how log seconds follow the difference of the extra numbers
+    slope: float = 0.0  # change of log seconds per difference of the extra numbers
     mean: float = 0.0  # 1 = the mean instead of the median
     half_evidence: float = 1.0  # that makes a confidence of 1/2
 
 
 class Memory(NamedTuple):
-    """What was learned."""
+    """The learned state."""
 
     head: Records  # [1]
     patterns: Words  # [W, S] word by word, so that a scan runs over neighbouring slots
     turns: Floats  # [S] of the latest outcome
-    models: Places  # [S] -1 = not known
+    models: Places  # [S] -1 = unknown
     slots: Records  # [S]
-    outcomes: Records  # [S, L] a ring: that of a slot's job n is at n % L
-    table: Places  # [T] where a pattern is: 1 + slot, 0 = free; open addressing by hash
+    outcomes: Records  # [S, L] a ring buffer: job n of a slot is at n % L
+    table: Places  # [T] 1 + slot of a pattern, 0 = free; open addressing by hash
     heap: Places  # [S] slots, the weakest first
-    places: Places  # [S] of a slot in the heap
-    model_bits: Words  # [M, W] of a model, at the role's positions
+    places: Places  # [S] position of a slot in the heap
+    model_bits: Words  # [M, W] bits of a model, at the positions of its role
     model_mask: Words  # [W]
     model_distances: Counts  # [M, M] bits
-    pair_weights: Floats  # [C + 1, M, M] how much is known of the speeds of two models
-    pair_ratios: Floats  # [C + 1, M, M] log seconds on the first over the second, above the prior
-    speeds: Floats  # [C + 1, M] log speed above the prior; the last row: of all classes
+    pair_weights: Floats  # [C + 1, M, M] weight of the observations on two models
+    pair_ratios: Floats  # [C + 1, M, M] log ratio of their seconds, beyond the prior
+    speeds: Floats  # [C + 1, M] log speed beyond the prior; the last row: all classes
 
 
 class Query(NamedTuple):
-    """What a recall is asked."""
+    """The input of a recall."""
 
     bits: Words  # [W] pattern, without a GPU model
     known: Words  # [W] its known roles
-    extra: float  # as learned with outcomes; nan = none
+    extra: float  # as learned with outcomes; NaN = none
     kind: int  # class of the job, for speeds; -1 = none
-    prior: Floats  # [M] log speed of such a job on each model, as far as the caller knows
+    prior: Floats  # [M] the caller's estimate of the job's log speed on each model
 
 
 class Scratch(NamedTuple):
-    """What a recall writes: its scratch, and its answers."""
+    """The buffers of a recall: scratch and answers."""
 
     block: NDArray[np.int64]  # [BLOCK] distances
     ages: Floats  # [BLOCK]
@@ -151,11 +152,11 @@ class Scratch(NamedTuple):
     gaps: Places  # [S] distances in bits
     bins: Places  # [S] costs, rounded
     counts: Places  # [B, BINS] slots by cost
-    cuts: Counts  # [B] the bin in which the last of the nearest lie …
-    left: Counts  # [B] … and how many of it are still to be taken
+    cuts: Counts  # [B] the bin of the last of the nearest
+    left: Counts  # [B] slots still to be taken from that bin
     evidence: Floats  # [B] of the nearest
-    factors: Floats  # [B] what the model asked for makes of their weights …
-    shifts: Floats  # [B] … and of their log seconds
+    factors: Floats  # [B] factor of the weights for the queried model
+    shifts: Floats  # [B] shift of the log seconds for the queried model
     values: Floats  # [N]
     weights: Floats  # [N]
     answers: Records  # [max(M, 1)]
@@ -181,10 +182,10 @@ def _check(space: Space, size: Size, models: Sequence[str]) -> None:
 
 
 def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memory:
-    """Nothing learned yet; `models` are those that a recall can be asked for, by their places.
+    """An empty memory; recalls answer for `models`, which are referred to by index.
 
     Raises:
-        ConfigError: a size that makes no sense, or models in a space without that role.
+        ConfigError: a size is out of range, or models are given in a space without that role.
     """
     _check(space, size, models)
     slots, words, count = size.slots, len(space.binding), len(models)
@@ -218,15 +219,15 @@ def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memor
 
 
 def copy(memory: Memory) -> Memory:
-    """A memory of its own with the same content."""
+    """A copy that shares no arrays."""
     return Memory._make(array.copy() for array in memory)
 
 
 def work_for(memory: Memory, nearest: int = NEAREST) -> Scratch:
-    """Room for recalls from the nearest patterns of each model; made once, used for any number.
+    """The buffers of recalls from the `nearest` patterns of each model; reusable.
 
     Raises:
-        ConfigError: nearest is not 1 or more.
+        ConfigError: nearest is less than 1.
     """
     if nearest < 1:
         raise ConfigError(f"a recall is drawn from 1 pattern or more, not {nearest}")

@@ -1,7 +1,7 @@
-"""Recall: what became of the patterns most like this one, as one answer for each GPU model.
+"""Recall: the run time of a job on each GPU model, predicted from the most similar patterns.
 
-One scan without the role of the GPU model serves all models: a multiplex is a sum over roles, so
-the model's part is added afterwards, from a table of the distances between models.
+One scan without the role of the GPU model serves all models: the distance of two patterns is a sum
+over roles, so the model's part is added afterwards from a table of the distances between models.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from adlro.model.state import Counts, Floats, Row
 
 _PER_NAT = 32.0  # bins of costs
 _LOG_2 = math.log(2.0)
-_ONE_BITS = 0x3FF0000000000000  # of the float 1.0: what a float's bits are counted from
-_OCTAVE = 2.0**-52  # of the bits of a float: one power of two
+_ONE_BITS = 0x3FF0000000000000  # the bits of the float 1.0
+_OCTAVE = 2.0**-52  # 1 / the difference of a float's bits between two powers of two
 
 
 @njit
 def _distances(query: Query, patterns: Words, first: int, out: Counts) -> None:
-    """Distances of the slots from `first` on, len(out) of them; four words at a time."""
+    """Write the distances of len(out) slots from `first` on; four words at a time."""
     bits, known, many = query.bits, query.known, len(out)
     for i in range(many):
         out[i] = 0
@@ -49,7 +49,7 @@ def _distances(query: Query, patterns: Words, first: int, out: Counts) -> None:
 
 @njit_apart
 def scan(memory: Memory, query: Query, work: Scratch) -> int:
-    """Write the distance in bits of every slot to work.gaps; returns how many slots there are."""
+    """Write the distance in bits of every slot to work.gaps; returns the number of slots."""
     size = int(memory.head[0].size)
     for first in range(0, size, BLOCK):
         out = work.block[: min(BLOCK, size - first)]
@@ -64,9 +64,10 @@ def scan(memory: Memory, query: Query, work: Scratch) -> int:
 def _rate(
     memory: Memory, nats_per_bit: float, weighing: Weighing, size: int, work: Scratch
 ) -> None:
-    """Write every slot's cost, in bins, and count them: what a match and freshness lack, in nats.
+    """Write the cost of every slot as a bin, and count the slots of each bin.
 
-    The log of the age is taken as straight between powers of two: this only chooses the nearest.
+    The cost is the loss by distance and by age, in nats. The log of the age is interpolated
+    linearly between powers of two: the cost only selects the nearest slots.
     """
     per_bit, per_octave = nats_per_bit * _PER_NAT, weighing.fading * _LOG_2 * _PER_NAT
     now, each = float(memory.head[0].learned), 1.0 / weighing.fresh
@@ -87,7 +88,7 @@ def _rate(
 
 @njit
 def _cut(work: Scratch, nearest: int) -> None:
-    """Find where the nearest of each bucket end."""
+    """Find the bin at which the nearest slots of each bucket end."""
     for b in range(len(work.cuts)):
         left, at = nearest, 0
         while at < BINS - 1 and work.counts[b, at] < left:
@@ -98,7 +99,7 @@ def _cut(work: Scratch, nearest: int) -> None:
 
 @njit
 def _add(work: Scratch, n: int, slot: int, model: int, weight: float) -> Row:
-    """The next source, all but what it says."""
+    """Set slot, model and weight of source n; returns it."""
     row = work.sources[n]
     row.weight, row.slot, row.model = weight, slot, model
     return row
@@ -106,7 +107,7 @@ def _add(work: Scratch, n: int, slot: int, model: int, weight: float) -> Row:
 
 @njit
 def _followed(log_seconds: float, extra: float, query: Query, weighing: Weighing) -> float:
-    """An outcome moved by the difference of the extra numbers, where both are known."""
+    """Log seconds of an outcome, adjusted by the difference of the extra numbers if both exist."""
     gap = query.extra - extra
     return log_seconds if math.isnan(gap) else log_seconds + weighing.slope * gap
 
@@ -115,7 +116,7 @@ def _followed(log_seconds: float, extra: float, query: Query, weighing: Weighing
 def _draw(
     memory: Memory, slot: int, nats: float, query: Query, weighing: Weighing, n: int, work: Scratch
 ) -> int:
-    """Add the outcomes of a slot to the sources; returns how many there are then."""
+    """Append the outcomes of a slot to the sources; returns the new number of sources."""
     row, now = memory.slots[slot], float(memory.head[0].learned)
     model = int(memory.models[slot])
     then = halvings(memory, memory.head[0].now, now)
@@ -152,11 +153,10 @@ def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work:
     """Write the outcomes of the nearest patterns of each model to work.sources.
 
     A weight of 1 is that of an equal pattern without missing roles, learned just now. Evidence is
-    counted without the fading: what was learned long ago is not less true for it, only less telling
-    than what is new.
+    counted without the fading, which only prefers new outcomes to old ones.
 
     Returns:
-        How many sources there are.
+        The number of sources.
     """
     size = scan(memory, query, work)
     per_bit = space.nats_per_bit * weighing.nats
@@ -181,7 +181,7 @@ def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work:
 
 @njit
 def shift(memory: Memory, query: Query, ran: int, asked: int) -> float:
-    """What log seconds on one model become on another; 0 if one of them is not known."""
+    """The difference of log seconds between two models; 0 if one of them is unknown."""
     if ran < 0 or asked < 0 or ran == asked:
         return 0.0
     row = len(memory.speeds) - 1
@@ -193,7 +193,7 @@ def shift(memory: Memory, query: Query, ran: int, asked: int) -> float:
 
 @njit
 def _model_nats(memory: Memory, bits: int, per_bit: float, ran: int, asked: int) -> float:
-    """What the model's part adds to a match; one that is not known counts as unrelated."""
+    """The nats that the model's role adds to a match; an unknown model counts as unrelated."""
     if asked < 0 or ran < 0:
         return 0.0
     return per_bit * (0.5 * bits - memory.model_distances[asked, ran])
@@ -201,7 +201,7 @@ def _model_nats(memory: Memory, bits: int, per_bit: float, ran: int, asked: int)
 
 @njit
 def weighted_median(values: Floats, weights: Floats, total: float) -> float:
-    """The least value up to which the weights make half of the total; both arrays are reordered."""
+    """The weighted median of values; both arrays are reordered in place."""
     low, high, need = 0, len(values), 0.5 * total
     pivot = values[0]
     while low < high:
@@ -249,10 +249,10 @@ def answer(
     space: Space, memory: Memory, query: Query, weighing: Weighing, asked: int, count: int,
     work: Scratch, out: Row,
 ) -> None:  # fmt: skip
-    """Write what the sources of `gather` say for one model, or for -1: none in particular.
+    """Write the answer of the sources of `gather` for model `asked`, -1 = no particular one.
 
-    The sources' shares become those of this answer. Sources that ran on another model are taken
-    times the ratio of the speeds, learned or prior.
+    The sources' shares become those of this answer. The run times of sources on another model are
+    multiplied by the ratio of the speeds, learned or prior.
     """
     bits = int(space.roles[space.model].bits) if space.model >= 0 else 0
     per_bit = space.nats_per_bit * weighing.nats
@@ -285,7 +285,7 @@ def recall(space: Space, memory: Memory, query: Query, weighing: Weighing, work:
     """Write an answer for every model of the memory to work.answers, or one if it has no models.
 
     Returns:
-        How many sources the answers were drawn from; shares are those of the last answer.
+        The number of sources; their shares are those of the last answer.
     """
     count = gather(space, memory, query, weighing, work)
     if len(memory.model_bits) == 0:

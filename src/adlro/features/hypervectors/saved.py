@@ -1,6 +1,6 @@
-"""A memory as a file: plain arrays in an .npz file, and a JSON header.
+"""The file of a memory: plain arrays in an .npz file, with a JSON header.
 
-Numbers and text only: nothing in it is ever evaluated, and all of it is checked before use.
+The file has numbers and text only. Nothing in it is evaluated, and all of it is checked before use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WHOLE_ARRAYS = ("head", "pair_weights", "pair_ratios", "speeds")
 
 
 class SavedMemory(NamedTuple):
-    """A memory with all that is needed to use it."""
+    """A memory with its schema and the names of its GPU models."""
 
     schema: Schema
     models: tuple[str, ...]
@@ -92,7 +92,7 @@ def _is_heap(memory: Memory, size: int) -> bool:
 
 
 def _is_sound(memory: Memory, size: int) -> bool:
-    """True if what was read can be used; the table is made along with it."""
+    """True if the arrays are consistent; also rebuilds the table."""
     head, slots = memory.head[0], memory.slots[:size]
     kept = np.arange(memory.outcomes.shape[1]) < slots["jobs"][:, None]
     numbers = [memory.outcomes[:size][name][kept] for name in ("log_seconds", "when")]

@@ -1,7 +1,7 @@
-"""Roles, how many bits of a pattern each of them has, and the keys of what fills them.
+"""The roles of a pattern, the bits of each role, and the keys of fillers.
 
 A pattern is a multiplex: every bit position belongs to one role, in proportion to the roles'
-weights. Positions of a role lie side by side, for a permutation of positions changes no distance.
+weights. The positions of a role are contiguous, because a permutation changes no distance.
 Dimensions: R roles, F fillers (one a role, more for a bag), W words of 64 bits.
 """
 
@@ -23,7 +23,7 @@ Kind = Literal["word", "bag", "level", "circle"]
 KINDS: tuple[Kind, ...] = ("word", "bag", "level", "circle")
 WORD, BAG, LEVEL, CIRCLE = range(4)
 BITS = 1024  # of a pattern, unless the schema says otherwise
-MODEL = "gpu model"  # the role that a memory can answer for many fillers at once
+MODEL = "gpu model"  # the role that a recall answers for all GPU models at once
 _WORD_BITS = 64
 _MOST_BITS, _MOST_LEVELS, _MOST_FILLERS = 1 << 16, 1 << 16, 64
 
@@ -49,9 +49,9 @@ ROLE = np.dtype(
 class Role(NamedTuple):
     """One variable of a pattern.
 
-    A word is equal or it is not. A bag holds up to `most` words, and two are as alike as the share
-    of words that they have in common (Jaccard). A level lies in a range: similarity falls linearly
-    with distance, to nothing at 1 / cells of the range. A circle is a level whose ends meet.
+    Two words are equal or unrelated. A bag holds up to `most` words, and the similarity of two bags
+    is the share of common words (Jaccard). A level lies in a range: similarity falls linearly with
+    distance, to 0 at 1 / cells of the range. A circle is a level whose ends meet.
     """
 
     name: str
@@ -59,32 +59,32 @@ class Role(NamedTuple):
     weight: float = 1.0  # nats that a match adds to the log of a pattern's weight in recall
     low: float = 0.0  # level and circle
     high: float = 1.0
-    log: bool = False  # equal ratios, not equal differences, are equally far apart
-    levels: int = 16  # that are told apart
+    log: bool = False  # a logarithmic scale
+    levels: int = 16  # distinct values
     cells: int = 1  # a circle: at least 2
     most: int = 1  # words of a bag
 
 
 class Schema(NamedTuple):
-    """What a pattern says of a job."""
+    """The roles and the length of a pattern."""
 
     roles: tuple[Role, ...]
     bits: int = BITS
 
 
 class Space(NamedTuple):
-    """A schema made ready for compiled code."""
+    """A schema as arrays for compiled code."""
 
     roles: Records  # [R]
     masks: Words  # [R, W] the bits of each role
     binding: Words  # [W] the roles' own vectors, each at its role's bits
-    model: int  # which role is MODEL; -1 = none
-    nats_per_bit: float  # that a bit of distance takes off the log of a weight
+    model: int  # index of the role MODEL; -1 = none
+    nats_per_bit: float  # loss of the log of a weight per bit of distance
     fillers: int  # F
 
 
 def key(role: str, text: str) -> int:
-    """What stands for a word in a role: never 0, which is a missing filler."""
+    """The 64-bit key of a word in a role; never 0, which means missing."""
     data = role.encode() + b"\0" + text.encode()
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") or 1
 
@@ -105,7 +105,7 @@ def _range_problem(role: Role) -> str:
 
 
 def _problem(role: Role) -> str:
-    """What is wrong with a role; "" = nothing."""
+    """The problem with a role as a phrase; "" = none."""
     if role.kind not in KINDS:
         return f"its kind is none of {', '.join(KINDS)}"
     if not (math.isfinite(role.weight) and role.weight > 0):
@@ -150,7 +150,7 @@ def _mask(first: int, bits: int, words: int) -> Words:
 
 
 def space_of(schema: Schema) -> Space:
-    """The same schema gives the same space on every machine.
+    """The space of a schema; the same on every machine.
 
     Raises:
         ConfigError: the schema contradicts itself.
@@ -182,7 +182,7 @@ def space_of(schema: Schema) -> Space:
 
 
 def place(schema: Schema, name: str) -> int:
-    """Where the fillers of a role begin.
+    """The index of the first filler of a role.
 
     Raises:
         ConfigError: there is no such role.

@@ -1,8 +1,9 @@
-"""Sketches: many jobs in one row of counters of fixed size, for what waits and what runs.
+"""Sketches: bundles of many jobs in one row of counters, for the waiting or the running jobs.
 
-A counter a bit: a job with that bit adds its weight, one without takes it off. So jobs can be taken
-out again exactly, and the similarity of a job to a sketch is the mean of its similarities to all
-jobs in it, by weight: about the share of jobs like it. Dimensions: D bits, W = D / 64 words.
+There is one counter per bit: a job adds its weight where its bit is set and subtracts it elsewhere.
+Jobs can therefore be removed exactly, and the similarity of a job to a sketch is the weighted mean
+of its similarities to the jobs in it: about the share of similar jobs. Dimensions: D bits,
+W = D / 64 words.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ def job_pattern(
 
     Args:
         job: a record of model/state.py.
-        seconds: its run time, in whatever unit keeps clusters comparable (tau, the mean estimate).
+        seconds: its run time, in a unit that makes clusters comparable, such as tau.
         space: of JOB_SCHEMA, or of one with the same roles at another width or other weights.
         filling: [F] scratch.
         bits: [W] the pattern.
-        known: [W] its known roles: all.
+        known: [W] the mask of its known roles.
     """
     roles = space.roles
     filling[_TYPE] = number_key(roles[_TYPE], job.type)
@@ -58,7 +59,7 @@ def job_pattern(
 
 @njit
 def add(sketch: Counts, bits: Words, weight: int) -> None:
-    """Take a pattern in, sketch [D + 1]; a negative weight takes it out. The last is their sum."""
+    """Add a pattern to a sketch [D + 1], whose last counter is the sum of weights."""
     for w in range(len(bits)):
         word, row = bits[w], sketch[w * _WORD_BITS : (w + 1) * _WORD_BITS]
         for b in range(_WORD_BITS):
@@ -68,7 +69,7 @@ def add(sketch: Counts, bits: Words, weight: int) -> None:
 
 @njit
 def remove(sketch: Counts, bits: Words, weight: int) -> None:
-    """Take a pattern out that was added with the same weight."""
+    """Remove a pattern that was added with the same weight."""
     add(sketch, bits, -weight)
 
 

@@ -1,8 +1,8 @@
-"""How much faster one GPU model is than another, learned from alike jobs that ran on both.
+"""Relative speeds of GPU models, learned from similar jobs that ran on different models.
 
-A pair of alike jobs on models a and b says how long b takes over a. What the caller's prior says
-already is taken off; the rest is averaged by pair, and the models' speeds are what agrees best with
-all pairs: so models that never ran alike jobs compare by way of a third.
+Two similar jobs on models a and b give a ratio of their run times. The caller's prior is
+subtracted, the rest is averaged for each pair of models, and the speeds are the least-squares fit
+to all pairs: models that never ran similar jobs are compared through a third one.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from adlro.features.hypervectors.memory import Memory, Query, Scratch, Weighing
 from adlro.features.hypervectors.recall_kernel import gather
 from adlro.features.hypervectors.schema import Space
 
-_SWEEPS = 4  # over the models of a class, after each job
-_ALIKE = 1.5  # nats that a match may lack: jobs that differ in more say nothing of GPUs
-_MOST = 200.0  # weight of what a pair has said before: the rest is forgotten
-_PRIOR = 3.0  # pairs of equal jobs that weigh as much as what was known before
+_SWEEPS = 4  # of the fit over the models of a class, after each job
+_ALIKE = 1.5  # nats: jobs that differ by more are not compared
+_MOST = 200.0  # largest weight of the earlier observations of a pair
+_PRIOR = 3.0  # weight of the prior, in pairs of equal jobs
 
 
 @njit
 def _add_pair(memory: Memory, row: int, one: int, other: int, weight: float, gap: float) -> None:
-    """Take in log seconds on one model above those on another."""
+    """Add an observed difference of log seconds between two models."""
     weights, ratios = memory.pair_weights[row], memory.pair_ratios[row]
     weights[one, other] = min(weights[one, other], _MOST) + weight
     weights[other, one] = weights[one, other]
@@ -33,9 +33,9 @@ def _add_pair(memory: Memory, row: int, one: int, other: int, weight: float, gap
 
 @njit
 def _settle(memory: Memory, row: int) -> None:
-    """Bring the speeds of a class nearer to what all its pairs say.
+    """Improve the fit of the speeds of a class to all its pairs.
 
-    A class is held back by the speeds of all classes, and those by the prior.
+    The speeds of a class are regularised towards those of all classes, and those towards the prior.
     """
     weights, ratios, speeds = memory.pair_weights[row], memory.pair_ratios[row], memory.speeds
     last = len(speeds) - 1
@@ -55,19 +55,19 @@ def learn_speeds(
     space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch,
     log_seconds: float, model: int,
 ) -> int:  # fmt: skip
-    """Compare a job that ran on a model with the jobs like it that ran on others.
+    """Learn from a job that ran on one model and the similar jobs that ran on others.
 
     Args:
         space: of the patterns.
-        memory: its speeds are changed. Call this before `learn`.
+        memory: its speeds are updated. Call this before `learn`.
         query: the job, as for a recall.
         weighing: as for a recall.
         work: as for a recall.
         log_seconds: natural log of its run time.
-        model: it ran on, >= 0.
+        model: index of the model that it ran on, >= 0.
 
     Returns:
-        How many outcomes it was compared with.
+        The number of outcomes that it was compared with.
     """
     count, pairs = gather(space, memory, query, weighing, work), 0
     last = len(memory.speeds) - 1
@@ -75,7 +75,7 @@ def learn_speeds(
     half = math.exp(0.5 * per_bit * space.roles[space.model].bits)
     for i in range(count):
         source = work.sources[i]
-        weight = source.weight * half  # the model's part is no reason to be unlike
+        weight = source.weight * half  # the role of the model does not count here
         is_alike = per_bit * work.gaps[source.slot] <= _ALIKE
         if source.model < 0 or source.model == model or not is_alike:
             continue

@@ -1,4 +1,4 @@
-"""Unbinding: which parts of a pattern match those of another, and what fills a role."""
+"""Unbinding: which roles of two patterns match, and the filler of a role."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from adlro.model.state import Floats
 
 @njit
 def pattern_of(memory: Memory, slot: int, bits: Words) -> None:
-    """Copy out the pattern of a slot."""
+    """Copy the pattern of a slot to `bits`."""
     for w in range(len(bits)):
         bits[w] = memory.patterns[w, slot]
 
 
 @njit
 def match_parts(space: Space, query: Words, known: Words, pattern: Words, out: Floats) -> None:
-    """Write how well each role of a query is matched by a pattern, out [R].
+    """Write the similarity of each role of a query and a pattern to out [R].
 
-    1 = the same filler, about 0 = another one, between them: near; nan = the query does not say.
+    1 = the same filler, about 0 = another one, in between: near; NaN = missing in the query.
     """
     for r in range(len(space.roles)):
         mask = space.masks[r]
@@ -38,13 +38,13 @@ def likeliest(
     space: Space, pattern: Words, role: int, candidates: Words, bits: Words, known: Words,
     filling: Words,
 ) -> tuple[int, float]:  # fmt: skip
-    """The candidate filler that a pattern most likely has in a role, and how well it fits.
+    """The index of the candidate most similar to a pattern's filler of a role, and the similarity.
 
     Args:
         space: of the pattern.
         pattern: [W].
-        role: that is asked about, of one filler.
-        candidates: fillers; of levels 1 … the number of levels.
+        role: index of the role, which must have one filler.
+        candidates: fillers; for a level from 1 to the number of levels.
         bits: [W] scratch.
         known: [W] scratch.
         filling: [F] scratch.
