@@ -180,7 +180,10 @@ def expect(figures: dict[str, dict[str, float]], folder: Path) -> None:
     """Write the figures of a run into expected.json."""
     wanted = [
         Figure(
-            row=row, column=column, value=_short(value, 6), tolerance=_short(TOLERANCE * abs(value), 2)
+            row=row,
+            column=column,
+            value=_short(value, 6),
+            tolerance=_short(TOLERANCE * abs(value), 2),
         )
         for row, columns in figures.items()
         for column, value in columns.items()
@@ -200,13 +203,17 @@ def parser(about: str, folder: Path | None = None) -> argparse.ArgumentParser:
     options.add_argument("--check", action="store_true", help="compare with expected.json")
     options.add_argument("--expect", action="store_true", help="write expected.json")
     options.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    options.add_argument("--readme", action="store_true", help="write the tables into README.md and docs/results.md")
+    options.add_argument(
+        "--readme", action="store_true", help="write the tables into README.md and docs/results.md"
+    )
     if folder is not None:
         options.add_argument(
             "--keep", type=Path, default=ROOT / "out" / folder.name, metavar="FOLDER",
             help="where partial results, and trainings, are stored",
         )  # fmt: skip
-        options.add_argument("--resume", action="store_true", help="use the partial results of an earlier run")
+        options.add_argument(
+            "--resume", action="store_true", help="use the partial results of an earlier run"
+        )
     return options
 
 
