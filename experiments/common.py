@@ -1,9 +1,9 @@
-"""What every experiment shares: its options, its table, and the check against expected.json.
+"""Options, tables and the check against expected.json that all experiments share.
 
-An experiment is a folder with run.py, expected.json and a README.md. Its run.py gives `main` a
-function that makes a Result; `python experiments/NAME/run.py [--quick] [--check] [--json FILE]`.
-With --readme the table goes into the folder's README.md, and its brief form into the project's,
-each between the lines `<!-- NAME -->` and `<!-- end of NAME -->`; with --expect the figures become
+An experiment is a folder with run.py, expected.json and a README.md. Its run.py calls `main` with a
+function that returns a Result; `python experiments/NAME/run.py [--quick] [--check] [--json FILE]`.
+--readme writes the tables into the folder's README.md, and their brief form into docs/results.md,
+each between the lines `<!-- NAME -->` and `<!-- end of NAME -->`; --expect writes the figures into
 expected.json. An experiment with options of its own adds them to `parser` and calls `run`.
 """
 
@@ -24,11 +24,11 @@ from adlro.errors import AdlroError, ConfigError
 from adlro.files import check_writable, write_text
 
 ROOT = Path(__file__).parents[1]
-NEAR = 0.005  # of a figure: how far off a run may be, where --expect writes it
+TOLERANCE = 0.005  # relative; written by --expect
 
 
 class Figure(BaseModel):
-    """A figure that a run must come near to."""
+    """A figure that a run must reproduce within a tolerance."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,7 +39,7 @@ class Figure(BaseModel):
 
 
 class Expected(BaseModel):
-    """expected.json."""
+    """The content of expected.json."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,22 +54,22 @@ class Table(NamedTuple):
     caption: str
     head: Sequence[str]
     lines: Sequence[Sequence[str]]
-    is_brief: bool  # whether the project's README shows it, too
+    is_brief: bool  # whether docs/results.md shows it, too
 
 
 class Result(NamedTuple):
-    """What an experiment found."""
+    """The tables and figures of an experiment."""
 
     head: Sequence[str]  # the columns of the table, as printed
     table: Sequence[Sequence[str]]
-    figures: dict[str, dict[str, float]]  # row -> column -> figure: what is checked
-    details: Any = None  # whatever else the JSON file should hold
-    brief: Sequence[str] = ()  # first cells of the lines for the project's README; none = all
+    figures: dict[str, dict[str, float]]  # row -> column -> figure; --check compares them
+    details: Any = None  # further content of the JSON file
+    brief: Sequence[str] = ()  # first cells of the rows for docs/results.md; empty = all
     more: Sequence[Table] = ()
-    note: str = ""  # what a reader of the tables must know, below all of them
+    note: str = ""  # a paragraph below all tables
 
     def text(self, *, is_brief: bool = False) -> str:
-        """All tables as Markdown, or what the project's README shows of them."""
+        """All tables as Markdown, or the brief form for docs/results.md."""
         lines = [r for r in self.table if not is_brief or not self.brief or r[0] in self.brief]
         shown = [table for table in self.more if table.is_brief or not is_brief]
         parts = [markdown(self.head, lines)]
@@ -79,10 +79,10 @@ class Result(NamedTuple):
 
 
 def shared() -> Path:
-    """The folder of shared data: $ADLRO_SHARED, or ../shared beside the repository.
+    """Folder of shared data: $ADLRO_SHARED, or ../shared beside the repository.
 
     Raises:
-        ConfigError: it is not there.
+        ConfigError: there is no such folder.
     """
     folder = Path(os.environ.get("ADLRO_SHARED") or ROOT.parent / "shared")
     if not folder.is_dir():
@@ -91,13 +91,13 @@ def shared() -> Path:
 
 
 def markdown(head: Sequence[str], table: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     rows = [head, ["---"] * len(head), *table]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 class _Place(NamedTuple):
-    """A Markdown file in three parts: what is between an experiment's marks, before and after."""
+    """A Markdown file, split around the text between an experiment's marks."""
 
     path: Path
     before: str
@@ -105,10 +105,10 @@ class _Place(NamedTuple):
 
 
 def _place(name: str, path: Path) -> _Place:
-    """Where a table goes.
+    """Find the marks of an experiment in a file.
 
     Raises:
-        ConfigError: the marks are not there.
+        ConfigError: the file lacks the marks.
     """
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = path.read_text(encoding="utf-8").partition(begin)
@@ -119,15 +119,16 @@ def _place(name: str, path: Path) -> _Place:
 
 
 def _places(folder: Path) -> list[_Place]:
-    """Those in the README of an experiment's folder and in that of the project."""
-    return [_place(folder.name, home / "README.md") for home in (folder, ROOT)]
+    """Find the marks in the experiment's own README and in docs/results.md."""
+    files = (folder / "README.md", ROOT / "docs" / "results.md")
+    return [_place(folder.name, file) for file in files]
 
 
 def show(result: Result, folder: Path) -> None:
-    """Put the tables into the README of their folder, and the brief form into the project's.
+    """Write the tables into the README of their folder, and the brief form into docs/results.md.
 
     Raises:
-        ConfigError: one of them has no place for it.
+        ConfigError: one of the files lacks the marks.
     """
     for place, is_brief in zip(_places(folder), (False, True), strict=True):
         text = result.text(is_brief=is_brief)
@@ -135,7 +136,7 @@ def show(result: Result, folder: Path) -> None:
 
 
 def plus_minus(mean: float, ci95: tuple[float, float] | None, digits: int = 2) -> str:
-    """A mean and half of its interval, if it has one."""
+    """Format a mean with the half-width of its interval, if it has one."""
     half = "" if ci95 is None else f" ± {(ci95[1] - ci95[0]) / 2:,.{digits}f}"
     return f"{mean:,.{digits}f}{half}"
 
@@ -144,7 +145,7 @@ def load_expected(path: Path) -> Expected:
     """Read an expected.json.
 
     Raises:
-        ConfigError: it is missing, or does not hold what it must.
+        ConfigError: the file is missing or invalid.
     """
     try:
         return Expected.model_validate_json(path.read_bytes())
@@ -157,7 +158,7 @@ def load_expected(path: Path) -> Expected:
 
 
 def misses(figures: dict[str, dict[str, float]], expected: Expected) -> list[str]:
-    """One line for each expected figure that is missing or too far off."""
+    """Describe each expected figure that is missing or out of tolerance, one line each."""
     lines = []
     for wanted in expected.figures:
         found = figures.get(wanted.row, {}).get(wanted.column)
@@ -176,10 +177,13 @@ def _short(value: float, digits: int) -> float:
 
 
 def expect(figures: dict[str, dict[str, float]], folder: Path) -> None:
-    """Make the figures of a run those that later runs must come near to."""
+    """Write the figures of a run into expected.json."""
     wanted = [
         Figure(
-            row=row, column=column, value=_short(value, 6), tolerance=_short(NEAR * abs(value), 2)
+            row=row,
+            column=column,
+            value=_short(value, 6),
+            tolerance=_short(TOLERANCE * abs(value), 2),
         )
         for row, columns in figures.items()
         for column, value in columns.items()
@@ -190,27 +194,31 @@ def expect(figures: dict[str, dict[str, float]], folder: Path) -> None:
 
 
 def parser(about: str, folder: Path | None = None) -> argparse.ArgumentParser:
-    """The options that every experiment has; `about` is one sentence for --help.
+    """Make the parser of the shared options; `about` is one sentence for --help.
 
-    An experiment that keeps its results as they come, to go on with them, names its folder.
+    An experiment that stores partial results, so that --resume can use them, passes its folder.
     """
     options = argparse.ArgumentParser(description=about)
     options.add_argument("--quick", action="store_true", help="fewer seeds: to see that it runs")
     options.add_argument("--check", action="store_true", help="compare with expected.json")
-    options.add_argument("--expect", action="store_true", help="write expected.json anew")
+    options.add_argument("--expect", action="store_true", help="write expected.json")
     options.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    options.add_argument("--readme", action="store_true", help="put the table into the READMEs")
+    options.add_argument(
+        "--readme", action="store_true", help="write the tables into README.md and docs/results.md"
+    )
     if folder is not None:
         options.add_argument(
             "--keep", type=Path, default=ROOT / "out" / folder.name, metavar="FOLDER",
-            help="where results, and trainings, are written as they come",
+            help="where partial results, and trainings, are stored",
         )  # fmt: skip
-        options.add_argument("--resume", action="store_true", help="use what is there already")
+        options.add_argument(
+            "--resume", action="store_true", help="use the partial results of an earlier run"
+        )
     return options
 
 
 def _hand_out(result: Result, options: argparse.Namespace, folder: Path) -> None:
-    """Print and write what a run has found."""
+    """Print the tables and write the files that the options ask for."""
     sys.stdout.write(result.text())
     if options.json:
         found = {"version": __version__, "figures": result.figures, "details": result.details}
@@ -225,12 +233,12 @@ def run(options: argparse.Namespace, folder: Path, make: Callable[[], Result]) -
     """Run an experiment, print its table, write and check its figures.
 
     Args:
-        options: what `parser` has read.
-        folder: where expected.json is.
-        make: does the work.
+        options: parsed by `parser`.
+        folder: the folder of the experiment.
+        make: computes the result.
 
     Returns:
-        The exit status: 1 if a figure is off, 2 if the user has something to put right, else 0.
+        The exit status: 1 if a figure is out of tolerance, 2 after a user error, else 0.
     """
     try:
         check_writable(options.json)
@@ -259,12 +267,12 @@ def main(
 
     Args:
         about: one sentence for --help.
-        folder: where expected.json is.
-        make: called with True for a quick run.
-        arguments: of the command line; None = the program's own.
+        folder: the folder of the experiment.
+        make: computes the result; its argument is True for a quick run.
+        arguments: of the command line; None = sys.argv.
 
     Returns:
-        The exit status, as that of `run`.
+        The exit status of `run`.
     """
     options = parser(about).parse_args(arguments)
     return run(options, folder, lambda: make(options.quick))

@@ -33,6 +33,7 @@ _DECORATOR = re.compile(rb"njit\w*")
 _FROM = re.compile(rb"from\s+(%b[\w.]*|\.[\w.]*)\s+import\s+(\([^)]*\)|[^\n;]*)" % _ROOT)
 _IMPORT = re.compile(rb"import\s+(%b[\w.]*)" % _ROOT)
 _WORD = re.compile(rb"\w+")
+_FOR_TYPES = re.compile(rb"^if TYPE_CHECKING:\n(?:[ \t][^\n]*\n|\n)+", re.MULTILINE)  # never run
 
 
 class _Module(NamedTuple):
@@ -67,9 +68,10 @@ def _absolute(name: bytes, package: bytes) -> bytes:
 
 def _imports(module: _Module) -> Iterator[tuple[bytes, list[bytes]]]:
     """Every module of ours that is named in an import, with the names that are taken from it."""
-    for source, names in _FROM.findall(module.text):
+    text = _FOR_TYPES.sub(b"", module.text)
+    for source, names in _FROM.findall(text):
         yield _absolute(source, module.package), _WORD.findall(names)
-    for source in _IMPORT.findall(module.text):
+    for source in _IMPORT.findall(text):
         yield source, []
 
 

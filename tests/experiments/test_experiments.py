@@ -110,13 +110,14 @@ def test_an_expected_json_that_is_wrong_is_refused_in_one_line(tmp_path, text, s
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_the_table_goes_between_the_marks_of_both_readmes_and_nothing_else_changes(
+def test_the_table_goes_between_the_marks_of_both_pages_and_nothing_else_changes(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(common, "ROOT", tmp_path)
-    folder = tmp_path / "mine"
+    folder, results = tmp_path / "mine", tmp_path / "docs" / "results.md"
     folder.mkdir()
-    for path in (folder / "README.md", tmp_path / "README.md"):
+    results.parent.mkdir()
+    for path in (folder / "README.md", results):
         path.write_text("before\n<!-- mine -->\nold\n<!-- end of mine -->\nafter\n")
     common.show(Result(("row", "x"), [("a", "1"), ("b", "2")], {}, brief=("b",)), folder)
     head, end = (
@@ -124,10 +125,10 @@ def test_the_table_goes_between_the_marks_of_both_readmes_and_nothing_else_chang
         "<!-- end of mine -->\nafter\n",
     )
     assert (folder / "README.md").read_text() == f"{head}| a | 1 |\n| b | 2 |\n{end}"
-    assert (tmp_path / "README.md").read_text() == f"{head}| b | 2 |\n{end}"
+    assert results.read_text() == f"{head}| b | 2 |\n{end}"
 
 
-def test_further_tables_have_captions_and_only_some_go_into_the_projects_readme():
+def test_further_tables_have_captions_and_only_some_go_into_the_results():
     more = [Table("In short:", ("x",), [("1",)], True), Table("At length:", ("y",), [], False)]
     result = Result(("row",), [("a",), ("b",)], {}, brief=("b",), more=more, note="Beware.")
     first, second = "In short:\n\n| x |\n| --- |\n| 1 |\n", "At length:\n\n| y |\n| --- |\n"
@@ -201,7 +202,9 @@ def test_every_experiment_says_what_it_expects_and_how_to_run_it(path):
     command = common.load_expected(path.parent / "expected.json").command
     assert command == f"python experiments/{name}/run.py --check"
     assert command in (path.parent / "README.md").read_text(encoding="utf-8")
-    assert f"<!-- {name} -->\n| " in (ROOT / "README.md").read_text(encoding="utf-8")
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert f"<!-- {name} -->\n| " in results
+    assert f"`python experiments/{name}/run.py`" in results
 
 
 def quick_first(paths):

@@ -148,6 +148,14 @@ def test_commands_and_benchmarks_are_not_in_the_fingerprint():
     assert [name for name in found if name.startswith(outside)] == []
 
 
+def test_imports_for_type_checkers_alone_do_not_count(tree):
+    before = compile_cache.closure(tree).keys()
+    change(tree, "one.py", "if TYPE_CHECKING:\n    from adlro.outside import x\n\nx = 1\n")
+    assert compile_cache.closure(tree).keys() == before
+    change(tree, "one.py", "if TYPE_CHECKING:\n    x = 1\nfrom adlro.outside import x\n")
+    assert compile_cache.closure(tree).keys() == {*before, "adlro.outside"}
+
+
 def test_the_fingerprint_does_not_depend_on_where_the_source_lies(tree):
     copy = shutil.copytree(tree, tree.parent / "elsewhere")
     assert compile_cache.source_hash(copy) == compile_cache.source_hash(tree)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from adlro.cli import completion
 from adlro.cli.options import (
     FILE,
     PRINTED,
@@ -198,6 +199,7 @@ def _play(
 @click.option(
     "--policies",
     default="all",
+    shell_complete=completion.policies,
     show_default=True,
     help="Names with commas between (see 'adlro policy list'); ./mine.py is a policy of your own, "
     "./trained.npz one that was learned.",

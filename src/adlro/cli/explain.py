@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from adlro.cli import completion
 from adlro.cli.options import (
     FILE,
     changed_scenario,
@@ -194,7 +195,7 @@ def _facts(option: Option, decision: Decision, names: Names) -> dict[str, object
 
 
 @click.command("explain")
-@click.argument("policy", default="adlro")
+@click.argument("policy", default="adlro", shell_complete=completion.policy)
 @scenario_options
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option("--at", type=click.FloatRange(min=0), help="The first decision from this second on.")

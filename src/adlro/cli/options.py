@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from adlro.cli import completion
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -49,7 +51,7 @@ def scenario_options(command: C) -> C:
             metavar="HOURS",
             help="Waiting longer than that claims a pool; 0 = never.  [default: the scenario's]",
         ),
-        click.argument("scenario", default="paper16"),
+        click.argument("scenario", default="paper16", shell_complete=completion.scenarios),
     ):
         command = option(command)
     return command

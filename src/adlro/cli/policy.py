@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli import explain
+from adlro.cli import completion, explain
 from adlro.cli.options import stdout
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _show_facts(facts: Facts, as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("policy")
+@click.argument("policy", shell_complete=completion.policy)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def show(policy: str, as_json: bool) -> None:
     """What a policy is: its rule, or how it was trained and how well it did.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from adlro.cli import completion
 from adlro.cli.options import stdout
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _speeds(setting: Setting) -> Table:
 
 
 @command.command("show")
-@click.argument("scenario", default="paper16")
+@click.argument("scenario", default="paper16", shell_complete=completion.scenarios)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def show(scenario: str, as_json: bool) -> None:
     """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from adlro.cli import completion
 from adlro.cli.options import (
     FILE,
     PRINTED,
@@ -225,6 +226,7 @@ def _write_telemetry(path: Path, run: _Run, every_s: float, *, quiet: bool) -> N
 @click.option(
     "--policy",
     default="adlro",
+    shell_complete=completion.policy,
     show_default=True,
     help="Name (see 'adlro policy list'), or a file of your own: ./mine.py, ./trained.npz.",
 )

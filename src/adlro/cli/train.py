@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from adlro.cli import train_dqn
+from adlro.cli import completion, train_dqn
 from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say_if_slow
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _wish(
 
 
 @click.command("train")
-@click.argument("scenario", default="paper16")
+@click.argument("scenario", default="paper16", shell_complete=completion.scenarios)
 @click.option(
     "--algorithm",
     default=ADLRO,

@@ -11,7 +11,7 @@ from adlro.errors import MissingExtraError
 try:
     import gymnasium
 except ImportError as exc:
-    raise MissingExtraError("adlro.envs", "train") from exc
+    raise MissingExtraError("adlro.envs", "gym") from exc
 
 gymnasium.register(
     id="adlro/Cluster-v0",

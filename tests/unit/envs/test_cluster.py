@@ -396,4 +396,4 @@ def test_without_gymnasium_the_extra_is_named_and_the_package_still_imports():
         "except MissingExtraError as exc:\n    print(exc)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "adlro.envs needs the extra: pip install 'adlro[train]'\n"
+    assert run.stdout == "adlro.envs needs the extra: pip install 'adlro[gym]'\n"
