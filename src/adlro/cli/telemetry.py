@@ -200,7 +200,7 @@ def _needed(text: str | None) -> tuple[str, ...]:
     default=120.0,
     show_default=True,
     metavar="SECONDS",
-    help="What is older is marked.",
+    help="Older readings are marked.",
 )
 @click.option(
     "--timeout",

@@ -1,4 +1,4 @@
-"""What a sample lacks: which channels of which GPUs are missing or old, and which GPUs."""
+"""Completeness of a sample: missing and old channels, and missing GPUs."""
 
 from __future__ import annotations
 

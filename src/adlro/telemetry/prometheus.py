@@ -22,9 +22,9 @@ LOST_S = 3600  # a GPU with a reading within this time but none now is lost
 _IDENTITY = (*names.HOST_LABELS, names.INSTANCE, *names.INDEX_LABELS, *names.PART_LABELS)
 _WARNINGS = 5  # most warnings in the notes
 _HINTS = {
-    401: "it wants to know who asks, which cannot be told",
-    403: "it does not answer everybody",
-    404: "its address has mostly no path, as http://127.0.0.1:9090",
+    401: "it asks for credentials, which are not supported",
+    403: "it refuses this client",
+    404: "its address usually has no path, as in http://127.0.0.1:9090",
 }
 
 Each = Callable[[Mapping[str, str], float], None]

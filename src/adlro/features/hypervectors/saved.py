@@ -158,13 +158,13 @@ def unpack(data: bytes, where: str) -> SavedMemory:
         memory = _filled(empty(space, size, header.models), arrays)
     except ValidationError as exc:
         raise TraceError(
-            f"{where}: its header is not that of a memory of this version; make it anew"
+            f"{where}: its header is not that of a memory of this version; create it again"
         ) from exc
     except ConfigError as exc:
-        raise TraceError(f"{where}: is not a memory of adlro: {exc}; make it anew") from exc
+        raise TraceError(f"{where}: is not a memory of adlro: {exc}; create it again") from exc
     except MemoryError as exc:
-        raise TraceError(f"{where}: is too large for this machine; make it anew") from exc
+        raise TraceError(f"{where}: is too large for this machine; create it again") from exc
     except BROKEN as exc:
         why = str(exc) if type(exc) is ValueError else "it is cut short or changed"
-        raise TraceError(f"{where}: is not a memory of adlro: {why}; make it anew") from exc
+        raise TraceError(f"{where}: is not a memory of adlro: {why}; create it again") from exc
     return SavedMemory(schema, header.models, memory, header.note)

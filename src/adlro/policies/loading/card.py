@@ -238,7 +238,7 @@ def parse(text: bytes, path: Path) -> AnyCard:
     if _fingerprint(data) != card.sha256_card:
         raise PolicyError(
             f"{path}: was changed after it was written (sha256_card differs); "
-            "take the policy's two files anew from where they came from"
+            "copy the policy's two files again from their source"
         )
     return card
 
@@ -252,9 +252,7 @@ def _json(text: bytes, path: Path) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:  # UnicodeDecodeError and absurd numbers too
-        raise PolicyError(
-            f"{path}: is not JSON; the card of a learned policy is, take it anew"
-        ) from exc
+        raise PolicyError(f"{path}: is not JSON, as a card is; copy it again") from exc
     if not isinstance(data, dict):
         raise PolicyError(f"{path}: is not the card of a learned policy; name another file")
     return data
@@ -274,4 +272,4 @@ def _one_line(exc: ValidationError) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key; was the card changed, or written by a newer adlro?"
     message = error["msg"].removeprefix("Value error, ")
-    return f"{key}: {message[:1].lower()}{message[1:]}; take the file anew"
+    return f"{key}: {message[:1].lower()}{message[1:]}; copy the file again"

@@ -67,7 +67,7 @@ class Learned(NamedTuple):
         """The params of the policy's decide on a cluster."""
         if isinstance(self.network, PaperNetwork):
             return self.params
-        return telemetry_ranges.made_ready(self.network, cluster, KNOWN[self.card.policy])
+        return telemetry_ranges.params_of(self.network, cluster, KNOWN[self.card.policy])
 
 
 _NO_ARRAYS = ("features", "norm")  # fields of a network
@@ -188,12 +188,12 @@ def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
     if hashlib.sha256(weights).hexdigest() != card.sha256_weights:
         raise PolicyError(
             f"{files.weights}: is not what {files.card} describes (sha256 differs): changed, or "
-            "mixed up; take both files anew from one place"
+            "mixed up; copy both files again from one place"
         )
     try:
         arrays = _unpacked(weights, card.shapes)
     except _ContentError as exc:
-        raise PolicyError(f"{files.weights}: {exc}; train anew, or name another file") from exc
+        raise PolicyError(f"{files.weights}: {exc}; train again, or name another file") from exc
     if isinstance(card, Card):
         norm = None if card.telemetry is None else _norm(card.telemetry, arrays, files)
         return Learned(Network(card.features, **arrays, norm=norm), card)
@@ -205,7 +205,7 @@ def _refuse_unknown(card: Card, path: Path) -> None:
         if name not in KNOWN[card.policy]:
             raise PolicyError(
                 f"{path}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
-                f"update yours ({__version__}), or train anew"
+                f"update yours ({__version__}), or train again"
             )
 
 
