@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from adlro.telemetry.gather import Gather
+from adlro.telemetry.gather import SampleBuilder
 from adlro.telemetry.prometheus import parse
 from adlro.telemetry.sample import Sample
 from bench.clock import best
@@ -62,7 +62,7 @@ def answers(gpus: int) -> tuple[bytes, bytes]:
 
 def read(values: bytes, times: bytes) -> Sample:
     """The sample in two answers."""
-    gather = Gather()
+    gather = SampleBuilder()
     parse("bench", values, lambda labels, value: gather.take(labels["__name__"], labels, value))
     parse("bench", times, gather.date)
     return gather.sample(_NOW)

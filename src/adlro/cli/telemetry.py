@@ -27,18 +27,18 @@ _BROKEN |= {"memory_total": "memory\ntotal"}
 
 
 class _Seconds(click.FloatRange):
-    """More than none and not too many; not a number is neither."""
+    """A number of seconds above 0 and at most the limit."""
 
     def __init__(self, most: float) -> None:
         super().__init__(min=0, max=most, min_open=True)
 
     def convert(
         self,
-        value: Any,  # noqa: ANN401  click's word
+        value: Any,  # noqa: ANN401  click's signature
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> float:
-        """As click does it, which lets NaN through every range."""
+        """Convert as click does, but refuse NaN, which passes every range of click."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail("nan is not a time", param, ctx)
@@ -47,7 +47,7 @@ class _Seconds(click.FloatRange):
 
 @click.group("telemetry")
 def command() -> None:
-    """Look at the readings of real GPUs."""
+    """Read the telemetry of real GPUs."""
 
 
 def _first(names: Sequence[str]) -> str:
@@ -63,15 +63,15 @@ def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
 
 
 def _missing(found: Check) -> list[str]:
-    """The GPUs that are gone, and the channels that the others lack."""
+    """Lines on the GPUs that are gone and the channels that the others lack."""
     gone = found.gone()
-    said = [f"gone, though seen within the last hour: {_some(gone)}"] if gone else []
+    gaps = [f"gone, though seen within the last hour: {_some(gone)}"] if gone else []
     for name in found.needed:
         lacking = found.lacking(name)
         if lacking:
             every = len(lacking) == len(found.gpus) - len(gone)
-            said.append(f"missing: {name} of {'every GPU' if every else _some(lacking)}")
-    return said
+            gaps.append(f"missing: {name} of {'every GPU' if every else _some(lacking)}")
+    return gaps
 
 
 def _cluster_lines(found: ClusterCheck | None) -> list[str]:
@@ -88,27 +88,27 @@ def _cluster_lines(found: ClusterCheck | None) -> list[str]:
 
 
 def lines(found: Check) -> list[str]:
-    """What is missing and what is old, one line each."""
+    """One line for each kind of missing or old reading."""
     if not found.gpus:
         known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
         notes = [f"note: {note}" for note in found.notes]
         seen = f"no GPU seen; understood are the metrics of {known}"
         return [seen, *_cluster_lines(found.cluster), *notes]
-    said = [*_cluster_lines(found.cluster), *_missing(found)]
+    listed = [*_cluster_lines(found.cluster), *_missing(found)]
     if old := found.old():
-        said.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
+        listed.append(f"older than {found.most_age_s:g} s: {_some(old, with_age=True)}")
     if ahead := found.ahead():
         what = f"from more than {found.most_age_s:g} s in the future"
-        said.append(f"{what}: {_some(ahead, with_age=True)}; are the clocks right?")
+        listed.append(f"{what}: {_some(ahead, with_age=True)}; are the clocks right?")
     if undated := found.undated():
-        said.append(f"of unknown age: {_some(undated)}")
+        listed.append(f"of unknown age: {_some(undated)}")
     if nameless := found.nameless():
-        said.append(f"without the name of the model: {_some(nameless)}")
+        listed.append(f"without the name of the model: {_some(nameless)}")
     if found.unknown_models:
         names = ", ".join(repr(name) for name in found.unknown_models)
-        said.append(f"not in the catalogue of GPUs: {names}")
-    said += [f"note: {note}" for note in found.notes]
-    return [*said, "all fresh" if found.is_complete else "something is missing or old"]
+        listed.append(f"not in the catalogue of GPUs: {names}")
+    listed += [f"note: {note}" for note in found.notes]
+    return [*listed, "all fresh" if found.is_complete else "something is missing or old"]
 
 
 def _table(found: Check) -> Table:
@@ -145,8 +145,8 @@ def _shown(found: Check) -> Group:
     head = (
         f"{found.source}: {len(found.gpus):,} GPU{'' if len(found.gpus) == 1 else 's'} on {hosts}"
     )
-    said = [Text(clean(line)) for line in lines(found)]
-    return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *said)
+    shown_lines = [Text(clean(line)) for line in lines(found)]
+    return Group(Text(clean(head)), *([_table(found)] if found.gpus else []), *shown_lines)
 
 
 def _read(source: Endpoint, kind: str) -> Sample:
@@ -200,7 +200,7 @@ def _needed(text: str | None) -> tuple[str, ...]:
     default=120.0,
     show_default=True,
     metavar="SECONDS",
-    help="What is older is marked.",
+    help="Older readings are marked.",
 )
 @click.option(
     "--timeout",
@@ -246,7 +246,7 @@ def check(
     if len(kinds) != 1:
         raise click.UsageError("say one of --prometheus URL, --exporter URL, --nvml, --amd", ctx)
 
-    from adlro.telemetry.check import check as look
+    from adlro.telemetry.check import check as check_sample
     from adlro.telemetry.check import check_cluster
     from adlro.telemetry.prometheus import Endpoint
     from adlro.telemetry.web import Limits
@@ -256,7 +256,7 @@ def check(
     url = prometheus or exporter or ""
     sample = _read(Endpoint(url, prefix, Limits(seconds=timeout)), kind)
     compared = None if layout is None else check_cluster(str(cluster), sample, layout)
-    found = look(url or kind, sample, max_age, needed, compared)
+    found = check_sample(url or kind, sample, max_age, needed, compared)
     hand_out(_shown(found), found.model_dump_json(indent=2), json_file)
     if not found.is_complete:
         ctx.exit(1)

@@ -9,7 +9,7 @@ from adlro.features.observation_kernel import Vector
 from adlro.model.feasibility import width
 from adlro.model.view import View
 
-_MOST_LOG = math.log(1000.0)  # estimates from tau / 1000 to 1000 tau are told apart
+_MOST_LOG = math.log(1000.0)  # the scale reaches from tau / 1000 to 1000 tau
 _MOST_WAITED = math.log1p(1000.0)
 
 

@@ -126,7 +126,7 @@ class Choices(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What the features of all choices are computed from."""
+    """Figures that the features of all choices are computed from."""
 
     tau: float
     drain: Drain

@@ -1,1 +1,1 @@
-"""One file a policy, named as the policy is; a user's own file looks the same."""
+"""One file per policy, named as the policy is; a user's own policy file looks the same."""

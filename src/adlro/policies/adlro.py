@@ -1,6 +1,7 @@
-"""ADLRO: a Q-network, trained on the simulator, weighs every start against waiting.
+"""ADLRO: a Q-network trained on the simulator predicts the cost of every start and of waiting.
 
-Choices and features: features/start_kernel.py; network: nets/q_network.py; training: train/.
+The choice with the smallest predicted cost is made. Choices and features are in
+features/start_kernel.py, the network in nets/q_network.py, its training in train/.
 """
 
 from adlro.compiled import njit_apart
@@ -12,25 +13,25 @@ from adlro.nets.q_network import ASKED, MOST_UNITS, choose
 from adlro.planning.drain import next_finish
 from adlro.policies.loading import learned
 
-PATIENCE = 20.0  # times the run time of the shortest job that could start
+PATIENCE = 20.0  # longest wait for the next end, in run times of the shortest feasible job
 
 
 def params(context, weights=None):
-    """The weights that come with the package, unless told others."""
+    """The given weights, or those shipped with the package."""
     return learned.shipped().params_for(context) if weights is None else weights
 
 
 def memory(context, weights=None):
-    """Scratch; nothing is kept from call to call."""
+    """Scratch; nothing is stored between calls."""
     return q_network.scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit_apart
 def decide(view, params, memory, out):
-    """The choice with the smallest predicted cost; where nothing runs, Min-Min's.
+    """Make the choice with the smallest predicted cost; if nothing runs, Min-Min's.
 
-    Such states are not labelled in training, for there it makes no sense to wait. Nor does it
-    where no end is near: then the shortest job starts, whatever the network says of waiting.
+    States in which nothing runs are not labelled in training, because waiting is pointless there.
+    Waiting is also overruled if the next end is far away: then the shortest job starts.
     """
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
     choices, running = describe_choices(view, scratch), view.running
@@ -45,5 +46,5 @@ def decide(view, params, memory, out):
     if i == 0:
         if next_finish(view.now, running) - view.now <= PATIENCE * choices.seconds[1]:
             return 0
-        i = 1  # the shortest: it will be done long before anything ends
+        i = 1  # the shortest job, which completes long before any run ends
     return start(out, view.queue[int(choices.places[i])].job, int(choices.pools[i]))

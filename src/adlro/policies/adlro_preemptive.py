@@ -1,18 +1,19 @@
-"""ADLRO that may preempt: a network weighs every job that waits or could be stopped, on every pool.
+"""ADLRO with preemption: a network weighs every active job on every pool, and a plan assigns GPUs.
 
-At each moment it plans as if all that can be stopped were: who runs where, and who waits. A job
-that gets the pool on which it runs is kept, one that gets another moves, one that gets none makes
-room if its GPUs are wanted; whoever cannot be stopped keeps its GPUs. Two ways to plan:
+At each event time it plans as though every preemptible run had released its GPUs. A job that is
+assigned the pool on which it runs goes on, one that is assigned another pool migrates, and one
+without a pool is preempted if its GPUs are needed. There are two planners:
 
-- If every active job takes one whole GPU and can checkpoint: the matching of jobs to GPUs with the
-  largest sum of exp(-cost), where a network of its own gives the cost of each pair
-  (features/pair_kernel.py). With a network of zeros that is Hetero-SRPT.
-- Else jobs are chosen one after the other by adlro's network, until it would rather wait, with
-  restarts as run time (planning/relaxed_state.py); runs that have less left than ten restarts take
-  go on. Where nobody can checkpoint, these are adlro's own decisions.
+- If every active job takes one whole GPU and can checkpoint: the maximum-weight matching of jobs to
+  GPUs with weights exp(-cost), where a separate network predicts the cost of each pair
+  (features/pair_kernel.py). With all weights of the network at zero this is Hetero-SRPT.
+- Otherwise adlro's network selects one job after the other until it prefers to wait, with restart
+  costs added to run times (planning/relaxed_state.py); runs with less left than ten restart costs
+  are not preempted. If no job can checkpoint the decisions are those of adlro.
 
-From plan to decisions as in moves.py, but beyond the plan only those start that can checkpoint, for
-they can be stopped again. It wakes only for a run that becomes old enough while a job waits.
+planning/actions.py turns the plan into decisions; beyond the plan only jobs that can checkpoint
+start, because they can be preempted again. The policy asks to be woken only when a run becomes
+preemptible while a job waits.
 """
 
 import numpy as np
@@ -47,27 +48,27 @@ from adlro.policies import adlro
 from adlro.policies.loading import learned
 
 PREEMPTIVE = True
-_MOMENT = 1  # memory: from here on when the plan was made, and for which jobs and nodes
+_MOMENT = 1  # memory: from here on the time and fingerprint of the plan
 _SCRATCH, _STAY, _DEAR, _FIRST, _NETWORKS = range(5)  # params
-_IN_TURN = (1.3, 10.0)  # factor on run times after a move; restarts that a run must have left
+_SEQUENTIAL = (1.3, 10.0)  # factor on run times after a migration; least restarts left of a run
 
 
 def params(context, weights=None):
-    """The weights that come with the package: those for pairs, unless told others, and adlro's."""
+    """The given or shipped weights of the pair network, and the shipped ones of adlro."""
     scratch = q_network.scratch_size(len(context.gpus), len(context.pools))
     first = learned.shipped("adlro-preemptive").params if weights is None else weights
-    head = [scratch, *_IN_TURN, len(first)]
+    head = [scratch, *_SEQUENTIAL, len(first)]
     return np.concatenate([head, first, learned.shipped().params_for(context)])
 
 
 def memory(context, weights=None):
-    """As in active.py, and scratch for adlro's look."""
+    """The memory of planning/active_jobs.py, and scratch for adlro."""
     return memory_size(context) + q_network.scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit
 def _is_new(head, view):
-    """True when there is no plan yet for this moment; a node that goes or comes makes a new one."""
+    """True if there is no plan for this time, these active jobs and these nodes; notes them."""
     up = 0.0
     for n in range(len(view.nodes)):
         up = (31.0 * up + view.nodes[n].up) % 1e12
@@ -81,8 +82,8 @@ def _is_new(head, view):
 
 
 @njit
-def _nobody_can(view):
-    """True when no active job can checkpoint."""
+def _none_preemptible(view):
+    """True if no active job can checkpoint."""
     queue, running = view.queue, view.running
     for i in range(len(queue) + len(running)):
         j = queue[i].job if i < len(queue) else running[i - len(queue)].job
@@ -93,7 +94,7 @@ def _nobody_can(view):
 
 @njit
 def _all_single(active, jobs):
-    """True when every active job takes one whole GPU and can be stopped, now or later."""
+    """True if every active job takes one whole GPU and can checkpoint."""
     for a in range(len(active.rows)):
         job = jobs[active.rows[a]]
         if job.gpus > 1 or job.share < WHOLE or job.checkpoint < 0:
@@ -103,7 +104,7 @@ def _all_single(active, jobs):
 
 @njit_allocating
 def _matched(active, view, params):
-    """Targets [A] of the matching, and the jobs in the order of what they are worth there."""
+    """Targets [A] of the matching, and the jobs by falling weight."""
     worth = weigh(active, view, params)
     target, key = match(worth, active.room), np.zeros(len(active.rows))
     for a in range(len(key)):
@@ -113,22 +114,22 @@ def _matched(active, view, params):
 
 
 @njit_allocating
-def _stop(active, target, order, rows, view, out):
-    """Write the stops that lead to the targets, and note who starts where; how many stops."""
-    total, stops = len(view.pools), 0
+def _preempt(active, target, order, rows, view, out):
+    """Write the preemptions that lead to the targets and note the starts; returns their number."""
+    total, preemptions = len(view.pools), 0
     stop, step = plan_actions(order, target, active, view)
     for a in range(len(order)):
         j = active.rows[a]
         rows[j, total + STEP], rows[j, total + GOAL] = step[a], target[a]
         if stop[a]:
-            out[stops].kind, out[stops].job = PREEMPT, j
-            stops += 1
-    return stops
+            out[preemptions].kind, out[preemptions].job = PREEMPT, j
+            preemptions += 1
+    return preemptions
 
 
 @njit_allocating
 def _start(view, rows, out):
-    """Write a start of the plan, or of who can be stopped again, the shortest first."""
+    """Write a start of the plan, or else of a preemptible job, the shortest first."""
     queue, total = view.queue, len(view.pools)
     worth, may = np.empty(len(queue)), view.eligible.copy()
     for q in range(len(queue)):
@@ -145,16 +146,16 @@ def _start(view, rows, out):
 
 @njit_allocating
 def decide(view, params, memory, out):
-    """Once a moment, make the plan and stop whom it stops; then start what it starts."""
+    """Plan and preempt once per event time, then make the starts of the plan."""
     columns, end = len(view.pools) + SHARED, HEAD + int(params[_SCRATCH])
     scratch, rest = memory[HEAD:end], memory[end:]
     rows = rest.reshape((len(rest) // columns, columns))
     note_jobs(view, rows)
-    patient = _nobody_can(view)
-    if patient or _is_new(memory, view):
+    never_preempts = _none_preemptible(view)
+    if never_preempts or _is_new(memory, view):
         active = Active(*gather(view, rows))
         pairs = params[_NETWORKS : _NETWORKS + int(params[_FIRST])]
-        if not patient and _all_single(active, view.jobs):
+        if not never_preempts and _all_single(active, view.jobs):
             target, order = _matched(active, view, pairs)
         else:
             weights = params[_NETWORKS + len(pairs) :]
@@ -164,14 +165,14 @@ def decide(view, params, memory, out):
                 then.counts[0] > 0
                 and adlro.decide(relaxed_view(then), weights, scratch, then.out) > 0
             ):
-                if patient:
+                if never_preempts:
                     return start(out, active.rows[then.out[0].job], then.out[0].pool)
                 start_chosen(active, then)
-            if patient:
+            if never_preempts:
                 return 0
             complete_order(then)
             target, order = then.target, then.order
-        count = _stop(active, target, order, rows, view, out)
+        count = _preempt(active, target, order, rows, view, out)
         if count > 0:
             return count
     count = _start(view, rows, out)

@@ -1,21 +1,21 @@
-"""AlloX: waiting jobs matched with places in the queues of GPUs so that completions sum to least.
+"""AlloX: waiting jobs are assigned to positions in GPU queues to minimise total completion time.
 
-A place is (GPU i, k-th from the end of its queue). With R_i the seconds until i is free, a job at k
-ends R_i + its own p = est * left + those before it on i; so its p counts for itself and for the
-k - 1 behind it, and the sum of all completions is the sum of R_i + k p: a linear assignment. It is
-solved anew at each event, with ceil(Q / GPUs) + 3 places a GPU at first. A GPU whose last place is
-used gets twice as many (Q at most) until none is: that is the best with any number, for a chain of
-moves that gains by ending further out would gain more by ending at that last place. On each idle
-GPU the job with the largest k starts.
+A position is (GPU i, k-th from the end of its queue). With R_i the seconds until GPU i is free, a
+job at k ends at R_i + its own p = est * left + those of the jobs before it on i. So its p counts
+for itself and for the k - 1 jobs behind it, and the sum of all completion times is the sum of
+R_i + k p: a linear assignment problem (Le et al. 2020, EuroSys). It is solved at each event, with
+ceil(Q / GPUs) + 3 positions per GPU at first. A GPU whose last position is used gets twice as many
+(at most Q) until none is used: then more positions cannot improve the optimum. On each idle GPU the
+job with the largest k starts.
 
-Gangs: the GPUs of a pool are sorted by R_i; a gang of n at the i-th takes that one and the n - 1
-before it, delays the jobs behind it on all, and so costs R_i + p (1 + n (k - 1)). While it is next
-on a GPU that is not yet free, the idle ones among its n start only what ends by R_i. Larger gangs
-start first. A slice counts as a GPU, but starts as soon as it fits the pool that it is given, after
-those. If nothing runs and nothing starts: the feasible pair with the smallest p.
+Gangs (ours): the GPUs of a pool are sorted by R_i; a gang of n at the i-th takes that one and the
+n - 1 before it, delays the jobs behind it on all of them, and so costs R_i + p (1 + n (k - 1)).
+While it is next on a GPU that is not yet free, the idle ones among its n start only jobs that end
+by R_i. Larger gangs start first. A slice counts as a GPU, but starts as soon as it fits its pool,
+after those. If nothing runs and nothing starts, the feasible pair with the smallest p starts.
 
-Fairness: of the users with waiting jobs only the share alpha (rounded up) whose jobs here have been
-served least takes part; 1, the default, is everybody. Source: Le et al., EuroSys 2020.
+Fairness: of the users with waiting jobs only the share alpha (rounded up) with the least service
+takes part; the default 1 means all of them.
 """
 
 import numpy as np
@@ -25,18 +25,18 @@ from adlro.model.feasibility import fits, smallest_feasible, start
 from adlro.model.state import WHOLE
 
 _NOW, _WAITING, _RUNNING, _NEXT, _COUNT, _STARTS = 1, 2, 3, 4, 5, 6  # memory; the seed is 0
-_MORE = 3  # places a GPU beyond an even spread
+_MORE = 3  # positions per GPU beyond an even spread
 
 
 def params(context):
-    """The share alpha of the users that take part."""
+    """Alpha: the share of the users that takes part."""
     return np.array([1.0])
 
 
 def memory(context):
-    """The starts of the moment's plan (a job and a pool each), and what it was made for.
+    """The starts of the current plan (a job and a pool each), and the state it was made for.
 
-    A slice may stand there twice: as next on its GPU, and as one that may start beside others.
+    A slice may be listed twice: as next on its GPU, and as one that may start beside others.
     """
     return _STARTS + 4 * int(context.rows)
 
@@ -44,7 +44,7 @@ def memory(context):
 def busy_for(now, most, jobs, running, pools):
     """Pool [M] and seconds until free [M] of the GPUs that are up, by pool, the soonest first.
 
-    Of each pool only the first `most`: with so many asked for, no other is ever the better one.
+    Only the first `most` of each pool are listed: the waiting jobs cannot use more.
     """
     age = now - running["start"]
     late = running["expected"] <= now
@@ -64,21 +64,23 @@ def busy_for(now, most, jobs, running, pools):
     seconds = np.concatenate([np.zeros(pools["free"].sum()), np.repeat(rest, gangs), last])
     order = np.lexsort((seconds, home))
     home, seconds = home[order], seconds[order]
-    kept = np.arange(len(home)) - np.searchsorted(home, home) < most
-    return home[kept], seconds[kept]
+    listed = np.arange(len(home)) - np.searchsorted(home, home) < most
+    return home[listed], seconds[listed]
 
 
 def assign(seconds, gangs, busy):
-    """GPU and place from the end, [J] each, of every job; the cheapest sum of R + p (1 + n (k-1)).
+    """GPU and position from the end, [J] each, with the least sum of R + p (1 + n (k - 1)).
 
     Args:
-        seconds: [J, M] of each job on each GPU; infinite = not there; finite somewhere for each.
+        seconds: [J, M] of each job on each GPU; infinite = not allowed; each row has a finite one.
         gangs: [J] GPUs that each job takes.
         busy: [M] seconds until each GPU is free.
     """
     count, gpus = seconds.shape
     places = np.full(gpus, min(count, -(-count // gpus) + _MORE))
-    order = np.argsort(-seconds.min(axis=1), kind="stable")  # long jobs first: half of the time
+    order = np.argsort(
+        -seconds.min(axis=1), kind="stable"
+    )  # long jobs first halves the solver's time
     while True:
         machine = np.repeat(np.arange(gpus), places)
         k = np.arange(len(machine)) - np.repeat(np.cumsum(places) - places, places)
@@ -87,7 +89,7 @@ def assign(seconds, gangs, busy):
             column = linear_sum_assignment(cost)[1][np.argsort(order)]
             full = machine[column[k[column] == places[machine[column]] - 1]]
             full = full[places[full] < count]
-        except ValueError:  # too few places where these jobs may run
+        except ValueError:  # too few positions where these jobs may run
             full = np.flatnonzero(places < count)
         if len(full) == 0:
             return machine[column], k[column] + 1
@@ -95,7 +97,7 @@ def assign(seconds, gangs, busy):
 
 
 def _taking_part(share, view):
-    """Which waiting jobs [Q] are of the users served least."""
+    """Mask [Q] of the waiting jobs whose users have the least service."""
     jobs, queue, running = view.jobs, view.queue, view.running
     if share >= 1.0:
         return np.ones(len(queue), np.bool_)
@@ -111,11 +113,11 @@ def _taking_part(share, view):
 
 
 def _starts(seconds, gangs, sliced, home, busy):
-    """(gang, place in `seconds`, pool) of what may start now; (0, ...) for slices, if they fit."""
+    """(gang, row of `seconds`, pool) of the due starts; (0, ...) for slices, if they fit."""
     machine, place = assign(seconds, gangs, busy)
     first = {}
     for row in np.argsort(place):
-        first[machine[row]] = row  # the last written has the largest place
+        first[machine[row]] = row  # the last one written has the largest position
     until = np.full(len(busy), np.inf)
     for i, row in first.items():
         if busy[i] > 0.0:
@@ -130,7 +132,7 @@ def _starts(seconds, gangs, sliced, home, busy):
 
 
 def _plan(view, share):
-    """(job, pool) of all that starts now."""
+    """(job, pool) of all starts that are due now."""
     jobs, queue, pools, waiting = view.jobs, view.queue, view.pools, view.queue["job"]
     gangs, sliced = jobs["gpus"][waiting], jobs["share"][waiting] < WHOLE
     home, busy = busy_for(view.now, gangs.sum(), jobs, view.running, pools)
@@ -149,7 +151,7 @@ def _plan(view, share):
 
 
 def decide(view, params, memory, out):
-    """The next start of the moment's plan, which is made at the first call."""
+    """Make the next start of the plan, which is computed once per event time."""
     queue, running = view.queue, view.running
     if len(queue) == 0:
         return 0
@@ -161,7 +163,7 @@ def decide(view, params, memory, out):
         at = _STARTS + 2 * int(memory[_NEXT])
         j, p = int(memory[at]), int(memory[at + 1])
         memory[_NEXT] += 1
-        waits = queue["job"] == j  # nowhere: a slice that started already
+        waits = queue["job"] == j  # false for a slice that has started already
         may = view.eligible[waits, p].any()
         if may and fits(view.jobs[j], view.pools[p], view.nodes, view.gpus):
             memory[_WAITING] -= 1

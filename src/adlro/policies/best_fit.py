@@ -1,11 +1,12 @@
-"""Best fit, oldest job first: each goes to the node of the whole cluster that is fullest with it.
+"""Best fit, oldest job first: each job goes to the fullest node of the cluster that can hold it.
 
 Of the nodes of all eligible pools that can hold the job, the one with the smallest 0.5 * cores left
 / C + 0.5 * GPUs left / N, with C the most cores and N the most GPUs on one node of the cluster, up
-or down (POLICIES 1.9, where they are 128 and 8), and slices counted by their share; on it the GPU
-with the least left that takes the job. Ties: the lower node, then the lower GPU. A gang that no
-node can hold begins on the node with the largest capacity (ties: the lower) of the pools that fit
-it, and the world places the rest. Jobs that fit nowhere are passed by, and asked again next time.
+or down, and slices counted by their share; on it the GPU with the least left that takes the job.
+This is the BestFit baseline of Weng et al. 2023 (USENIX ATC), where C = 128 and N = 8. Ties: the
+lower node, then the lower GPU. A gang that no node can hold begins on the node with the largest
+capacity (ties: the lower) of the pools that fit it, and the placement rule places the rest. Jobs
+that fit nowhere are skipped.
 """
 
 import numpy as np
@@ -19,17 +20,17 @@ _CORES, _GPUS = range(2)  # params
 
 
 def params(context):
-    """The most cores, and the most GPUs, that a node of the cluster has."""
+    """The most cores and the most GPUs on one node of the cluster."""
     nodes = context.nodes
     return np.array([nodes["cores"].max(), nodes["gpus"].max()], dtype=np.float64)
 
 
 @njit
 def _fullest_node(job, may, pools, nodes, gpus, params):
-    """The node to be filled, or -1; may [P].
+    """The fullest node that can hold the job, or -1; may [P].
 
-    What the job takes is the same on every node, so what is left before it tells them apart; times
-    2000 C N it is a whole number, and ties are exact.
+    The job takes the same on every node, so the nodes are compared before it is placed. Multiplied
+    by 2000 C N the score is a whole number, so ties are exact.
     """
     most_cores, most_gpus = params[_CORES], params[_GPUS]
     least, best = np.inf, wide(-1)
@@ -48,7 +49,7 @@ def _fullest_node(job, may, pools, nodes, gpus, params):
 
 @njit
 def decide(view, params, memory, out):
-    """The oldest job that fits anywhere, on the fullest node."""
+    """Start the oldest job that fits anywhere, on the fullest node."""
     jobs, queue, pools, nodes, gpus = view.jobs, view.queue, view.pools, view.nodes, view.gpus
     for q in range(len(queue)):
         if first_feasible(q, view) >= 0:

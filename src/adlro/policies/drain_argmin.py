@@ -1,11 +1,12 @@
-"""Drain argmin: of a few choices, the one after which all waiting jobs are done soonest.
+"""Drain argmin: of a few choices, the one with the least total completion time of the waiting jobs.
 
 The choices are Min-Min's own, to wait for the next expected end, and the 15 feasible pairs with the
 smallest est * left. The cost of a start is its own run time, with the span penalty if it would
-span, plus the sum of c_j - now over the others as Min-Min plans them around it; that of waiting is
-the sum over all, no GPU free before the next expected end. The smallest wins; to be preferred to a
-choice named earlier, one must cost more than a microsecond less. No arrivals are foreseen: what
-counts is how fast the queue would drain (planning/drain.py).
+span nodes, plus the sum of c_j - now over the other jobs as Min-Min plans them around it. The cost
+of waiting is the same sum over all jobs, with no GPU free before the next expected end. The
+smallest cost wins; a later choice must be cheaper by more than a microsecond. No arrivals are
+assumed: the cost is how fast the queue drains (planning/drain.py). This is one step of the rollout
+algorithm (Bertsekas, Tsitsiklis, Wu 1997) with the Min-Min plan as the base heuristic.
 """
 
 import numpy as np
@@ -26,18 +27,18 @@ from adlro.planning.drain import (
 from adlro.planning.min_min import min_min_start
 from adlro.planning.min_min import scratch_size as plan_size
 
-_CLEARLY = 1e-6  # seconds: costs that differ by less are the same but for rounding
+_CLEARLY = 1e-6  # seconds: a smaller difference of costs may be rounding
 
 
 def memory(context):
-    """Scratch for the choices and both plans; nothing is kept from call to call."""
+    """Scratch for the choices and both plans; nothing is stored between calls."""
     gpus, pools = len(context.gpus), len(context.pools)
     return max(draining.scratch_size(gpus, pools), 3 * MOST_PAIRS + plan_size(gpus, pools))
 
 
 @njit
 def decide(view, params, memory, out):
-    """The choice with the smallest drain cost."""
+    """Make the choice with the smallest drain cost."""
     pairs, scratch = split_pairs(memory)
     count = shortest_pairs(MOST_PAIRS - 1, view, pairs)
     if count == 0:
@@ -50,7 +51,7 @@ def decide(view, params, memory, out):
         pairs.places[count], known = q, count + 1
     drain = open_drain(view, pairs, known, scratch)
     best, best_q, best_p = np.inf, q, p
-    for i in range(-2, count):  # one loop: `cost_of` is inlined, and large
+    for i in range(-2, count):  # a single loop, because `cost_of` is inlined and large
         a, b, k, time = wide(-1), wide(-1), wide(-1), until  # i = -1: to wait
         if i == -2:
             a, b = q, p

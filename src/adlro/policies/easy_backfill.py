@@ -1,7 +1,8 @@
 """EASY backfilling on the fastest free pool: jobs may overtake, but never delay the oldest one.
 
-The oldest job reserves the pool where it would end first; a younger one may start now if it uses
-another pool, ends before the reservation, or fits beside it (POLICIES 1.1).
+The oldest job has a reservation on the pool where it would end first. A younger job may start now
+if it uses another pool, ends before the reservation, or fits beside it. Lifka 1995 (JSSPP); Mu'alem
+and Feitelson 2001 (IEEE TPDS).
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from adlro.planning.min_min import fill_free_times, free_until
 
 
 def memory(context):
-    """Scratch: when each GPU is free again, and how many are known of each pool."""
+    """Scratch: the time at which each GPU is free, and the number of times of each pool."""
     return len(context.gpus) + len(context.pools)
 
 
@@ -34,8 +35,8 @@ def _reservation(view, times):
 
 
 @njit
-def _overtakes(reserved, at, spare, view):
-    """Place and pool of the first younger job that may start now; (-1, -1) if none may."""
+def _backfill(reserved, at, spare, view):
+    """Queue position and pool of the first younger job that may start now, or (-1, -1)."""
     now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     for q in range(1, len(queue)):
@@ -54,7 +55,7 @@ def _overtakes(reserved, at, spare, view):
 
 @njit
 def decide(view, params, memory, out):
-    """Start the head if it fits, else the first younger job that does not stand in its way."""
+    """Start the oldest job if it fits, else the first younger job that does not delay it."""
     queue, gpus, spare = view.queue, len(view.gpus), 0
     if len(queue) == 0:
         return 0
@@ -67,5 +68,5 @@ def decide(view, params, memory, out):
     reserved, at = _reservation(view, times)
     if reserved >= 0:
         spare = free_until(reserved, at, view) - gang
-    q, p = _overtakes(reserved, at, spare, view)
+    q, p = _backfill(reserved, at, spare, view)
     return start(out, queue[q].job, p) if q >= 0 else 0

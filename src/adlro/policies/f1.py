@@ -1,8 +1,8 @@
-"""F1, a learned ranking: short and narrow jobs first, but above all those submitted early.
+"""F1, a fitted ranking function: early submissions are next, then short and narrow jobs.
 
 Smallest log10(p) * n + 870 * log10(submit + 1) first, with p the run time on the best eligible pool
-and n the GPUs (a slice: its share). Fitted to simulated schedules by Carastan-Santos and de
-Camargo (SC 2017); POLICIES 1.1. The + 1 s is ours: our clock starts at 0.
+and n the GPUs (a slice: its share). Carastan-Santos and de Camargo 2017 (SC), function F1, fitted
+to simulated schedules; the + 1 s is ours, because our clock starts at 0.
 """
 
 import math
@@ -13,7 +13,7 @@ from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 @njit
 def decide(view, params, memory, out):
-    """Of the jobs that fit somewhere, the one with the smallest F1."""
+    """Start the feasible job with the smallest F1."""
     jobs, est, queue = view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
     pick = no_pick()

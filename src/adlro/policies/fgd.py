@@ -1,13 +1,12 @@
-"""Fragmentation gradient descent, oldest job first: each goes where it spoils the least.
+"""Fragmentation gradient descent, oldest job first: each job goes where fragmentation grows least.
 
-The fragments of a node are what is left on its GPUs but of no use to a job drawn from those that
-make up 95 % of the scenario's (Weng et al., USENIX ATC 2023; POLICIES 1.9), whatever the
-scenario's own placement is. Over all eligible pools, the node (for a slice: the GPU) whose
-fragments grow least; the exact figure, a difference below 1e-9 is a tie, ties go to the lower
-index: on Alibaba's trace another rule for ties costs five points (experiments/openb_placement). A
-gang that no node can hold begins on the node with the largest capacity (ties: the lower) of the
-pools that fit it, and the world places the rest. Jobs that fit nowhere are passed by, and asked
-again next time.
+The fragmentation of a node is the expected idle GPU capacity that a typical job cannot use; typical
+jobs are those that make up 95 % of the scenario's (Weng et al. 2023, USENIX ATC). The node (for a
+slice: the GPU) of all eligible pools whose fragmentation grows least is taken, whatever the
+scenario's own placement rule. A difference below 1e-9 is a tie, and ties go to the lower index: on
+Alibaba's trace another tie rule costs five points (experiments/openb_placement). A gang that no
+node can hold begins on the node with the largest capacity (ties: the lower) of the pools that fit
+it, and the placement rule places the rest. Jobs that fit nowhere are skipped.
 """
 
 import numpy as np
@@ -26,13 +25,13 @@ def refuses(context):
 
 
 def params(context):
-    """The typical DEMAND records [K], their bytes read as numbers."""
+    """The typical DEMAND records [K], with their bytes viewed as numbers."""
     return context.demands.view(np.float64)
 
 
 @njit_apart
-def _least_spoilt(job, may, pools, demands, nodes, gpus):
-    """Node and GPU (for a gang -1) whose fragments grow least, or (-1, -1); may [P]."""
+def _least_fragmenting(job, may, pools, demands, nodes, gpus):
+    """Node and GPU (for a gang -1) with the least growth of fragmentation, or (-1, -1); may [P]."""
     best, best_n, best_g = np.inf, wide(-1), wide(-1)
     for p in range(len(pools)):
         if not may[p]:
@@ -57,12 +56,12 @@ def _least_spoilt(job, may, pools, demands, nodes, gpus):
 
 @njit
 def decide(view, params, memory, out):
-    """The oldest job that fits anywhere, where fragments grow least."""
+    """Start the oldest job that fits anywhere, where fragmentation grows least."""
     queue, nodes, gpus = view.queue, view.nodes, view.gpus
     for q in range(len(queue)):
         if first_feasible(q, view) >= 0:
             j, may, demands = queue[q].job, view.eligible[q], params.view(DEMAND)
-            n, g = _least_spoilt(view.jobs[j], may, view.pools, demands, nodes, gpus)
+            n, g = _least_fragmenting(view.jobs[j], may, view.pools, demands, nodes, gpus)
             if n < 0:
                 n = roomiest_node(q, view)
             return start_on(out, j, n, g, nodes, gpus)

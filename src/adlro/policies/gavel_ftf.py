@@ -1,18 +1,20 @@
-"""Gavel, finish-time fairness: time shares that make the worst ratio to an equal share small.
+"""Gavel, finish-time fairness: time shares that minimise the worst ratio to an equal share.
 
-A job's ratio is (age + w_j / sum over pools of v_jg X_jg) / isolated time, w_j being the work that
-it still has to do by the estimate; the smallest possible worst ratio is wanted (POLICIES 1.6c). In
-isolation a job has, of every pool, one of |J| equal parts (a time share of N_g / (|J| n_j), cut to
-a whole one over all pools); its isolated time is w_j over its speed with that, plus for all work
-done before the same with the |J| of that time. (Lost work that is done again counts again.)
-No ratio can be below lo, the worst with every job at its full speed. To keep everybody at a ratio z
-the speeds w_j / (z isolated - age) are needed; the largest s with s times these speeds is a linear
-program, and z can be kept if s >= 1. Tried are 1.01 lo, then halves (by logarithm) of what is left
-between lo and the worst ratio of the shares that are best for the worst-off in multiples of its
-isolated speed, until the two are within 1 % of each other. No job is asked to do with
-less than a hundredth of its isolated speed: who is nearly done could do with so little that it is
-lost to rounding. Rounds of 360 s, and what is left open settled by the sum of speeds: see gavel.py
-and shares.py; moves as in moves.py.
+A job's ratio is (age + w_j / sum over pools of v_jg X_jg) / isolated time, w_j being its estimated
+remaining work; the largest ratio is minimised (Narayanan et al. 2020, OSDI, section 4.2; Mahajan et
+al. 2020, NSDI). In isolation a job has one of |J| equal parts of every pool (a time share of
+N_g / (|J| n_j), at most 1 over all pools). Its isolated time is w_j over its speed with that part,
+plus the same for all work done before with the |J| of that time; work that was lost and is done
+again counts twice.
+
+No ratio can be below lo, the worst one if every job had its full speed. A worst ratio z requires
+the speeds w_j / (z isolated - age); the largest s with s times these speeds is a linear program,
+and z is feasible if s >= 1. The first z is 1.01 lo, the next ones bisect (by logarithm) the range
+between lo and the worst ratio of the shares that maximise the least multiple of the isolated speed,
+until both are within 1 %. The required speed is at least a hundredth of the isolated speed: less,
+for a job that is nearly done, would be lost to rounding. Rounds last 360 s, and ties are broken by
+the sum of speeds (planning/gavel.py, planning/allocation.py); planning/actions.py has the
+preemptions.
 """
 
 import numpy as np
@@ -23,13 +25,13 @@ from adlro.planning.allocation import fairest
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory
-_GAIN = 1.01  # a worst ratio within this of the smallest is good enough
+_GAIN = 1.01  # factor on the smallest worst ratio that is close enough
 _NEARLY = 1e-6
-_LEAST = 0.01  # of its isolated speed
+_LEAST = 0.01  # share of the isolated speed that is always required
 
 
 def _equal_speeds(view, active):
-    """Speed [A], relative to its best, of each job with an equal part of every pool."""
+    """Relative speed [A] of each job with an equal part of every pool."""
     gpus = view.jobs["gpus"][active.rows][:, None]
     shares = np.minimum(view.pools["gpus"] / (len(active.rows) * gpus), 1.0)
     shares = np.where(np.isfinite(active.seconds), shares, 0.0)
@@ -38,7 +40,7 @@ def _equal_speeds(view, active):
 
 
 def _isolated(active, speed, best, own):
-    """Seconds [A] that each job takes in isolation from its arrival to its end; keeps the books."""
+    """Isolated time [A] of each job from arrival to end; updates the policy's own columns."""
     past, left, before = own[active.rows, :3].T
     done = np.where(before > 0, np.maximum(left - active.left, 0.0), 0.0)
     past = past + np.divide(done, before, out=np.zeros_like(done), where=before > 0)
@@ -61,8 +63,8 @@ def _solve(view, active, own):
     def worst(seconds):
         return ((age + seconds) / alone)[able].max()
 
-    def keeping(ratio):
-        """Shares that come nearest to a worst ratio, and whether they keep it."""
+    def shares_for(ratio):
+        """The shares that come closest to a worst ratio, and True if they reach it."""
         need = best / np.where(able, ratio * alone - age, np.inf)
         need = np.maximum(need, _LEAST * speed)
         shares = fairest(speeds, need, active, mask, where)
@@ -71,8 +73,8 @@ def _solve(view, active, own):
     low, shares, high = worst(best), None, np.inf
     tried = low * _GAIN
     while high > low * _GAIN:
-        found, is_kept = keeping(tried)
-        if is_kept:
+        found, is_feasible = shares_for(tried)
+        if is_feasible:
             shares, high = found, tried
         else:
             low = tried
@@ -84,5 +86,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """In a round, the pairs by priority; between rounds, what fits."""
+    """At a round, the pairs by priority; between rounds, jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

@@ -1,9 +1,10 @@
-"""Gavel, makespan: time shares that let the last of the jobs end as soon as can be, in rounds.
+"""Gavel, makespan: time shares that minimise the completion time of the last job, in rounds.
 
-The smallest T with sum over pools of v_jg X_jg >= w_j / T for every job, w_j being the work that it
-still has to do by the estimate (POLICIES 1.6d). As 1 / T stands alone on its side this is one
-linear program, without a search: the largest s with speeds of at least w_j s. Rounds of 360 s, and
-what is left open settled by the sum of speeds: see gavel.py and shares.py; moves as in moves.py.
+The smallest T with sum over pools of v_jg X_jg >= w_j / T for every job, w_j being its estimated
+remaining work (Narayanan et al. 2020, OSDI, section 4.2). With s = 1 / T this is one linear program
+without a binary search: the largest s with speeds of at least w_j s. Rounds last 360 s, and ties
+are broken by the sum of speeds (planning/gavel.py, planning/allocation.py); planning/actions.py has
+the preemptions.
 """
 
 import numpy as np
@@ -24,5 +25,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """In a round, the pairs by priority; between rounds, what fits."""
+    """At a round, the pairs by priority; between rounds, jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

@@ -1,9 +1,10 @@
-"""Gavel, max-min (LAS): time shares that make the worst-off job as well off as can be, in rounds.
+"""Gavel, max-min fairness (LAS): time shares that maximise the least normalised speed, in rounds.
 
-Maximise the smallest n_j / v_j^prop * sum over pools of v_jg X_jg, with v_j^prop the speed that the
-job has with all GPUs shared out evenly (POLICIES 1.6b); n_j is the gang's size (a slice counts as 1
-here), and all jobs weigh the same: `priority` is not used. Rounds of 360 s, and what is left open
-settled by the sum of speeds: see gavel.py and shares.py; moves as in moves.py.
+Maximises the smallest n_j / v_j^prop * sum over pools of v_jg X_jg, with v_j^prop the speed of the
+job if all GPUs are shared equally (Narayanan et al. 2020, OSDI, section 4.1); n_j is the gang's
+size (a slice counts as 1 here). All jobs have the same weight: `priority` is not used. Rounds last
+360 s, and ties are broken by the sum of speeds (planning/gavel.py, planning/allocation.py);
+planning/actions.py has the preemptions.
 """
 
 import numpy as np
@@ -24,5 +25,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """In a round, the pairs by priority; between rounds, what fits."""
+    """At a round, the pairs by priority; between rounds, jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

@@ -1,10 +1,10 @@
-"""Gavel, max-sum: time shares with the largest sum of relative speeds, in rounds of 360 s.
+"""Gavel, max-sum: time shares that maximise the sum of relative speeds, in rounds of 360 s.
 
-Maximise the sum over jobs and pools of v_jg / v_j* X_jg (POLICIES 1.6a; v_j* is the job's best
-speed): no sizes are used. The optimum is seldom unique, as any number of jobs are at their best on
-the same pool: between equals who has been served least goes first (active.py), so that they share
-the pool in turns, as they do with the interior-point solver that Gavel used. Shares, rounds and
-priorities as in gavel.py, moves as in moves.py.
+Maximises the sum over jobs and pools of v_jg / v_j* X_jg, with v_j* the job's best speed (Narayanan
+et al. 2020, OSDI, section 4.2, total throughput without costs); no run times are used. The optimum
+is seldom unique, because many jobs can be fastest on the same pool: among equals the job with the
+least service comes first, so that they take turns, as with the interior-point solver of Gavel.
+planning/gavel.py has the shares, rounds and priorities, planning/actions.py the preemptions.
 """
 
 from adlro.planning import gavel
@@ -21,5 +21,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """In a round, the pairs by priority; between rounds, what fits."""
+    """At a round, the pairs by priority; between rounds, jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

@@ -1,12 +1,13 @@
-"""Hetero-SRPT: the matching of jobs to GPUs with the most progress by time left; may preempt.
+"""Hetero-SRPT: jobs and GPUs are matched by speed over remaining time, with preemption.
 
-At each moment the weight of job j on pool g is (v_jg / v_j*) / (R_j + 1 s), with R_j the seconds
-that j still needs on its fastest pool and v_jg / v_j* its speed on g as a share of the best; times
-1.05 where j runs already, and elsewhere times R_j / (R_j + c) if it has a checkpoint to restore, c
-its cost (POLICIES 1.8). Gangs and slices get their pools first, from a walk over all pairs by
-falling weight for each GPU taken; jobs of one whole GPU get the best matching to the GPUs that are
-then left. Whoever cannot be stopped keeps its GPUs. Moves, and what starts beyond the plan, as in
-moves.py; by itself it wakes only for a run that becomes old enough to be stopped while a job waits.
+The weight of job j on pool g is (v_jg / v_j*) / (R_j + 1 s), with R_j its remaining seconds on its
+fastest pool and v_jg / v_j* its speed on g relative to the best. It is multiplied by 1.05 where j
+already runs, and elsewhere by R_j / (R_j + c) if j has a checkpoint to restore, c being the restart
+cost. Gangs and slices get their pools first, greedily by weight per GPU; jobs of one whole GPU get
+the maximum-weight matching to the GPUs that are left. Jobs that cannot be preempted keep their
+GPUs. planning/actions.py has the preemptions and the starts beyond the plan. The policy asks to be
+woken only when a run becomes preemptible while a job waits. The rule is ours: shortest remaining
+processing time (Schrage 1968) on unrelated machines.
 """
 
 import numpy as np
@@ -25,21 +26,21 @@ from adlro.planning.active_jobs import (
 
 PREEMPTIVE = True
 _STAY, _SOON = range(2)  # params
-_MOMENT, _KNOWN = 1, slice(2, 5)  # memory: when the plan was made, and for which jobs and nodes
+_MOMENT, _KNOWN = 1, slice(2, 5)  # memory: time and fingerprint of the plan
 
 
 def params(context):
-    """Bonus for staying, and the seconds added to the time left."""
+    """Factor for staying on a pool, and the seconds added to the remaining time."""
     return np.array([1.05, 1.0])
 
 
 def memory(context):
-    """See active.py."""
+    """The memory of planning/active_jobs.py."""
     return memory_size(context)
 
 
 def _weights(view, active, params):
-    """Worth [A, P] of each job on each pool; 0 where a plan may not put it."""
+    """Weight [A, P] of each job on each pool; 0 where a plan may not place it."""
     fastest = active.fastest()
     left = np.where(np.isfinite(fastest), fastest, 0.0)
     cost = np.where(active.begun, view.jobs["checkpoint"][active.rows], 0.0)
@@ -51,7 +52,7 @@ def _weights(view, active, params):
 
 
 def _match(worth, room):
-    """Pools [A] of the matching of single jobs to GPUs with the largest sum; -1 = none."""
+    """Pools [A] of the maximum-weight matching of one-GPU jobs to GPUs; -1 = none."""
     places = np.minimum(np.floor(room + 1e-9).astype(np.int64), len(worth))
     slots = np.repeat(np.arange(len(room)), np.maximum(places, 0))
     target = np.full(len(worth), -1)
@@ -76,7 +77,7 @@ def _targets(view, active, worth):
 
 
 def decide(view, params, memory, out):
-    """Once a moment, make the plan and stop whom it stops; then start what it starts."""
+    """Plan and preempt once per event time, then make the starts of the plan."""
     view = plain_view(view)
     notes, known = notes_of(memory, view), fingerprint(view)
     if notes.head[_MOMENT] != view.now or tuple(notes.head[_KNOWN]) != known:

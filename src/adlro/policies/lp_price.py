@@ -1,11 +1,11 @@
-"""Prices of the capacity LP: no pool for which a job would pay much more than for its cheapest.
+"""Shadow prices of the capacity LP: a job uses only pools near its cheapest one, by GPU price.
 
-In the linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g, the dual of a pool's
-line, over N_g, is the price y_g of a GPU there (the dearest = 1; 0.1 at least). A job pays
-est * left * y_g for each of its GPUs. It may use the pools that cost at most 1.5 times as much as
-the cheapest of its eligible pools with enough GPUs up; of all such pairs that fit now, the one that
-pays least for a GPU starts. If nothing runs and there is none: the feasible pair with the smallest
-est * left.
+In the linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g (Al-Azzoni and Down
+2008), the dual variable of a pool's constraint over N_g is the price y_g of a GPU there (the
+highest = 1; at least 0.1). A job pays est * left * y_g per GPU. It may use the pools that cost at
+most 1.5 times its cheapest eligible pool with enough GPUs up; of all such pairs that fit now, the
+one that pays least per GPU starts. If nothing runs and there is none, the feasible pair with the
+smallest est * left starts. The rule is ours.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ import numpy as np
 from adlro.compiled import njit
 from adlro.model.feasibility import fits, smallest_feasible, start
 
-_KAPPA = 1.5  # how many times the cheapest price a job pays
-_LEAST = 0.1  # of the dearest price: a pool that the LP does not fill is not for nothing
+_KAPPA = 1.5  # largest ratio of a job's price to its cheapest
+_LEAST = 0.1  # smallest price: a pool that the LP does not fill is not free of charge
 
 
 def refuses(context):
@@ -25,13 +25,13 @@ def refuses(context):
 
 
 def params(context):
-    """How dear a pool may be at most, in times the cheapest, then the price of each, [1 + P]."""
+    """The largest ratio to the cheapest price, then the price of each pool, [1 + P]."""
     return np.array([_KAPPA, *np.maximum(context.lp_prices, _LEAST)])
 
 
 @njit
 def _cheapest(job, seconds, may, prices, pools):
-    """What the job pays a GPU on its cheapest pool with enough GPUs up; seconds [M], may [P]."""
+    """The least price per GPU over the pools with enough GPUs up; seconds [M], may [P]."""
     least = np.inf
     for p in range(len(pools)):
         if may[p] and pools[p].gpus >= job.gpus:
@@ -41,7 +41,7 @@ def _cheapest(job, seconds, may, prices, pools):
 
 @njit
 def decide(view, params, memory, out):
-    """The cheapest pair at a fair price."""
+    """Start the allowed pair that pays least per GPU."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus, prices = view.pools, view.nodes, view.gpus, params[1:]
     best, best_q, best_p = np.inf, -1, -1

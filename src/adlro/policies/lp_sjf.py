@@ -1,8 +1,10 @@
-"""Shortest pair first within the capacity LP: the least est * left over allowed pairs that fit.
+"""Shortest pair first within the capacity LP: a job uses only the pools that the LP gives its type.
 
 The linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g, sum_g x_tg = 1 gives each
-job type t the pools g with x_tg > 0 (POLICIES 1.2, +SJF); a job never starts on another pool just
-because it is free. A job that can use none of them has its fastest eligible pool instead.
+job type t the pools g with x_tg > 0 (Al-Azzoni and Down 2008, linear programming-based affinity
+scheduling); a job never starts on another pool just because it is free. Of the allowed pairs that
+fit, the one with the least est * left starts. A job that can use none of its type's pools uses its
+fastest eligible pool.
 """
 
 import numpy as np
@@ -24,7 +26,7 @@ def params(context):
 
 @njit
 def _only_pool(job, seconds, may, shares, pools):
-    """The pool of a job that the LP gives none with enough GPUs up; -1 if it gives one."""
+    """The fastest pool of a job without an LP pool that has enough GPUs up; -1 if it has one."""
     for p in range(len(pools)):
         if may[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus:
             return -1
@@ -33,7 +35,7 @@ def _only_pool(job, seconds, may, shares, pools):
 
 @njit
 def decide(view, params, memory, out):
-    """The allowed pair that fits with the smallest estimate."""
+    """Start the allowed feasible pair with the smallest estimate."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, len(view.pools)
     best, best_q, best_p = np.inf, -1, -1

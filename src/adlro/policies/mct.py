@@ -1,8 +1,9 @@
-"""Minimum completion time, re-planned at each event: in queue order, each where it ends first.
+"""Minimum completion time, re-planned at each event: in queue order, each job where it ends first.
 
-Job after job goes to the pool with the smallest ready time + est * left, given those before it, and
-holds that place, even in the future; the first whose turn is now is started. Source: MCT of
-Maheswaran et al. (1999), with late binding; the plan is that of min-min but for its order.
+Job after job is planned on the pool with the smallest ready time + est * left, given the jobs
+before it, and keeps that reservation, even in the future; the first start that is due now is made.
+Maheswaran et al. 1999 (MCT, an immediate mode heuristic). The plan is that of min-min in another
+order.
 """
 
 import numpy as np
@@ -14,13 +15,13 @@ from adlro.planning.min_min import asked, fill_free_times
 
 
 def memory(context):
-    """Scratch for the plan; nothing is kept from call to call."""
+    """Scratch for the plan; nothing is stored between calls."""
     return len(context.gpus) + len(context.pools)
 
 
 @njit
 def decide(view, params, memory, out):
-    """The plan's first start."""
+    """Make the first start of the plan that is due now."""
     if not any_feasible(view):
         return 0
     jobs, queue, pools, total = view.jobs, view.queue, view.pools, len(view.gpus)

@@ -1,10 +1,10 @@
-"""Slurm's multifactor priority: age, size, importance and fair share, weighted and added up.
+"""Slurm's multifactor priority: a weighted sum of age, size, job priority and fair share.
 
 Largest W_age * min(1, age / age_max) + W_size * n / N + W_qos * priority + W_fair * 2^(-usage /
-share) first (slurm.schedmd.com/priority_multifactor.html; POLICIES 1.1), with age = now - arrival,
-n the job's GPUs (a slice: its share) and N all GPUs. Usage is the user's part of the GPU-seconds
-that all jobs now running have had (0 if they have had none); users with a job waiting or running
-have equal shares. All weights are 1000, age_max is 7 days.
+share) first (slurm.schedmd.com/priority_multifactor.html), with age = now - arrival, n the job's
+GPUs (a slice: its share) and N all GPUs. Usage is the user's share of the GPU-seconds of all
+running jobs (0 if there are none); users with a waiting or running job have equal shares. All
+weights are 1000, age_max is 7 days.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ _AGE, _SIZE, _QOS, _FAIR, _AGE_MAX = range(5)  # params
 
 
 def params(context):
-    """The four weights, and the seconds after which a job grows no older."""
+    """The four weights, and age_max in seconds."""
     return np.array([1000.0, 1000.0, 1000.0, 1000.0, 7 * 86_400.0])
 
 
 @njit_allocating
 def _usage(now, jobs, queue, running):
-    """Lowest user, how many have a job here, GPU-seconds held by each of lowest..highest."""
+    """Lowest user id, number of active users, GPU-seconds of the users lowest..highest."""
     lowest, highest = 2**31, -(2**31)
     for q in range(len(queue)):
         user = jobs[queue[q].job].user
@@ -43,7 +43,7 @@ def _usage(now, jobs, queue, running):
 
 @njit
 def _highest(lowest, users, held, params, view):
-    """The job that fits somewhere with the highest priority; users and held as of `_usage`."""
+    """The feasible job with the highest priority; users and held as returned by `_usage`."""
     total, pick = 0.0, no_pick()
     for seconds in held:
         total += seconds
@@ -66,7 +66,7 @@ def _pick(view, params):
 
 @njit
 def decide(view, params, memory, out):
-    """Of the jobs that fit somewhere, the one with the highest priority."""
+    """Start the feasible job with the highest priority."""
     if len(view.queue) == 0:
         return 0
     return start_pick(_pick(view, params), view, out)

@@ -1,4 +1,4 @@
-"""Shortest pair first: of all feasible (job, pool) pairs, start the one with the least run time.
+"""Shortest pair first: of all feasible (job, pool) pairs, the one with the least run time starts.
 
 Some papers call this Min-Min; it never waits for a better GPU.
 """
@@ -9,7 +9,7 @@ from adlro.model.feasibility import smallest_feasible, start
 
 @njit
 def decide(view, params, memory, out):
-    """The feasible pair with the smallest estimate."""
+    """Start the feasible pair with the smallest estimate."""
     q, p = smallest_feasible(view)
     if q < 0:
         return 0

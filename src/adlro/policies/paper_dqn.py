@@ -1,6 +1,7 @@
-"""The paper's DQN: a convolutional network says which GPU the first waiting job starts on.
+"""The DQN of the ADLRO paper: a convolutional Q-network selects the GPU for the first waiting job.
 
-State and action: features/observation_kernel.py; network: nets/paper_network.py.
+Observation and actions are in features/observation_kernel.py, the network in
+nets/paper_network.py.
 """
 
 from adlro.compiled import njit
@@ -13,7 +14,7 @@ NAME = "paper-dqn"
 
 
 def params(context, weights=None):
-    """The weights that come with the package, for the cluster of paper16, unless told others."""
+    """The given weights, or those shipped with the package, which fit the cluster of paper16."""
     return learned.shipped(NAME).params if weights is None else weights
 
 
@@ -25,7 +26,7 @@ def _words(found):
 
 
 def refuses(context, weights=None):
-    """A cluster of another shape than that of the weights: other nodes, GPUs or job types."""
+    """A cluster whose nodes, GPUs or job types do not fit the weights."""
     made_for = sizes_of(params(context, weights))
     there = sizes(context, context.types, made_for.window)
     if there == made_for:
@@ -37,7 +38,7 @@ def refuses(context, weights=None):
 
 
 def memory(context, weights=None):
-    """Scratch; nothing is kept from call to call."""
+    """Scratch; nothing is stored between calls."""
     known = params(context, weights)
     shape: Sizes = sizes_of(known)
     return shape.observation + 2 * shape.actions + paper_network.scratch_size(known)
@@ -45,7 +46,7 @@ def memory(context, weights=None):
 
 @njit
 def decide(view, params, memory, out):
-    """The allowed action of the largest value; none where none of the first W jobs can start."""
+    """Take the feasible action with the largest value; wait if none is feasible."""
     columns, types, window = int(params[1]), int(params[2]), int(params[3])
     actions = window * len(view.gpus)
     allowed = memory[:actions]

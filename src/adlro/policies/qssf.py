@@ -1,7 +1,7 @@
-"""Quasi-shortest service first: the job that needs the least GPU-time goes first.
+"""Quasi-shortest service first: the job with the least GPU-time is next.
 
-Smallest p * n first, with p the run time by the estimate on the best eligible pool and n the GPUs
-(a slice: its share). Hu et al., SC 2021 (Helios); POLICIES 1.3.
+Smallest p * n first, with p the estimated run time on the best eligible pool and n the GPUs (a
+slice: its share). Hu et al. 2021 (Helios, SC), the QSSF case study.
 """
 
 from adlro.compiled import njit
@@ -10,7 +10,7 @@ from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 @njit
 def decide(view, params, memory, out):
-    """Of the jobs that fit somewhere, the one with the smallest p * n."""
+    """Start the feasible job with the smallest p * n."""
     jobs, est, queue = view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
     pick = no_pick()

@@ -1,4 +1,7 @@
-"""Random: any feasible (job, pool) pair, drawn with the run's seed. The floor of every table."""
+"""Random: a feasible (job, pool) pair, drawn uniformly with the run's seed.
+
+The lower bound of every comparison.
+"""
 
 import numpy as np
 
@@ -11,13 +14,13 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def memory(context):
-    """Two numbers: the run's seed (the world writes it first) and the generator's state."""
+    """Two numbers: the run's seed, which the simulator writes, and the generator's state."""
     return 2
 
 
 @njit
 def _draw(memory):
-    """Splitmix64: advance the state kept in memory[1] and return 64 random bits."""
+    """Advance the state in memory[1] by splitmix64; returns 64 random bits."""
     state = memory[1:2].view(np.uint64)
     if memory[0] >= 0.0:
         state[0] = np.uint64(memory[0])
@@ -31,7 +34,7 @@ def _draw(memory):
 
 @njit
 def decide(view, params, memory, out):
-    """Count the feasible pairs, draw one of them, find it again."""
+    """Count the feasible pairs, draw one and start it."""
     jobs, queue, eligible = view.jobs, view.queue, view.eligible
     pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, 0
     for q in range(len(queue)):

@@ -1,7 +1,7 @@
-"""Policies by name: every file of this folder with a `decide`, and any file of the user's own.
+"""Policies by name: every file of this folder with a `decide`, and files of the user.
 
-A user's file is Python with a `decide`, or what `adlro train` wrote: the weights of a network.
-Behind any name `+lookahead` may stand (see lookahead.py).
+A user's file is Python with a `decide`, or the weights of a network from `adlro train`. Any name
+may be followed by `+lookahead` (see lookahead.py).
 """
 
 from __future__ import annotations
@@ -25,24 +25,20 @@ from adlro.policies import lookahead
 from adlro.policies.loading import learned, user_file
 from adlro.sim.simulator import is_compiled
 
-LEARNED = "adlro"  # the learned policy of the package that is played unless told otherwise
-_SHIPPED = (
-    LEARNED,
-    "adlro-preemptive",
-    "paper-dqn",
-)  # decide by a network
+LEARNED = "adlro"  # the default policy
+_SHIPPED = (LEARNED, "adlro-preemptive", "paper-dqn")  # decide by a network
 
 
 class Policy(NamedTuple):
-    """A policy made ready for a cluster; what sim.simulator.Player asks for."""
+    """A policy prepared for a cluster; it has the fields of sim.simulator.Player."""
 
     name: str
     decide: Callable[..., int]
     params: Floats
     memory: int
-    file: Path | None  # of a user's own code; None = ours
-    line: int  # where its decide stands in that file
-    is_preemptive: bool  # as its file says: PREEMPTIVE = True
+    file: Path | None  # of the user's code; None = a policy of the package
+    line: int  # of its decide in that file
+    is_preemptive: bool  # its file has PREEMPTIVE = True
 
 
 def _module(name: str) -> ModuleType | None:
@@ -54,7 +50,7 @@ def _module(name: str) -> ModuleType | None:
 
 
 def names() -> list[str]:
-    """Every policy that comes with the package."""
+    """The names of the policies of the package."""
     files = (info.name.replace("_", "-") for info in pkgutil.iter_modules(adlro.policies.__path__))
     return sorted(name for name in files if _module(name))
 
@@ -67,16 +63,16 @@ def about(name: str) -> str:
 
 
 class _Found(NamedTuple):
-    """A policy, not yet made ready."""
+    """A policy that is not yet prepared for a cluster."""
 
     name: str
     module: ModuleType
-    file: Path | None  # of a user's own code
-    learned: learned.Learned | None  # a user's own network
+    file: Path | None  # of the user's code
+    learned: learned.Learned | None  # the user's network
 
 
 def weights_file(name: str) -> Path | None:
-    """One of the two files of a learned policy, by its name or either file; None = not learned."""
+    """A file of a learned policy, given its name or either of its files; None = not learned."""
     if name.endswith(learned.SUFFIXES):
         return Path(name)
     return learned.shipped_file(name) if name in _SHIPPED else None
@@ -101,19 +97,19 @@ def _known(name: str) -> ModuleType:
 
 
 class Facts(NamedTuple):
-    """What a policy's file says of it."""
+    """The description of a policy by its file."""
 
     name: str
     text: str  # its docstring
     is_compiled: bool
     is_preemptive: bool
-    params: str | None  # what it says of its parameters; None = it has none
-    memory: str | None  # and of what it keeps from call to call
-    refuses: str | None  # and of where it cannot run
+    params: str | None  # docstring of its parameters; None = it has none
+    memory: str | None  # docstring of its memory
+    refuses: str | None  # docstring of the clusters it refuses
 
 
 def facts(name: str) -> Facts:
-    """What can be said of a policy without a scenario.
+    """The description of a policy, which needs no scenario.
 
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
@@ -121,12 +117,12 @@ def facts(name: str) -> Facts:
     name, looks_ahead = lookahead.split(name)
     found = _find(name)
     module = found.module
-    said = {
+    docs = {
         part: inspect.getdoc(getattr(module, part)) or "yes" if hasattr(module, part) else None
         for part in ("params", "memory", "refuses")
     }
     compiled, preempts = is_compiled(module.decide), _is_preemptive(module, found.name)
-    facts = Facts(found.name, inspect.getdoc(module) or "", compiled, preempts, **said)
+    facts = Facts(found.name, inspect.getdoc(module) or "", compiled, preempts, **docs)
     return _ahead(facts, module) if looks_ahead else facts
 
 
@@ -145,7 +141,7 @@ def _refuse_ahead(name: str, reason: str | None) -> None:
 
 
 def _ask(part: str, found: _Found, context: Known) -> Any:  # noqa: ANN401  a number or a phrase
-    """What a policy says of a context, if it does; that of a file is told its weights."""
+    """The result of a policy's optional function for a context; a file's weights are passed on."""
     function = getattr(found.module, part, None)
     weights = () if found.learned is None else (found.learned.params_for(context),)
     return function(context, *weights) if function is not None else None
@@ -157,7 +153,7 @@ def _reason(found: _Found, context: Known) -> str | None:
 
 
 def refusal(name: str, context: Context) -> str | None:
-    """Why a policy cannot run there, in a phrase; None = it can.
+    """The reason why a policy cannot run on a cluster, as a phrase; None = it can.
 
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
@@ -173,36 +169,36 @@ def refusal(name: str, context: Context) -> str | None:
 
 
 def _is_preemptive(module: ModuleType, name: str) -> bool:
-    said = getattr(module, "PREEMPTIVE", False)
-    if not isinstance(said, bool):
-        raise PolicyError(f"policy {name}: PREEMPTIVE must be True or False, not {said!r}")
-    return said
+    value = getattr(module, "PREEMPTIVE", False)
+    if not isinstance(value, bool):
+        raise PolicyError(f"policy {name}: PREEMPTIVE must be True or False, not {value!r}")
+    return value
 
 
 def load(name: str, context: Context) -> Policy:
-    """A policy by name, or from the user's file, made ready; with `+lookahead` behind it or not.
+    """Prepare a policy for a cluster, by name or from the user's file, with `+lookahead` or not.
 
-    Anything that ends in .npz or .json is a learned policy, by either of its two files; anything
-    else with a slash or .py is code. The name of a file's policy is that of the file. Whatever else
-    the context may be (a scenario's setting, say), a policy is told no more than `known` of it.
+    A name that ends in .npz or .json is a learned policy, by either of its two files; any other
+    name with a slash or .py is code. The policy of a file is named after the file. Policies get
+    only the fields of `known`, even if the context (such as a scenario's setting) has more.
 
     Raises:
         PolicyError: there is no such policy, it cannot run there, or the user's file is wrong.
     """
     name, looks_ahead = lookahead.split(name)
-    told = known(context)
-    ready = _load(name, told)
+    fields = known(context)
+    ready = _load(name, fields)
     if not looks_ahead:
         return ready
     reason = lookahead.refusal(ready.decide, is_preemptive=ready.is_preemptive)
     _refuse_ahead(ready.name, reason)
-    ahead = lookahead.Lookahead(ready, told)
+    ahead = lookahead.Lookahead(ready, fields)
     full = ready.name + lookahead.SUFFIX
     return ready._replace(name=full, decide=ahead.decide, memory=ahead.memory)
 
 
 def _load(name: str, context: Known) -> Policy:
-    """A policy as it is, made ready."""
+    """Prepare a policy without look-ahead."""
     found = _find(name)
     name, module, file, _ = found
     with user_file.mistakes(file):

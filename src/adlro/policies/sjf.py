@@ -1,4 +1,4 @@
-"""Shortest job first: by its run time on its best pool, then the fastest pool that is free."""
+"""Shortest job first, by the run time on its best pool; it starts on its fastest free pool."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from adlro.model.feasibility import fastest_feasible, start
 
 @njit
 def decide(view, params, memory, out):
-    """Of the jobs that fit somewhere, the one whose best estimate anywhere is smallest."""
+    """Start the feasible job with the smallest estimate over all its pools."""
     est, queue, eligible, pools = view.est, view.queue, view.eligible, view.pools
     best, best_q, best_p = np.inf, -1, -1
     for q in range(len(queue)):

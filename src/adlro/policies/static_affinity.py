@@ -1,7 +1,8 @@
-"""Static GPU affinity, the paper's rival: each job type has one GPU model, first come first served.
+"""Static GPU affinity: each job type has one GPU model, first come, first served on each.
 
-A job that cannot run on its model, or finds too few of its GPUs up, belongs to its fastest pool.
-The map is the scenario's; the paper's is simulation on Volta, ML on Turing, data on Radeon.
+This is the baseline of the ADLRO paper, which maps simulation to Volta, ML to Turing and data to
+Radeon; the map is part of the scenario. A job that cannot run on its model, or finds too few of its
+GPUs up, uses its fastest pool.
 """
 
 import numpy as np
@@ -23,13 +24,13 @@ def params(context):
 
 
 def memory(context):
-    """One flag a pool: closed for the rest of this walk."""
+    """One flag per pool: closed for younger jobs."""
     return len(context.pools)
 
 
 @njit
 def decide(view, params, memory, out):
-    """Walk the queue; the first job of each pool starts there or closes it."""
+    """In queue order, the first job of each pool starts there or closes the pool to the others."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     closed = memory[: len(pools)]

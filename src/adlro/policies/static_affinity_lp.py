@@ -1,7 +1,8 @@
-"""Affinity from the capacity LP: each job type may use the pools that the LP gives it.
+"""Affinity by the capacity LP: each job type uses the pools that the LP gives it, oldest job first.
 
-The linear program spreads the types over the models so that the cluster carries the most load
-(POLICIES 1.2); served first come first served: an old job that cannot start closes its pools.
+The linear program spreads the job types over the pools so that the cluster carries the largest
+load (Al-Azzoni and Down 2008, linear programming-based affinity scheduling). Each pool is served
+first come, first served: an old job that cannot start closes its pools to younger ones.
 """
 
 import numpy as np
@@ -23,13 +24,13 @@ def params(context):
 
 
 def memory(context):
-    """Two flags a pool: closed for the rest of this walk; open to the job at hand."""
+    """Two flags per pool: closed to younger jobs; allowed for the current job."""
     return 2 * len(context.pools)
 
 
 @njit
 def _mark(job, own, may, shares, pools, fastest):
-    """Set may[p] where a job may run: own & shares & up, or else its fastest alone. All [P]."""
+    """Set may[p] where a job may run: its type's pools, or else only its fastest. All [P]."""
     found = False
     for p in range(len(may)):
         may[p] = 1.0 if own[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus else 0.0
@@ -40,7 +41,7 @@ def _mark(job, own, may, shares, pools, fastest):
 
 @njit
 def decide(view, params, memory, out):
-    """Walk the queue; a job starts on its fastest open pool or closes all that it may use."""
+    """In queue order, a job starts on its fastest open pool or closes all pools it may use."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, len(view.pools)
     closed, may = memory[:count], memory[count : 2 * count]

@@ -1,10 +1,11 @@
-"""Tiresias, two-queue least attained service: who has had the least goes first, and may preempt.
+"""Tiresias, two-queue least attained service: jobs with little service are first, with preemption.
 
-A job with less than 18,000 GPU-seconds so far is in the first queue, the others in the second; in
-each, older first (Gu et al., NSDI 2019; threshold and rounds as in POLICIES 1.4). Whoever fits
-starts, in this order. Every 60 s those who wait may preempt those behind them in the list, the last
-first, on their fastest pool where that makes room: nobody is stopped in vain. Whoever cannot
-checkpoint, or is younger than its least run time, is left alone.
+A job with less than 18,000 GPU-seconds of service is in the first queue, the others are in the
+second; within each queue older jobs come first (discretized 2D-LAS, Gu et al. 2019, NSDI, section
+3.2; the threshold and the rounds of 60 s are those of Hu et al. 2023, Lucid, ASPLOS). Jobs that fit
+start in this order. In each round waiting jobs may preempt jobs behind them in the order, the last
+first, on their fastest pool where that makes them fit; no job is preempted in vain. Jobs that
+cannot checkpoint, or have not run for their least run time, are not preempted.
 """
 
 from typing import NamedTuple
@@ -20,9 +21,9 @@ from adlro.model.state import PREEMPT, START, WAKE, WHOLE, Records
 PREEMPTIVE = True
 
 _THRESHOLD, _ROUND = range(2)  # params
-_NEXT = 1  # memory: when the next round is due
-_SOON = 1.0  # seconds after a border at which it is surely crossed
-_LATE = 2.0**52  # what the second queue adds to an id: more than any, and their sum is exact
+_NEXT = 1  # memory: time of the next round
+_SOON = 1.0  # seconds added to a threshold's time, so that it is surely crossed
+_LATE = 2.0**52  # added to the id in the second queue: larger than any id, and the sum is exact
 
 
 class _Cluster(NamedTuple):
@@ -32,24 +33,24 @@ class _Cluster(NamedTuple):
 
 
 def params(context):
-    """GPU-seconds that end a job's time in the first queue, and seconds between two rounds."""
+    """Threshold of the first queue in GPU-seconds, and seconds between two rounds."""
     return np.array([18_000.0, 60.0])
 
 
 def memory(context):
-    """The run's seed (unused) and when the next round is due."""
+    """The run's seed (unused) and the time of the next round."""
     return 2
 
 
 @njit
-def _may_stop(now, run, job):
-    """True when a run can be preempted without losing its work."""
+def _is_preemptible(now, run, job):
+    """True if a run can be preempted without losing its work."""
     return job.checkpoint >= 0 and now - run.start >= job.least_run
 
 
 @njit_allocating
-def _listed(now, jobs, queue, running, threshold):
-    """All jobs, the first of the list first: i < R is running[i], else queue[i - R]."""
+def _order(now, jobs, queue, running, threshold):
+    """All jobs by priority, first to last: i < R is running[i], else queue[i - R]."""
     count = len(running)
     keys = np.empty(count + len(queue))
     for r in range(count):
@@ -67,8 +68,11 @@ def _copy(records, to):
 
 
 @njit
-def _make_room(j, p, behind, view, cluster, out):
-    """Preempt runs on pool p, the last `behind` first, until job j fits; how many, 0 = in vain."""
+def _preempt_until_fits(j, p, behind, view, cluster, out):
+    """Preempt runs on pool p, the last of `behind` first, until job j fits; returns their number.
+
+    0 = it would not fit, and nothing is to be preempted.
+    """
     now, jobs, running = view.now, view.jobs, view.running
     _copy(view.pools, cluster.pools)
     _copy(view.nodes, cluster.nodes)
@@ -77,7 +81,7 @@ def _make_room(j, p, behind, view, cluster, out):
     for i in behind[::-1]:
         if i < len(running) and running[i].pool == p:
             job = jobs[running[i].job]
-            if _may_stop(now, running[i], job):
+            if _is_preemptible(now, running[i], job):
                 release(running[i], jobs, cluster.pools, cluster.nodes, cluster.gpus)
                 out[count].kind, out[count].job = PREEMPT, running[i].job
                 count += 1
@@ -98,13 +102,13 @@ def _next_pool(q, view, tried):
 
 
 @njit
-def _help_first(order, tried, cluster, view, out):
-    """As `_help`, which brings the list and scratch: tried [P], and a cluster to try moves on."""
+def _preempt_in_order(order, tried, cluster, view, out):
+    """`_preempt_for_waiting` with its order and scratch: tried [P], and a copy of the cluster."""
     now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
-    behind = len(order)  # nobody from here on can be stopped
+    behind = len(order)  # no run from here on is preemptible
     while behind > 0:
         i = order[behind - 1]
-        if i < len(running) and _may_stop(now, running[i], jobs[running[i].job]):
+        if i < len(running) and _is_preemptible(now, running[i], jobs[running[i].job]):
             break
         behind -= 1
     for k in range(behind):
@@ -118,7 +122,7 @@ def _help_first(order, tried, cluster, view, out):
             if p < 0:
                 break
             tried[p] = True
-            count = _make_room(j, p, order[k + 1 : behind], view, cluster, out)
+            count = _preempt_until_fits(j, p, order[k + 1 : behind], view, cluster, out)
             if count > 0:
                 out[count].kind, out[count].job, out[count].pool = START, j, p
                 out[count].node = out[count].gpu = -1
@@ -127,16 +131,16 @@ def _help_first(order, tried, cluster, view, out):
 
 
 @njit_allocating
-def _help(view, threshold, out):
-    """Preemptions that let a waiting job start, and its start; returns how many decisions."""
-    order = _listed(view.now, view.jobs, view.queue, view.running, threshold)
+def _preempt_for_waiting(view, threshold, out):
+    """Write preemptions that let a waiting job start, and its start; returns their number."""
+    order = _order(view.now, view.jobs, view.queue, view.running, threshold)
     cluster = _Cluster(view.pools.copy(), view.nodes.copy(), view.gpus.copy())
-    return _help_first(order, np.empty(len(view.pools), np.bool_), cluster, view, out)
+    return _preempt_in_order(order, np.empty(len(view.pools), np.bool_), cluster, view, out)
 
 
 @njit
 def _next_change(now, jobs, running, threshold):
-    """When time alone next changes the list, or who may be stopped; infinite = never."""
+    """The next time at which a job changes its queue or becomes preemptible; infinite = never."""
     soonest = np.inf
     for r in range(len(running)):
         run, job = running[r], jobs[running[r].job]
@@ -152,7 +156,7 @@ def _next_change(now, jobs, running, threshold):
 
 @njit
 def decide(view, params, memory, out):
-    """The first of the list that fits; else, if a round is due, the first that can make room."""
+    """Start the first job that fits; else, at a round, the first that fits after preemptions."""
     now, queue = view.now, view.queue
     if len(queue) == 0:
         return 0
@@ -164,7 +168,7 @@ def decide(view, params, memory, out):
                 if p >= 0:
                     return write_start(out, queue[q].job, p)
     if now >= memory[_NEXT]:
-        count = _help(view, threshold, out)
+        count = _preempt_for_waiting(view, threshold, out)
         if count > 0:
             return count
         memory[_NEXT] = now + params[_ROUND]

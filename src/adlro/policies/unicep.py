@@ -1,8 +1,8 @@
-"""UNICEP: jobs that have waited long for their length go first, the narrow before the wide ones.
+"""UNICEP: jobs with a long wait relative to their run time are next, narrow jobs before wide ones.
 
 Largest wait / (max(1, log2(n)) * p) first, with wait = now - arrival, p the run time on the best
-eligible pool and n the GPUs (a slice: one). From the Cobalt scheduler of Argonne (Tang et al.,
-Cluster 2009); POLICIES 1.1. The formula has log2(n) alone, which is 0 for one GPU.
+eligible pool and n the GPUs (a slice: one). Tang et al. 2009 (IEEE Cluster), a utility function of
+the Cobalt scheduler at Argonne; the original has log2(n) alone, which is 0 for one GPU.
 """
 
 import math
@@ -13,7 +13,7 @@ from adlro.model.feasibility import better, no_pick, shortest, start_pick
 
 @njit
 def decide(view, params, memory, out):
-    """Of the jobs that fit somewhere, the one with the largest wait / (log2(n) * p)."""
+    """Start the feasible job with the largest wait / (log2(n) * p)."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
     pick = no_pick()

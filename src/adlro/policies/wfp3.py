@@ -1,8 +1,8 @@
-"""WFP3: jobs that have waited long for their length go first, the wide ones before the narrow.
+"""WFP3: jobs with a long wait relative to their run time are next, wide jobs before narrow ones.
 
 Largest (wait / p)^3 * n first, with wait = now - arrival, p the run time on the best eligible pool
-and n the GPUs (a slice: its share). From the Cobalt scheduler of Argonne (Tang et al., Cluster
-2009); POLICIES 1.1.
+and n the GPUs (a slice: its share). Tang et al. 2009 (IEEE Cluster), the utility function of the
+Cobalt scheduler at Argonne.
 """
 
 from adlro.compiled import njit
@@ -11,7 +11,7 @@ from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 @njit
 def decide(view, params, memory, out):
-    """Of the jobs that fit somewhere, the one with the largest (wait / p)^3 * n."""
+    """Start the feasible job with the largest (wait / p)^3 * n."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
     pick = no_pick()

@@ -1,1 +1,1 @@
-"""What the sensors of real GPUs say, whoever reads them, as one table; and scaled to [0, 1]."""
+"""Telemetry readings of real GPUs as one table, their GPUs in a cluster, and their bounds."""

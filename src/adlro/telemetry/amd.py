@@ -1,4 +1,4 @@
-"""The AMD GPUs of this host: by AMD's library amdsmi where it is installed, else by sysfs."""
+"""Readings of this host's AMD GPUs, by AMD's library amdsmi if it is installed, else by sysfs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adlro.errors import TelemetryError
-from adlro.telemetry.local import Local
+from adlro.telemetry.local import LocalSampleBuilder
 from adlro.telemetry.sample import Sample
 
 SYSFS = Path("/sys")
@@ -27,11 +27,11 @@ _SYSFS_SCALE = {  # percent, bytes, thousandths of a degree, millionths of a wat
 _AMDSMI_SCALE = {"utilisation": 0.01, "bandwidth": 0.01}
 _CARD = re.compile("card([0-9]+)")
 _UNCORRECTED = re.compile(r"^ue: *([0-9]{1,15})$", re.MULTILINE)
-_MOST_FILE = 4096  # bytes that are read of one
+_MOST_FILE = 4096  # bytes that are read of a file
 
 
 def _text(path: Path) -> str:
-    """What a file of sysfs says, "" if it cannot be read: drivers leave out what they lack."""
+    """The content of a file of sysfs; "" if it cannot be read, as drivers omit files."""
     try:
         with path.open("rb") as file:
             return file.read(_MOST_FILE).decode(errors="replace").strip()
@@ -40,7 +40,7 @@ def _text(path: Path) -> str:
 
 
 def _number(*paths: Path) -> float:
-    """The first of several files that holds a number."""
+    """The number in the first of the files that has one; NaN = none."""
     for path in paths:
         text = _text(path)
         if re.fullmatch("-?[0-9]{1,20}", text):
@@ -49,7 +49,7 @@ def _number(*paths: Path) -> float:
 
 
 def _temperatures(sensors: list[Path]) -> list[Path]:
-    """Inputs of the edge sensor, then of the junction; without labels the first one."""
+    """Input files of the edge sensor, then of the junction; without labels the first one."""
     found = []
     for sensor in sensors:
         labels = {_text(path): path for path in sorted(sensor.glob("temp*_label"))}
@@ -61,7 +61,7 @@ def _temperatures(sensors: list[Path]) -> list[Path]:
 
 
 def _errors(device: Path) -> float:
-    """Uncorrectable errors of all blocks that count them."""
+    """The sum of the uncorrectable errors of all blocks that count them; NaN = none does."""
     counts = [_UNCORRECTED.search(_text(path)) for path in device.glob("ras/*_err_count")]
     found = [int(match[1]) for match in counts if match]
     return float(sum(found)) if found else math.nan
@@ -82,14 +82,14 @@ def _device(device: Path) -> dict[str, float]:
 
 
 def read_sysfs(root: Path = SYSFS) -> Sample:
-    """All GPUs of AMD below a folder like /sys, numbered in the order of their cards.
+    """A sample of all AMD GPUs below a folder like /sys, numbered in the order of their cards.
 
     Raises:
         TelemetryError: there are none.
     """
     cards = [(_CARD.fullmatch(path.name), path) for path in (root / "class/drm").glob("card*")]
     numbered = sorted((int(match[1]), path / "device") for match, path in cards if match)
-    local, index = Local(), 0
+    local, index = LocalSampleBuilder(), 0
     for _, device in numbered:
         if _text(device / "vendor") != _VENDOR:
             continue
@@ -101,7 +101,7 @@ def read_sysfs(root: Path = SYSFS) -> Sample:
     return local.sample(time.time())
 
 
-def load() -> Any:  # noqa: ANN401  somebody else's module without types
+def load() -> Any:  # noqa: ANN401  a module without types
     """AMD's library, or None where it is not installed or does not load."""
     try:
         return importlib.import_module("amdsmi")
@@ -110,7 +110,7 @@ def load() -> Any:  # noqa: ANN401  somebody else's module without types
 
 
 def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401  no types
-    """The channels of a GPU; amdsmi raises, or says "N/A", for what it lacks."""
+    """The channels of a GPU; amdsmi raises, or returns "N/A", for a missing one."""
 
     def get(call: Callable[..., Any], *names: str) -> float:
         try:
@@ -140,12 +140,12 @@ def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401  
 
 
 def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401  no types
-    """All GPUs that amdsmi shows; what a GPU cannot tell is missing.
+    """A sample of all GPUs that amdsmi lists; channels that a GPU lacks are missing.
 
     Raises:
         TelemetryError: it does not answer, or there are none.
     """
-    local = Local()
+    local = LocalSampleBuilder()
     try:
         smi.amdsmi_init()
         try:
@@ -167,7 +167,7 @@ def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401  no types
 
 
 def read() -> Sample:
-    """All GPUs of AMD on this host.
+    """A sample of all AMD GPUs of this host.
 
     Raises:
         TelemetryError: there are none.

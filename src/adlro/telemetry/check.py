@@ -1,4 +1,4 @@
-"""What a sample lacks: which channels of which GPUs are missing or old, and which GPUs."""
+"""Completeness of a sample: missing and old channels, and missing GPUs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEEDED = tuple(name for name in NAMES if name != "memory_total")
 
 
 class GpuCheck(Record):
-    """One GPU."""
+    """The readings of one GPU."""
 
     host: str
     gpu: int
@@ -32,12 +32,12 @@ class GpuCheck(Record):
 
     @property
     def known(self) -> list[bool]:
-        """Which channels have a value."""
+        """True for each channel that has a value."""
         return [value is not None for value in self.values.values()]
 
     @property
     def name(self) -> str:
-        """Short, for people."""
+        """The GPU as host/number, with the part if it is divided."""
         return str(Gpu(self.host, self.gpu, WHOLE_GPU if self.part is None else self.part))
 
 
@@ -57,41 +57,41 @@ class ClusterCheck(Record):
 
 
 class Check(Record):
-    """What `adlro telemetry check --json` writes."""
+    """The output of `adlro telemetry check --json`."""
 
     source: str
     most_age_s: float
     needed: tuple[str, ...]
     hosts: int
     models: dict[str, int]  # GPUs of each
-    unknown_models: tuple[str, ...]  # that the catalogue does not have
+    unknown_models: tuple[str, ...]  # not in the catalogue
     fresh: dict[str, int]  # GPUs with a fresh value, for each channel
     notes: tuple[str, ...]
     gpus: tuple[GpuCheck, ...]
     cluster: ClusterCheck | None = None  # None = no cluster was given
 
     def old(self) -> list[GpuCheck]:
-        """GPUs whose readings are there, and too old."""
+        """The GPUs whose readings are too old."""
         return [gpu for gpu in self.gpus if (gpu.age_s or 0.0) > self.most_age_s]
 
     def ahead(self) -> list[GpuCheck]:
-        """GPUs whose readings are dated later than now, by more than the limit."""
+        """The GPUs whose readings are dated later than now by more than the limit."""
         return [gpu for gpu in self.gpus if (gpu.age_s or 0.0) < -self.most_age_s]
 
     def gone(self) -> list[GpuCheck]:
-        """GPUs that ought to be there and have no reading at all."""
+        """The GPUs that were expected and have no reading at all."""
         return [gpu for gpu in self.gpus if gpu.age_s is None and not any(gpu.known)]
 
     def undated(self) -> list[GpuCheck]:
-        """GPUs with readings of unknown age, which are not fresh."""
+        """The GPUs with readings of unknown age, which are not fresh."""
         return [gpu for gpu in self.gpus if gpu.age_s is None and any(gpu.known)]
 
     def nameless(self) -> list[GpuCheck]:
-        """GPUs that do not say their model."""
+        """The GPUs without the name of their model."""
         return [gpu for gpu in self.gpus if not gpu.model]
 
     def lacking(self, channel: str) -> list[GpuCheck]:
-        """GPUs that have readings, and none of a channel."""
+        """The GPUs that have readings, but none of a channel."""
         there = (gpu for gpu in self.gpus if gpu.age_s is not None or any(gpu.known))
         return [gpu for gpu in there if gpu.values[channel] is None]
 
@@ -146,7 +146,7 @@ def check(
     """List what a sample holds and what it lacks.
 
     Args:
-        source: where it came from, for people.
+        source: the name of its origin.
         sample: the readings.
         most_age_s: readings that are older are not fresh.
         needed: channels that every GPU must have.

@@ -1,7 +1,7 @@
-"""An exporter's own page: Prometheus's text format or OpenMetrics, read without a Prometheus.
+"""Readings from an exporter's page, in Prometheus's text format or OpenMetrics.
 
-A line is taken as a whole or not at all; lines that are not of the format are counted and listed.
-No quantifier gives back what it took: a line of any kind costs time in proportion to its length.
+A line is accepted as a whole or not at all; malformed lines are counted and listed. All quantifiers
+are possessive: parsing a line takes time in proportion to its length, whatever it contains.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from adlro.errors import TelemetryError
-from adlro.telemetry.gather import Gather
+from adlro.telemetry.gather import SampleBuilder
 from adlro.telemetry.names import INSTANCE
 from adlro.telemetry.prometheus import Endpoint
 from adlro.telemetry.sample import Sample
 from adlro.telemetry.web import ask, shown
 
 _LONGEST = 1 << 16  # bytes of a line
-_LISTED = 5  # malformed lines
+_LISTED = 5  # malformed lines in the notes
 _NUMBER = r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4}+)?|[iI]nf)|[nN]a[nN]"
 _VALUE = (
     r"([a-zA-Z_:][a-zA-Z0-9_:]*+)"
@@ -37,16 +37,16 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class Reading(NamedTuple):
-    """One line of a page."""
+    """The reading on one line of a page."""
 
     name: str
     labels: dict[str, str]
     value: float
-    time: float  # seconds since 1970; NaN = the line does not say
+    time: float  # seconds since 1970; NaN = the line has none
 
 
 class Page(NamedTuple):
-    """A page, read."""
+    """The readings of a page, and its malformed lines."""
 
     readings: list[Reading]
     malformed: int
@@ -70,7 +70,7 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def _reading(raw: bytes, is_open: bool) -> Reading | None:
-    """A line that is not empty and no comment; None = malformed."""
+    """The reading on a line that is neither empty nor a comment; None = malformed."""
     if len(raw) > _LONGEST:
         return None
     try:
@@ -88,13 +88,13 @@ def _reading(raw: bytes, is_open: bool) -> Reading | None:
 
 
 def parse(body: bytes, is_open: bool = False) -> Page:
-    """Every reading on a page.
+    """All readings on a page.
 
-    What stands behind the last end of a line may be half a number, and is malformed.
+    A last line without an end may be cut in the middle of a number, and counts as malformed.
 
     Args:
         body: the page.
-        is_open: it is in OpenMetrics, where times are in seconds and a line may end in an exemplar.
+        is_open: True for OpenMetrics, where times are in seconds and a line may end in an exemplar.
     """
     readings: list[Reading] = []
     examples: list[str] = []
@@ -117,12 +117,12 @@ def parse(body: bytes, is_open: bool = False) -> Page:
 
 
 def read(source: Endpoint) -> Sample:
-    """All GPUs on an exporter's page.
+    """A sample of all GPUs on an exporter's page.
 
     Raises:
-        TelemetryError: there is no page, or it holds no metrics.
+        TelemetryError: there is no page, or it has no metrics.
     """
-    gather, own = Gather(source.prefix), {INSTANCE: urlsplit(source.url).netloc}
+    gather, own = SampleBuilder(source.prefix), {INSTANCE: urlsplit(source.url).netloc}
     answer = ask(source.url, limits=source.limits)
     now = time.time()
     if answer.status != 200:

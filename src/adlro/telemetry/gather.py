@@ -1,6 +1,6 @@
-"""From single readings, as they come in, to a sample.
+"""A sample built from single readings in any order.
 
-What a source says instead of "no value" is missing; what cannot be true is left out and noted.
+A source's code for "no value" counts as missing; impossible values are dropped and noted.
 Dimensions: G GPUs, K metrics, C channels.
 """
 
@@ -19,14 +19,14 @@ from adlro.telemetry.sample import CHANNELS, LATEST, NAMES, Sample
 _RANGE = {channel.name: (channel.least, channel.most) for channel in CHANNELS}
 _RANGE |= dict.fromkeys((MEMORY_FREE, MEMORY_RESERVED), _RANGE["memory_used"])
 
-# What stands for "no value": DCGM's blanks (16 above each base), all bits of a word, AMD's -1.
+# Codes for "no value": DCGM's blanks (16 above each base), all bits of a word, AMD's -1.
 _BLANK_BASES = (0x7FFFFFF0, 1 << 47)
 _WORDS = (0xFFFF, 0xFFFFFFFF, -1)
 _LEAST_WIDE = float((1 << 63) - 1024)  # 64-bit blanks, which a double holds only roughly
 
 
 def is_blank(raw: float) -> bool:
-    """True for a number that means "no value"; asked only about what is out of range anyway."""
+    """True for a code that means "no value"; called only for values that are out of range."""
     return (
         math.isnan(raw)
         or raw in _WORDS
@@ -36,7 +36,7 @@ def is_blank(raw: float) -> bool:
 
 
 class _Slot(NamedTuple):
-    """How a metric is read: raw * scale must lie in least to largest, and counts as `most` then."""
+    """The range of a metric: raw * scale must lie in least to largest, and is cut to `most`."""
 
     column: int
     scale: float
@@ -45,8 +45,8 @@ class _Slot(NamedTuple):
     largest: float
 
 
-class Gather:
-    """Takes readings in any order and makes a sample of them."""
+class SampleBuilder:
+    """Collects readings in any order and builds a sample of them."""
 
     def __init__(self, prefix: str = "") -> None:
         self._metrics = metrics(prefix)
@@ -77,7 +77,7 @@ class Gather:
         return row
 
     def _name(self, row: int, labels: Mapping[str, str]) -> None:
-        """Note the model; of two for one GPU the first in the alphabet counts."""
+        """Note the model of a row; of two models of one GPU the first in the alphabet is used."""
         known, name = self._model[row], model_name(labels)
         if not name or name == known:
             return
@@ -86,13 +86,13 @@ class Gather:
         self._model[row] = min(known, name) if known else name
 
     def knows(self, name: str) -> bool:
-        """True for a metric that says something about a GPU."""
+        """True for a known metric of a GPU."""
         return name in self._slots
 
     def take(self, name: str, labels: Mapping[str, str], raw: float) -> None:
-        """One reading; a metric that is none of ours is passed over.
+        """Add one reading; unknown metrics are ignored.
 
-        If a GPU's metric comes twice, as when two jobs scrape one exporter, the larger counts.
+        If a GPU's metric comes twice, as when two jobs scrape one exporter, the larger one is used.
         """
         slot = self._slots.get(name)
         if slot is None:
@@ -116,15 +116,15 @@ class Gather:
         self._cells[cell] = value
 
     def expect(self, labels: Mapping[str, str]) -> None:
-        """A GPU that ought to be there, though it may have no reading."""
+        """Add a GPU that is expected, though it may have no reading."""
         row = self._row_of(labels)
         if row is not None and not self._model[row]:
             self._model[row] = model_name(labels)
 
     def date(self, labels: Mapping[str, str], time: float) -> None:
-        """When a GPU was read, in seconds since 1970; of several times the oldest counts.
+        """Set the time of a GPU's readings in seconds since 1970; of several the oldest is used.
 
-        What cannot be a time is none: the age stays unknown.
+        An impossible time is ignored: the age stays unknown.
         """
         row = self._row_of(labels)
         if row is not None and 0 <= time < LATEST:
@@ -132,11 +132,11 @@ class Gather:
             self._time[row] = time if math.isnan(known) else min(known, time)
 
     def names(self) -> list[str]:
-        """The metrics that were seen."""
+        """The metrics that have been added."""
         return sorted(self._seen)
 
     def sample(self, now: float, notes: tuple[str, ...] = ()) -> Sample:
-        """All that was taken so far."""
+        """The sample of all readings so far."""
         order = sorted(self._row)
         rows = np.array([self._row[gpu] for gpu in order], np.int64)
         return Sample(
@@ -151,7 +151,7 @@ class Gather:
         )
 
     def _channels(self) -> Floats:
-        """[G, C] the best metric of each channel; the total of the memory also from its parts."""
+        """[G, C] the preferred metric of each channel; total memory also as a sum of parts."""
         table = np.full((len(self._row), len(self._metrics)), np.nan)
         if self._cells:
             cells = np.array(list(self._cells), np.int64)

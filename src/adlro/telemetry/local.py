@@ -1,4 +1,4 @@
-"""The GPUs of the host we run on, read one after the other."""
+"""A sample of this host's GPUs, built GPU by GPU."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from adlro.telemetry.gather import is_blank
 from adlro.telemetry.sample import CHANNELS, WHOLE_GPU, Sample, is_name
 
 
-class Local:
-    """Takes one GPU after the other and makes a sample of them."""
+class LocalSampleBuilder:
+    """Collects one GPU after the other and builds a sample of them."""
 
     def __init__(self) -> None:
         self._index: list[int] = []
@@ -24,14 +24,14 @@ class Local:
     def add(
         self, index: int, model: str, raw: Mapping[str, float], scale: Mapping[str, float]
     ) -> None:
-        """One GPU.
+        """Add one GPU.
 
         Args:
             index: its number on this host.
-            model: as the source spells it; what cannot be a name is none.
-            raw: its channels as the source gives them; what is not there or NaN is missing, a
-                blank out of range, too, and what is absurd is noted.
-            scale: raw * scale is in the unit of the channel; 1 where it is not there.
+            model: as the source spells it; an impossible name is dropped.
+            raw: its channels in the source's units; absent, NaN and blank values are missing, and
+                impossible values are dropped and noted.
+            scale: raw * scale is in the unit of the channel; 1 for absent channels.
         """
         row = []
         for channel in CHANNELS:
@@ -48,12 +48,12 @@ class Local:
         self._values.append(row)
 
     def lose(self, index: int, why: str) -> None:
-        """One GPU that does not answer: all of it is missing."""
+        """Add a GPU that does not answer: all its channels are missing."""
         self._notes.append(f"GPU {index} does not answer: {why}")
         self.add(index, "", {}, {})
 
     def sample(self, now: float) -> Sample:
-        """All that were added, read just now."""
+        """The sample of all added GPUs, dated now."""
         count = len(self._index)
         return Sample(
             host=(socket.gethostname(),) * count,

@@ -1,7 +1,8 @@
-"""What the exporters call things: metrics, their units, and the labels that say which GPU it is.
+"""The exporters' vocabulary: metrics, their units, and the labels that identify a GPU.
 
-Three exporters: NVIDIA's dcgm-exporter, ROCm's device-metrics-exporter (whose names take a prefix
-that the operator chooses) and AMD's older amd_smi_exporter (docs/telemetry.md has the sources).
+Three exporters are known: NVIDIA's dcgm-exporter, ROCm's device-metrics-exporter (whose metrics
+have a prefix that the operator chooses) and AMD's older amd_smi_exporter (docs/telemetry.md has the
+sources).
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from adlro.errors import TelemetryError
 from adlro.telemetry.sample import WHOLE_GPU, is_name
 
 PREFIX = "amd_"  # of ROCm's own example
-MEMORY_FREE, MEMORY_RESERVED = "memory_free", "memory_reserved"  # with memory_used: the total
+MEMORY_FREE, MEMORY_RESERVED = "memory_free", "memory_reserved"  # plus memory_used: the total
 
 
 class Metric(NamedTuple):
-    """One metric of an exporter: raw * scale, at most `most`, is in the unit of the channel."""
+    """A metric of an exporter: raw * scale, cut to `most`, is in the unit of the channel."""
 
     channel: str  # of sample.CHANNELS, or a part of the memory
     scale: float = 1.0
-    rank: int = 0  # of several that a GPU has for one channel, the least counts
+    rank: int = 0  # of several metrics for one channel the lowest rank is used
     most: float = float("inf")
 
 
 class Gpu(NamedTuple):
-    """Which GPU a reading is of."""
+    """The GPU that a reading belongs to."""
 
     host: str
     number: int
     part: int = WHOLE_GPU
 
     def __str__(self) -> str:
-        """As host/number, with the part if it is divided."""
+        """The GPU as host/number, with the part if it is divided."""
         part = "" if self.part == WHOLE_GPU else f".{self.part}"
         return f"{self.host}/{self.number}{part}"
 
@@ -75,9 +76,9 @@ _AMD_SMI = {  # thousandths of a degree and millionths of a watt, as its own rec
     "amd_gpu_power_avg": Metric("power", 1e-6, rank=1),
 }
 
-HOST_LABELS = ("Hostname", "hostname")  # dcgm-exporter changed its mind in 2026
+HOST_LABELS = ("Hostname", "hostname")  # dcgm-exporter changed it in 2026
 INSTANCE = "instance"  # host:port of the exporter, which Prometheus adds
-# amd_smi_exporter calls the label with the GPU's number as the metric, without its "amd_".
+# In amd_smi_exporter the label of the GPU's number is the metric's name without "amd_".
 INDEX_LABELS = ("gpu", "gpu_id", *(name.removeprefix("amd_") for name in _AMD_SMI))
 PART_LABELS = ("GPU_I_ID", "gpu_partition_id", "gpu_compute_partition_type")
 MODEL_LABELS = ("modelName", "card_series", "productname", "card_model")  # the best first
@@ -90,7 +91,7 @@ _PREFIX = re.compile("([a-zA-Z_:][a-zA-Z0-9_:]*)?")
 
 
 def metrics(prefix: str = "") -> Mapping[str, Metric]:
-    """Every metric that is understood; ROCm's bare, with PREFIX and with the one given.
+    """All known metrics by name; ROCm's without prefix, with PREFIX and with the given prefix.
 
     Raises:
         TelemetryError: no metric can begin with that prefix.
@@ -124,7 +125,7 @@ def _part(labels: Mapping[str, str]) -> int | None:
 
 
 def identify(labels: Mapping[str, str]) -> Gpu | None:
-    """The GPU that a reading with these labels is of; None = they do not say."""
+    """The GPU that the labels of a reading name; None = they name none."""
     for label in INDEX_LABELS:
         if label in labels:
             host, index, part = _host(labels), _number(labels[label]), _part(labels)
@@ -135,7 +136,7 @@ def identify(labels: Mapping[str, str]) -> Gpu | None:
 
 
 def model_name(labels: Mapping[str, str]) -> str:
-    """The model as the labels spell it, a MIG slice as the catalogue does; "" = they do not say."""
+    """The model as the labels spell it, a MIG slice as the catalogue does; "" = none."""
     for label in MODEL_LABELS:
         if labels.get(label):
             profile = labels.get(PROFILE_LABEL)

@@ -158,7 +158,7 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Norm:
     """
     missing = [key for key in _KEYS if key not in arrays]
     if missing:
-        raise TelemetryError(f"what was learned about telemetry lacks {', '.join(missing)}")
+        raise TelemetryError(f"the learned telemetry bounds lack {', '.join(missing)}")
     models, counts, outside = (arrays[key] for key in _KEYS)
     shape = (len(models) if models.ndim == 1 else -1, len(LEARNED))
     names = [str(name) for name in models.ravel()]
@@ -173,5 +173,5 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Norm:
         and all(array.min(initial=0) >= 0 for array in (counts, outside))
     )
     if not is_sound:
-        raise TelemetryError("what was learned about telemetry is damaged; learn it anew")
+        raise TelemetryError("the learned telemetry bounds are damaged; train again")
     return Norm(tuple(names), counts.astype(np.int64), outside.astype(np.int64))

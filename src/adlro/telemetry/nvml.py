@@ -1,4 +1,4 @@
-"""The NVIDIA GPUs of this host, by NVIDIA's own library (extra `nvidia`: nvidia-ml-py)."""
+"""Readings of this host's NVIDIA GPUs, by NVIDIA's library (extra `nvidia`: nvidia-ml-py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adlro.errors import MissingExtraError, TelemetryError
-from adlro.telemetry.local import Local
+from adlro.telemetry.local import LocalSampleBuilder
 from adlro.telemetry.sample import Sample
 
 _SCALE = {  # percent, bytes, mW
@@ -21,8 +21,8 @@ _SCALE = {  # percent, bytes, mW
 }
 
 
-def load() -> Any:  # noqa: ANN401  somebody else's module without types
-    """The library.
+def load() -> Any:  # noqa: ANN401  a module without types
+    """Import NVIDIA's library.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -52,7 +52,7 @@ def _device(nvml: Any, handle: Any, get: Callable[..., float]) -> dict[str, floa
 
 
 def read(nvml: Any) -> Sample:  # noqa: ANN401  no types
-    """All GPUs that the driver shows; what a GPU cannot tell is missing.
+    """A sample of all GPUs that the driver lists; channels that a GPU lacks are missing.
 
     Raises:
         TelemetryError: there is no driver or no GPU, or it does not answer.
@@ -64,7 +64,7 @@ def read(nvml: Any) -> Sample:  # noqa: ANN401  no types
         except nvml.NVMLError:
             return math.nan
 
-    local = Local()
+    local = LocalSampleBuilder()
     try:
         nvml.nvmlInit()
         try:

@@ -1,7 +1,7 @@
-"""GPUs by way of a Prometheus: its HTTP API, or one that speaks like it.
+"""Readings from a Prometheus, or a server with the same HTTP API.
 
-An instant query dates every value by the moment of the question. So the readings' own times are
-asked for apart, at the same moment: an age is by Prometheus's clock alone, never by ours.
+An instant query dates every value by the time of the query. The times of the readings are therefore
+queried separately, for the same moment: ages are by Prometheus's clock alone, never by ours.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any, NamedTuple
 
 from adlro.errors import TelemetryError
 from adlro.telemetry import names
-from adlro.telemetry.gather import Gather
+from adlro.telemetry.gather import SampleBuilder
 from adlro.telemetry.sample import LATEST, Sample
 from adlro.telemetry.web import Limits, ask, check_address, shown
 
-LOST_S = 3600  # a GPU seen within that time and not now is lost, not unknown
+LOST_S = 3600  # a GPU with a reading within this time but none now is lost
 
-_WHO = (*names.HOST_LABELS, names.INSTANCE, *names.INDEX_LABELS, *names.PART_LABELS)
-_WARNINGS = 5  # that are passed on
+_IDENTITY = (*names.HOST_LABELS, names.INSTANCE, *names.INDEX_LABELS, *names.PART_LABELS)
+_WARNINGS = 5  # most warnings in the notes
 _HINTS = {
-    401: "it wants to know who asks, which cannot be told",
-    403: "it does not answer everybody",
-    404: "its address has mostly no path, as http://127.0.0.1:9090",
+    401: "it asks for credentials, which are not supported",
+    403: "it refuses this client",
+    404: "its address usually has no path, as in http://127.0.0.1:9090",
 }
 
 Each = Callable[[Mapping[str, str], float], None]
 
 
 class Endpoint(NamedTuple):
-    """Where to ask, and what the metrics are called there."""
+    """The address of a source, and the prefix of its metrics."""
 
     url: str
     prefix: str = ""  # of ROCm's exporter, besides none and names.PREFIX
@@ -39,9 +39,9 @@ class Endpoint(NamedTuple):
 
 
 class QueryStatus(NamedTuple):
-    """What an answer says besides its series."""
+    """The parts of an answer other than its series."""
 
-    moment: float | None  # that was asked about, by Prometheus's clock; None = there is no series
+    moment: float | None  # of the query, by Prometheus's clock; None = there is no series
     warnings: tuple[str, ...]  # such as that a part of the data could not be read
 
 
@@ -50,10 +50,10 @@ def _not_ours(url: str) -> TelemetryError:
 
 
 def _load(url: str, body: bytes) -> dict[str, Any]:
-    """An answer as it is.
+    """The JSON object of an answer.
 
     Raises:
-        TelemetryError: it is not JSON, or no object.
+        TelemetryError: it is not a JSON object.
     """
     try:
         answer = json.loads(body)
@@ -67,17 +67,17 @@ def _load(url: str, body: bytes) -> dict[str, Any]:
 
 
 def _warnings(url: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
-    told = answer.get("warnings", [])
-    if not isinstance(told, list) or not all(isinstance(words, str) for words in told):
+    warnings = answer.get("warnings", [])
+    if not isinstance(warnings, list) or not all(isinstance(text, str) for text in warnings):
         raise _not_ours(url)
     partial = (
         ["the answer is partial"] if answer.get("isPartial") is True else []
     )  # VictoriaMetrics
-    return tuple(told + partial)
+    return tuple(warnings + partial)
 
 
 def parse(url: str, body: bytes, each: Each) -> QueryStatus:
-    """Hand out the labels and the value of every series in an answer to an instant query.
+    """Call `each` with the labels and the value of every series in an answer.
 
     Raises:
         TelemetryError: it is not the answer of a Prometheus to an instant query.
@@ -106,21 +106,21 @@ def parse(url: str, body: bytes, each: Each) -> QueryStatus:
 
 
 def _refusal(url: str, status: int, body: bytes) -> TelemetryError:
-    """What to say about an answer that is not 200: in the server's words, if it has any."""
+    """The error for a status other than 200, with the server's message if it has one."""
     try:
         error = _load(url, body).get("error")
     except TelemetryError:
         error = None
     hint = _HINTS.get(status, "is it a Prometheus?")
-    said = f": {shown(error)}" if isinstance(error, str) else f"; {hint}"
-    return TelemetryError(f"{url}: HTTP {status}{said}")
+    detail = f": {shown(error)}" if isinstance(error, str) else f"; {hint}"
+    return TelemetryError(f"{url}: HTTP {status}{detail}")
 
 
 def query(source: Endpoint, text: str, each: Each, at: float | None = None) -> QueryStatus:
-    """Ask an instant query and hand out its series (see parse); without a moment: now.
+    """Send an instant query for time `at` (None = now) and call `each` with its series.
 
     Raises:
-        TelemetryError: there is no answer, or not the one that was asked for.
+        TelemetryError: there is no answer, or a malformed one.
     """
     parts = check_address(source.url)
     if parts.query or parts.fragment:
@@ -140,30 +140,30 @@ def _any_of(metrics: Iterable[str]) -> str:
 def _times(metrics: Iterable[str]) -> str:
     """PromQL: the time of each GPU's oldest reading.
 
-    timestamp() drops the metric's name, without which series fall together: hence the label.
+    timestamp() drops the name of the metric, and the series would collide without the label.
     """
     dated = (f'label_replace(timestamp({name}), "metric", "{name}", "", "")' for name in metrics)
-    return f"min by ({', '.join(_WHO)}) ({' or '.join(dated)})"
+    return f"min by ({', '.join(_IDENTITY)}) ({' or '.join(dated)})"
 
 
 def _lost(metrics: Iterable[str]) -> str:
     """PromQL: every GPU with a reading in the last LOST_S seconds."""
-    labels = ", ".join((*_WHO, *names.MODEL_LABELS, names.PROFILE_LABEL))
+    labels = ", ".join((*_IDENTITY, *names.MODEL_LABELS, names.PROFILE_LABEL))
     return f"group by ({labels}) (last_over_time({_any_of(metrics)}[{LOST_S}s]))"
 
 
 def read(source: Endpoint, lost: bool = False) -> Sample:
-    """All GPUs that a Prometheus knows.
+    """A sample of all GPUs of a Prometheus.
 
     Args:
-        source: where it is.
-        lost: also list, without values, the GPUs that it had within LOST_S and has no more: their
+        source: its address.
+        lost: also list, without values, the GPUs with a reading within LOST_S but none now: their
             exporter is down or does not see them. Costs Prometheus more.
 
     Raises:
-        TelemetryError: there is no answer, or not the one that was asked for.
+        TelemetryError: there is no answer, or a malformed one.
     """
-    gather, metrics = Gather(source.prefix), names.metrics(source.prefix)
+    gather, metrics = SampleBuilder(source.prefix), names.metrics(source.prefix)
     take = gather.take
     now, warnings = query(
         source, _any_of(metrics), lambda labels, value: take(labels["__name__"], labels, value)
@@ -171,14 +171,14 @@ def read(source: Endpoint, lost: bool = False) -> Sample:
     if gather.names():
         warnings += query(source, _times(gather.names()), gather.date, now).warnings
     if lost:
-        told = query(source, _lost(metrics), lambda labels, _: gather.expect(labels), now)
-        now = told.moment if now is None else now
-        warnings += told.warnings
+        status = query(source, _lost(metrics), lambda labels, _: gather.expect(labels), now)
+        now = status.moment if now is None else now
+        warnings += status.warnings
     return gather.sample(math.nan if now is None else now, _warned(warnings))
 
 
 def _warned(warnings: Iterable[str]) -> tuple[str, ...]:
-    """Notes about the warnings, each once."""
+    """Notes of the distinct warnings."""
     different = list(dict.fromkeys(map(shown, warnings)))
     notes = [f"Prometheus warns: {words}" for words in different[:_WARNINGS]]
     if len(different) > _WARNINGS:

@@ -1,4 +1,4 @@
-"""One reading of all GPUs: columns of numbers, in which what nobody reported is NaN and never 0.
+"""One sample of the readings of all GPUs; a missing reading is NaN, never 0.
 
 Dimensions: G GPUs, C channels.
 """
@@ -15,47 +15,47 @@ from adlro.model.state import READING, Counts, Floats, Mask, Records
 
 WHOLE_GPU = -1  # the part of a GPU that is not divided
 LONGEST_NAME = 200  # characters
-LATEST = 1e11  # seconds since 1970: what is dated later, or before 0, is not dated
+LATEST = 1e11  # seconds since 1970: a later time, or one before 0, is ignored
 
 
 class Channel(NamedTuple):
-    """One thing that is measured, in one unit whatever the source's."""
+    """A measured quantity, in the same unit for every source."""
 
     name: str
     unit: str
-    least: float  # what lies outside of least to most is not a measurement
+    least: float  # values outside of least to most are impossible
     most: float
 
 
 CHANNELS = (
-    Channel("utilisation", "0-1", 0.0, 1.0),  # share of the time that something ran
+    Channel("utilisation", "0-1", 0.0, 1.0),  # share of the time in which a kernel ran
     Channel("memory_used", "MB", 0.0, 4_194_304.0),
     Channel("memory_total", "MB", 1.0, 4_194_304.0),
     Channel("bandwidth", "0-1", 0.0, 1.0),  # share of the memory's bandwidth, or of its time
     Channel("temperature", "°C", 1.0, 150.0),
     Channel("power", "W", 0.0, 2_000.0),
-    Channel("errors", "count", 0.0, 1e9),  # that the hardware could not put right
+    Channel("errors", "count", 0.0, 1e9),  # uncorrectable by the hardware
 )
 NAMES = tuple(channel.name for channel in CHANNELS)
 COLUMN = {name: c for c, name in enumerate(NAMES)}
 
 
 def is_name(text: str) -> bool:
-    """True for what can be the name of a host or of a model: on one line, and not endless."""
+    """True if text can be the name of a host or a model: printable, and not too long."""
     return len(text) <= LONGEST_NAME and text.isprintable()
 
 
 class Sample(NamedTuple):
-    """All GPUs at one moment, sorted by host, number and part."""
+    """The readings of all GPUs at one moment, sorted by host, number and part."""
 
     host: tuple[str, ...]  # [G]
     gpu: Counts  # [G] its number on its host
     part: Counts  # [G] the number of a slice (MIG, AMD's partitions), or WHOLE_GPU
-    model: tuple[str, ...]  # [G] as the source spells it; "" = it does not say
+    model: tuple[str, ...]  # [G] as the source spells it; "" = unknown
     values: Floats  # [G, C] NaN = missing
     time: Floats  # [G] seconds since 1970 of the oldest of its readings; NaN = unknown
     now: float  # by the same clock
-    notes: tuple[str, ...] = ()  # what was left out, and why
+    notes: tuple[str, ...] = ()  # on dropped readings, with the reasons
 
     @property
     def age(self) -> Floats:
@@ -63,21 +63,21 @@ class Sample(NamedTuple):
         return self.now - self.time
 
     def column(self, name: str) -> Floats:
-        """[G] one channel."""
+        """[G] the values of one channel."""
         return self.values[:, COLUMN[name]]
 
     def is_fresh(self, limit_s: float) -> Mask:
         """[G] True where the age is known and at most the limit.
 
-        A reading from the future is as wrong as an old one: beyond the limit it is not fresh.
+        A reading dated later than now by more than the limit is not fresh either.
         """
         return np.abs(self.age) <= limit_s
 
 
 def readings(sample: Sample, most_age_s: float = np.inf) -> Records:
-    """[G] READING as policies know it; bandwidth in GB/s where the catalogue has the model.
+    """[G] READING records as in a policy's view; bandwidth in GB/s for models of the catalogue.
 
-    What is older than the limit, or of unknown age, is missing.
+    Readings older than the limit, or of unknown age, are missing.
     """
     known = {name: _gb_per_s(name) for name in set(sample.model)}
     scale = {"bandwidth": np.array([known[name] for name in sample.model])}

@@ -1,4 +1,4 @@
-"""One question over HTTP: no redirects, no proxies, a limit on time and on size."""
+"""One HTTP request without redirects or proxies, with limits on time and size."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import NamedTuple
 from adlro.errors import TelemetryError
 
 _CHUNK = 1 << 16
-_SHOWN = 80  # characters of what somebody else said
+_SHOWN = 80  # characters of foreign text in a message
 
 
 class Limits(NamedTuple):
-    """How long an answer may take, and how long it may be."""
+    """The limits on the time and the size of an answer."""
 
     seconds: float = 5.0
     size: int = 64 << 20  # bytes
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """The answer to a request."""
 
     status: int
     kind: str  # the content type
@@ -32,12 +32,12 @@ class Answer(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """Somebody else's words on one line, without what a terminal would act on."""
+    """Foreign text on one line, without control characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def shown(text: str) -> str:
-    """Somebody else's words, clean and short."""
+    """Foreign text, cleaned and shortened for a message."""
     words = clean(text)
     return words if len(words) <= _SHOWN else words[:_SHOWN] + " …"
 
@@ -46,7 +46,7 @@ def check_address(url: str) -> urllib.parse.SplitResult:
     """The parts of an address.
 
     Raises:
-        TelemetryError: it is not one that can be asked.
+        TelemetryError: it is not an HTTP address, or has a password.
     """
     example = "write it like http://127.0.0.1:9090"
     if "@" in url:  # first: no other message may show it
@@ -62,21 +62,21 @@ def check_address(url: str) -> urllib.parse.SplitResult:
     return parts
 
 
-class _Clock:
-    """Hangs up when the time is over, however slowly the other side drips."""
+class _Deadline:
+    """Closes the connection after a deadline, even if data still trickles in."""
 
     def __init__(self, line: socket.socket, seconds: float) -> None:
-        self.rang = False
+        self.has_passed = False
         self._line = line
-        self._timer = threading.Timer(seconds, self._ring)
+        self._timer = threading.Timer(seconds, self._close)
         self._timer.daemon = True
 
-    def _ring(self) -> None:
-        self.rang = True
+    def _close(self) -> None:
+        self.has_passed = True
         with contextlib.suppress(OSError):  # the other side was faster
             self._line.shutdown(socket.SHUT_RDWR)
 
-    def __enter__(self) -> _Clock:
+    def __enter__(self) -> _Deadline:
         self._timer.start()
         return self
 
@@ -91,7 +91,7 @@ def _connection(parts: urllib.parse.SplitResult, seconds: float) -> http.client.
 
 def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
     chunks, length = [], 0
-    # read() believes a chunk that says it is -1 bytes long, and then takes all there is
+    # read() accepts a chunk length of -1 and then reads without limit
     read = response.read1 if response.chunked else response.read
     while chunk := read(_CHUNK):
         length += len(chunk)
@@ -103,7 +103,7 @@ def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
     return b"".join(chunks)
 
 
-def _talk(
+def _request(
     connection: http.client.HTTPConnection, parts: urllib.parse.SplitResult, form: str | None
 ) -> http.client.HTTPResponse:
     path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
@@ -116,36 +116,38 @@ def _talk(
 
 
 def ask(url: str, form: Mapping[str, str] | None = None, limits: Limits | None = None) -> Answer:
-    """Whatever is at an address; with a form, what it answers to that.
+    """The answer to a GET of an address, or to a POST if there is a form.
 
     Raises:
-        TelemetryError: nobody answers, not in time, too much, or with a way to elsewhere.
+        TelemetryError: there is no answer, or it is late, too large or a redirect.
     """
     parts, limits = check_address(url), limits or Limits()
     connection = _connection(parts, limits.seconds)
     is_late = False
     try:
         connection.connect()
-        with _Clock(connection.sock, limits.seconds) as clock:
+        with _Deadline(connection.sock, limits.seconds) as deadline:
             try:
-                response = _talk(connection, parts, urllib.parse.urlencode(form) if form else None)
+                response = _request(
+                    connection, parts, urllib.parse.urlencode(form) if form else None
+                )
                 if 300 <= response.status < 400:
-                    raise _elsewhere(url, response.getheader("Location", ""))
+                    raise _redirected(url, response.getheader("Location", ""))
                 text = _read(response, url, limits.size)
             finally:
-                is_late = clock.rang
+                is_late = deadline.has_passed
     except (OSError, http.client.HTTPException, ValueError) as exc:
         if is_late or isinstance(exc, TimeoutError):
             raise _too_slow(url, limits) from exc
         raise TelemetryError(f"{url}: no answer: {_reason(exc)}; is it running there?") from exc
     finally:
         connection.close()
-    if is_late:  # hung up in the middle of a text of unknown length
+    if is_late:  # closed in the middle of a body of unknown length
         raise _too_slow(url, limits)
     return Answer(response.status, response.getheader("Content-Type", ""), text)
 
 
-def _elsewhere(url: str, where: str) -> TelemetryError:
+def _redirected(url: str, where: str) -> TelemetryError:
     if not where or "@" in where:  # which may be a password
         return TelemetryError(
             f"{url}: sends us on elsewhere; give the address of the source itself"
@@ -158,5 +160,5 @@ def _too_slow(url: str, limits: Limits) -> TelemetryError:
 
 
 def _reason(exc: Exception) -> str:
-    said = getattr(exc, "strerror", None) or str(exc)
-    return shown(said or type(exc).__name__)
+    text = getattr(exc, "strerror", None) or str(exc)
+    return shown(text or type(exc).__name__)

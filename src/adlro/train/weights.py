@@ -63,7 +63,7 @@ def scale(network: Network) -> Floats:
 
 def policy(network: Network, setting: Setting) -> Policy:
     """A network made ready for a scenario."""
-    return player(telemetry_ranges.made_ready(network, setting.layout, FEATURES), setting)
+    return player(telemetry_ranges.params_of(network, setting.layout, FEATURES), setting)
 
 
 def player(params: Floats, setting: Setting) -> Policy:

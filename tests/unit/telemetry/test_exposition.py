@@ -14,7 +14,7 @@ from adlro.cli.telemetry import lines
 from adlro.errors import TelemetryError
 from adlro.telemetry import exposition
 from adlro.telemetry.check import NEEDED, check
-from adlro.telemetry.gather import Gather
+from adlro.telemetry.gather import SampleBuilder
 from adlro.telemetry.names import identify
 from adlro.telemetry.prometheus import Endpoint
 from tests.gpu_exporter import amd_smi, dcgm, line, rocm, serving
@@ -227,7 +227,7 @@ def survives(body):
     """Read a page as a user's command would, up to what is printed and written."""
     for is_open in (False, True):
         page = exposition.parse(body, is_open)
-        gather = Gather()
+        gather = SampleBuilder()
         for reading in page.readings:
             gather.take(reading.name, reading.labels, reading.value)
             gather.date(reading.labels, reading.time)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adlro.errors import TelemetryError
-from adlro.telemetry.gather import Gather
+from adlro.telemetry.gather import SampleBuilder
 from adlro.telemetry.names import Gpu, identify, metrics, model_name
 from adlro.telemetry.sample import NAMES, Sample, readings
 
@@ -16,7 +16,7 @@ GPU = {"gpu": "0", "Hostname": "h"}
 
 
 def gathered(*readings, **options):
-    gather = Gather(**options)
+    gather = SampleBuilder(**options)
     for name, raw in readings:
         gather.take(name, GPU, raw)
     return gather.sample(0.0)
@@ -219,7 +219,7 @@ def test_two_models_of_one_gpu_are_noted_and_the_order_does_not_matter(order):
         ("gpu_gfx_activity", "MI100"),
         ("gpu_used_vram", ""),
     ]
-    gather = Gather()
+    gather = SampleBuilder()
     for place in order:
         name, model = said[place]
         gather.take(name, {**GPU, "modelName": model}, 50.0)
@@ -231,7 +231,7 @@ def test_two_models_of_one_gpu_are_noted_and_the_order_does_not_matter(order):
 
 
 def test_the_model_of_a_gpu_that_was_exchanged_within_the_hour_is_the_one_it_has_now():
-    gather = Gather()
+    gather = SampleBuilder()
     gather.take("DCGM_FI_DEV_GPU_TEMP", {**GPU, "modelName": "Tesla T4"}, 50.0)
     gather.expect({**GPU, "modelName": "A2"})
     sample = gather.sample(0.0)
@@ -239,7 +239,7 @@ def test_the_model_of_a_gpu_that_was_exchanged_within_the_hour_is_the_one_it_has
 
 
 def test_a_reading_of_no_gpu_is_left_out_with_a_note():
-    gather = Gather()
+    gather = SampleBuilder()
     gather.take("DCGM_FI_DEV_GPU_UTIL", {"gpu": "0"}, 5.0)
     gather.take("node_load1", {}, 5.0)
     sample = gather.sample(0.0)
@@ -268,14 +268,14 @@ def test_a_prefix_that_no_metric_can_have_is_refused(prefix):
 
 
 def test_the_model_is_taken_from_the_first_reading_that_names_it():
-    gather = Gather()
+    gather = SampleBuilder()
     gather.take("DCGM_FI_DEV_GPU_TEMP", GPU, 50.0)
     gather.take("DCGM_FI_DEV_GPU_UTIL", {**GPU, "modelName": "Tesla T4"}, 50.0)
     assert gather.sample(0.0).model == ("Tesla T4",)
 
 
 def test_a_gpu_that_is_only_expected_has_no_value_and_no_age():
-    gather = Gather()
+    gather = SampleBuilder()
     gather.expect({**GPU, "modelName": "Tesla T4"})
     sample = gather.sample(50.0)
     assert sample.model == ("Tesla T4",)
@@ -286,7 +286,7 @@ def test_a_gpu_that_is_only_expected_has_no_value_and_no_age():
 @given(st.permutations([(host, gpu) for host in ("a", "b") for gpu in range(3)]))
 @settings(deadline=None)
 def test_the_order_of_the_readings_does_not_matter(order):
-    gather = Gather()
+    gather = SampleBuilder()
     for host, gpu in order:
         labels = {"gpu": str(gpu), "Hostname": host}
         gather.take("DCGM_FI_DEV_GPU_TEMP", labels, 40.0 + gpu + 10 * (host == "b"))
@@ -300,7 +300,7 @@ def test_the_order_of_the_readings_does_not_matter(order):
 
 @pytest.mark.parametrize("time", [math.nan, math.inf, -math.inf, -1.0, 1e11])
 def test_what_cannot_be_a_time_leaves_the_age_unknown(time):
-    gather = Gather()
+    gather = SampleBuilder()
     gather.date(GPU, time)
     assert np.isnan(gather.sample(100.0).age).all()
     gather.date(GPU, 70.0)
@@ -309,7 +309,7 @@ def test_what_cannot_be_a_time_leaves_the_age_unknown(time):
 
 
 def test_a_reading_is_fresh_up_to_the_limit_and_not_from_the_future():
-    gather = Gather()
+    gather = SampleBuilder()
     for gpu, time in enumerate((70.0, 69.9, 130.0, 130.1)):
         gather.date({"gpu": str(gpu), "Hostname": "h"}, time)
     assert gather.sample(100.0).is_fresh(30.0).tolist() == [True, False, True, False]

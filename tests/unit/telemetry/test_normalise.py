@@ -191,12 +191,12 @@ def test_a_damaged_state_is_refused(key, change):
     norm = normalise.merge(seen("a", power=np.array([50.0])), seen("b", power=np.array([50.0])))
     arrays = normalise.to_arrays(norm)
     arrays[key] = change(arrays[key])
-    with pytest.raises(TelemetryError, match="is damaged; learn it anew"):
+    with pytest.raises(TelemetryError, match="are damaged; train again"):
         normalise.from_arrays(arrays)
 
 
 def test_a_state_that_lacks_a_part_is_refused():
     arrays = normalise.to_arrays(normalise.empty())
     del arrays["telemetry_counts"]
-    with pytest.raises(TelemetryError, match="lacks telemetry_counts"):
+    with pytest.raises(TelemetryError, match="lack telemetry_counts"):
         normalise.from_arrays(arrays)

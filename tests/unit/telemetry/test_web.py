@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from adlro.cli.telemetry import lines
 from adlro.errors import TelemetryError
 from adlro.telemetry.check import NEEDED, check
-from adlro.telemetry.gather import Gather
+from adlro.telemetry.gather import SampleBuilder
 from adlro.telemetry.prometheus import Endpoint, parse, query, read
 from adlro.telemetry.web import Limits, ask, clean
 from bench import round_trip
@@ -137,7 +137,7 @@ def test_what_is_not_the_answer_of_a_prometheus_is_said_in_one_line(body, words)
 
 def survives(body):
     """Read an answer as a user's command would, up to what is printed and written."""
-    gather = Gather()
+    gather = SampleBuilder()
     try:
         told = parse("url", body, lambda labels, v: gather.take(labels["__name__"], labels, v))
         parse("url", body, gather.date)

@@ -54,16 +54,16 @@ class _Header(Record):
     note: str
 
 
-def _header(kept: SavedMemory) -> _Header:
-    memory = kept.memory
+def _header(saved: SavedMemory) -> _Header:
+    memory = saved.memory
     return _Header(
-        roles=tuple(_Role(**role._asdict()) for role in kept.schema.roles),
-        bits=kept.schema.bits,
-        models=kept.models,
+        roles=tuple(_Role(**role._asdict()) for role in saved.schema.roles),
+        bits=saved.schema.bits,
+        models=saved.models,
         slots=len(memory.slots),
         latest=memory.outcomes.shape[1],
         classes=len(memory.speeds) - 1,
-        note=kept.note,
+        note=saved.note,
     )
 
 
@@ -73,13 +73,13 @@ def _in_use(name: str, memory: Memory) -> NDArray[Any]:
     return array[:, :size] if name == "patterns" else array[:size]
 
 
-def pack(kept: SavedMemory) -> bytes:
+def pack(saved: SavedMemory) -> bytes:
     """The file of a memory; the same memory makes the same bytes."""
     arrays: dict[str, NDArray[Any]] = {
-        "header": np.frombuffer(_header(kept).model_dump_json().encode(), np.uint8)
+        "header": np.frombuffer(_header(saved).model_dump_json().encode(), np.uint8)
     }
-    arrays |= {name: getattr(kept.memory, name) for name in _WHOLE_ARRAYS}
-    arrays |= {name: _in_use(name, kept.memory) for name in _SLOT_ARRAYS}
+    arrays |= {name: getattr(saved.memory, name) for name in _WHOLE_ARRAYS}
+    arrays |= {name: _in_use(name, saved.memory) for name in _SLOT_ARRAYS}
     return pack_arrays(arrays)
 
 
@@ -94,18 +94,18 @@ def _is_heap(memory: Memory, size: int) -> bool:
 def _is_sound(memory: Memory, size: int) -> bool:
     """True if the arrays are consistent; also rebuilds the table."""
     head, slots = memory.head[0], memory.slots[:size]
-    kept = np.arange(memory.outcomes.shape[1]) < slots["jobs"][:, None]
-    numbers = [memory.outcomes[:size][name][kept] for name in ("log_seconds", "when")]
+    stored = np.arange(memory.outcomes.shape[1]) < slots["jobs"][:, None]
+    numbers = [memory.outcomes[:size][name][stored] for name in ("log_seconds", "when")]
     numbers += [slots[name] for name in ("strength", "old_mean", "old_turn")]
     numbers += [memory.pair_weights, memory.pair_ratios, memory.speeds]
     turns, models = memory.turns[:size], memory.models[:size]
-    own_turns = memory.outcomes[:size]["turn"][kept]
+    own_turns = memory.outcomes[:size]["turn"][stored]
     return bool(
         head["half_s"] > 0
         and head["half_jobs"] > 0
         and (np.isfinite(head["now"]) or size == 0)
         and all(np.isfinite(array).all() for array in numbers)
-        and not np.isinf(memory.outcomes[:size]["extra"][kept]).any()
+        and not np.isinf(memory.outcomes[:size]["extra"][stored]).any()
         and not np.isinf(slots["old_extra"]).any()
         and not np.isnan(slots["old_strength"]).any()
         and (slots["old_strength"] < np.inf).all()
@@ -158,13 +158,13 @@ def unpack(data: bytes, where: str) -> SavedMemory:
         memory = _filled(empty(space, size, header.models), arrays)
     except ValidationError as exc:
         raise TraceError(
-            f"{where}: its header is not that of a memory of this version; make it anew"
+            f"{where}: its header is not that of a memory of this version; create it again"
         ) from exc
     except ConfigError as exc:
-        raise TraceError(f"{where}: is not a memory of adlro: {exc}; make it anew") from exc
+        raise TraceError(f"{where}: is not a memory of adlro: {exc}; create it again") from exc
     except MemoryError as exc:
-        raise TraceError(f"{where}: is too large for this machine; make it anew") from exc
+        raise TraceError(f"{where}: is too large for this machine; create it again") from exc
     except BROKEN as exc:
         why = str(exc) if type(exc) is ValueError else "it is cut short or changed"
-        raise TraceError(f"{where}: is not a memory of adlro: {why}; make it anew") from exc
+        raise TraceError(f"{where}: is not a memory of adlro: {why}; create it again") from exc
     return SavedMemory(schema, header.models, memory, header.note)

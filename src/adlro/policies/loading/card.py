@@ -1,4 +1,4 @@
-"""The card of a learned policy: what it is, how it came to be, and which weights belong to it."""
+"""The card of a learned policy: its network, its provenance and the hash of its weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from adlro.nets import paper_network
 from adlro.nets.q_network import MOST_UNITS
 from adlro.telemetry.normalise import BINS, COUNTS, LEARNED
 
-FORMAT = 1  # raised when an older adlro could no longer read what is written
+FORMAT = 1  # increased when older versions cannot read the cards any more
 
 _OWN_HASH = "sha256_card"
 
@@ -49,14 +49,14 @@ Features = Annotated[tuple[Name, ...], Field(max_length=1000), AfterValidator(_r
 Models = Annotated[tuple[Name, ...], Field(max_length=1000)]
 Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
 Size = Annotated[int, Field(ge=1, le=100_000)]
-Shapes = dict[str, tuple[int, ...]]  # of every array of the .npz file, in their order
+Shapes = dict[str, tuple[int, ...]]  # of every array of the .npz file, in order
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class Seeds(Record):
-    """Seeds from the first to the last, both included."""
+    """A range of seeds, both ends included."""
 
     first: Seed
     last: Seed
@@ -69,15 +69,15 @@ class Seeds(Record):
 
 
 class Budget(Record):
-    """What the training cost."""
+    """The cost of the training."""
 
     cpu_s: Annotated[float, Field(ge=0)]
-    labelled_states: Count = 0  # states at which every candidate was played to its end
-    episodes: Count  # runs, from an empty cluster to the last job
+    labelled_states: Count = 0  # states with a rollout of every choice
+    episodes: Count  # runs from an empty cluster to the last completion
 
 
 class Figure(Record):
-    """How a policy did on one scenario, by pairs of runs on the same jobs."""
+    """The result of a policy on one scenario, from paired runs on the same jobs."""
 
     scenario: Name
     load: PositiveFloat
@@ -93,21 +93,21 @@ class Figure(Record):
 
 
 class Provenance(Record):
-    """What whoever trained a policy tells of it."""
+    """The part of a card that is written by the trainer."""
 
     name: Name
     about: Line
     objective: Line
     family: Line  # the scenarios that it was trained on
     budget: Budget
-    seeds: Seeds  # that training drew jobs from
-    selection: tuple[Figure, ...]  # on the seeds by which it was chosen: flattering
-    final: tuple[Figure, ...] = ()  # on seeds that nothing was chosen by
+    seeds: Seeds  # of the training workloads
+    selection: tuple[Figure, ...]  # on the seeds by which it was selected: optimistic
+    final: tuple[Figure, ...] = ()  # on seeds that were not used for any selection
     date: datetime.date
 
 
 class _Written(Provenance):
-    """A card file: the origin, and what follows from the weights, of whatever kind they are."""
+    """The keys that all card files have: the provenance, versions and hashes."""
 
     format: Literal[1]
     version: Name  # of the adlro that wrote it
@@ -116,13 +116,13 @@ class _Written(Provenance):
 
 
 class Card(_Written):
-    """Of a network over the features of a choice."""
+    """The card of a network over the features of a choice or a pair."""
 
-    # which plays the weights; cards of old do not say it
+    # the policy that uses the weights; old cards lack the key
     policy: Literal["adlro", "adlro-preemptive"] = "adlro"
-    features: Features  # what the encoder builds for it, by name, in the order of its weights
+    features: Features  # its inputs by name, in the order of its weights
     hidden: tuple[Units, Units]
-    # GPU models of which readings were seen in training; None = it looks at no telemetry
+    # GPU models with readings in training; None = it reads no telemetry
     telemetry: Annotated[Models | None, Field(validate_default=True)] = None
 
     @field_validator("telemetry")
@@ -137,7 +137,7 @@ class Card(_Written):
 
     @property
     def shapes(self) -> Shapes:
-        """The names are those of Network's fields, and of what was learned about telemetry."""
+        """Shapes by the names of Network's fields and of the telemetry histograms."""
         return self._weights | self._counts
 
     @property
@@ -163,14 +163,14 @@ class Card(_Written):
     def words(self) -> str:
         """The network in a phrase."""
         first, second = self.hidden
-        said = f"{len(self.features)} features, hidden layers of {first} and {second} units"
+        text = f"{len(self.features)} features, hidden layers of {first} and {second} units"
         if self.telemetry is None:
-            return said
-        return f"{said}; reads telemetry, seen of {len(self.telemetry)} GPU models in training"
+            return text
+        return f"{text}; reads telemetry, seen of {len(self.telemetry)} GPU models in training"
 
 
 class PaperCard(_Written):
-    """Of the paper's network, for one shape of cluster."""
+    """The card of the paper's network, for one shape of cluster."""
 
     policy: Literal["paper-dqn"]
     rows: Size  # nodes
@@ -183,12 +183,12 @@ class PaperCard(_Written):
 
     @property
     def sizes(self) -> Sizes:
-        """What shape of cluster and queue it is made for."""
+        """The shapes of cluster and queue that it fits."""
         return Sizes(self.rows, self.columns, self.types, self.window, self.gpus)
 
     @property
     def shapes(self) -> Shapes:
-        """The names are those of PaperNetwork's arrays."""
+        """Shapes by the names of PaperNetwork's arrays."""
         return paper_network.shapes(self.sizes, self.channels, self.hidden)
 
     @property
@@ -206,9 +206,9 @@ AnyCard = Card | PaperCard
 
 
 def write(origin: Provenance, **more: object) -> str:
-    """The text of a card file: an origin and all other keys but the card's own hash."""
-    told = origin.model_dump(mode="json", include=set(Provenance.model_fields))
-    data = told | {"format": FORMAT} | more
+    """The text of a card file, from its provenance and all other keys but its own hash."""
+    written = origin.model_dump(mode="json", include=set(Provenance.model_fields))
+    data = written | {"format": FORMAT} | more
     data[_OWN_HASH] = _fingerprint(data)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
@@ -221,8 +221,8 @@ def parse(text: bytes, path: Path) -> AnyCard:
         path: of the file, for messages.
 
     Raises:
-        PolicyError: it is not JSON, has another format, does not say what a card must, or was
-            changed after it was written.
+        PolicyError: it is not JSON, has another format, lacks a key, or was changed after it was
+            written.
     """
     data = _json(text, path)
     if data.get("format") != FORMAT:
@@ -238,13 +238,13 @@ def parse(text: bytes, path: Path) -> AnyCard:
     if _fingerprint(data) != card.sha256_card:
         raise PolicyError(
             f"{path}: was changed after it was written (sha256_card differs); "
-            "take the policy's two files anew from where they came from"
+            "copy the policy's two files again from their source"
         )
     return card
 
 
 def shortened(text: str) -> str:
-    """A stranger's words, fit for one line of a message."""
+    """Text from a file, shortened and escaped for one line of a message."""
     return ascii(text[:80])
 
 
@@ -252,26 +252,24 @@ def _json(text: bytes, path: Path) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:  # UnicodeDecodeError and absurd numbers too
-        raise PolicyError(
-            f"{path}: is not JSON; the card of a learned policy is, take it anew"
-        ) from exc
+        raise PolicyError(f"{path}: is not JSON, as a card is; copy it again") from exc
     if not isinstance(data, dict):
         raise PolicyError(f"{path}: is not the card of a learned policy; name another file")
     return data
 
 
 def _fingerprint(data: dict[str, Any]) -> str:
-    """By content: a key that a later version adds does not change it for older files."""
+    """Hash of the content; a key that a later version adds does not change that of older files."""
     rest = {key: value for key, value in data.items() if key != _OWN_HASH}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _one_line(exc: ValidationError) -> str:
-    """The first thing that is wrong: key, what is wrong."""
+    """The first validation error as "key: message"."""
     error = exc.errors(include_url=False, include_context=False)[0]
     key = shortened(".".join(str(part) for part in error["loc"]))
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key; was the card changed, or written by a newer adlro?"
     message = error["msg"].removeprefix("Value error, ")
-    return f"{key}: {message[:1].lower()}{message[1:]}; take the file anew"
+    return f"{key}: {message[:1].lower()}{message[1:]}; copy the file again"

@@ -1,6 +1,6 @@
-"""A learned policy on disk: weights in NAME.npz, its card in NAME.json; numbers, never code.
+"""The files of a learned policy: weights in NAME.npz and a card in NAME.json, without any code.
 
-What a file holds is checked before it is used, and again by hash: see docs/learned.md.
+The content of both files is checked before use, also by hash: see docs/learned.md.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SUFFIXES = (".npz", ".json")
 KNOWN = {"adlro": FEATURES, "adlro-preemptive": PAIR_FEATURES}  # features by policy
 
 _MOST_MIB = {".npz": 64, ".json": 1}
-_FIRST, _LAST, _LAST_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # of a zip file with no comment
+_FIRST, _LAST, _LAST_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # of a zip file without comment
 _TYPES = ("<f4", "<f8")
-_COUNT_TYPES = ("<i8",)  # of what was learned about telemetry
-_LARGEST = 1e6  # of a weight: so no sum of products overflows, and every choice has a cost
-_MOST_READINGS = 2**48  # in one bin: so no sum of them overflows
+_COUNT_TYPES = ("<i8",)  # of the telemetry histograms
+_LARGEST = 1e6  # of a weight, so that no sum of products overflows
+_MOST_READINGS = 2**48  # in one bin, so that no sum of them overflows
 _HEADER = re.compile(  # of a .npy file, version 1, as numpy writes it
     rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, "
     rb"'shape': (\([^()]*\)), \} *\n",
@@ -58,30 +58,30 @@ class Learned(NamedTuple):
 
     @property
     def params(self) -> Floats:
-        """The weights as the policy's decide is handed them."""
+        """The weights as the params of the policy's decide."""
         if isinstance(self.network, PaperNetwork):
             return paper_network.flat(self.network)
         return networks.flat(self.network, KNOWN[self.card.policy])
 
     def params_for(self, cluster: telemetry_ranges.Cluster) -> Floats:
-        """All that the policy's decide is handed on a cluster."""
+        """The params of the policy's decide on a cluster."""
         if isinstance(self.network, PaperNetwork):
             return self.params
-        return telemetry_ranges.made_ready(self.network, cluster, KNOWN[self.card.policy])
+        return telemetry_ranges.params_of(self.network, cluster, KNOWN[self.card.policy])
 
 
-_APART = ("features", "norm")  # of a network: no arrays
+_NO_ARRAYS = ("features", "norm")  # fields of a network
 
 
 class _Files(NamedTuple):
-    """Where the two files of a policy are."""
+    """The paths of the two files of a policy."""
 
     weights: Path
     card: Path
 
 
 def _files(path: Path) -> _Files:
-    """Both files, by the name of either."""
+    """The paths of both files, from that of either."""
     if path.suffix not in SUFFIXES:
         raise PolicyError(f"{path}: is not the name of a learned policy; it ends in .npz or .json")
     return _Files(*(path.with_suffix(suffix) for suffix in SUFFIXES))
@@ -91,7 +91,7 @@ def load(path: Path) -> Learned:
     """Read a policy by either of its files.
 
     Raises:
-        PolicyError: a file is absent, or does not hold what it must; nothing of it is used then.
+        PolicyError: a file is absent or invalid; nothing of it is used then.
     """
     files = _files(path)
     partner = files.card if path == files.weights else files.weights
@@ -103,33 +103,33 @@ def load(path: Path) -> Learned:
 
 
 def shipped_file(name: str = "adlro") -> Path:
-    """The weights of a policy that come with the package."""
+    """The path of a shipped policy's weights."""
     return Path(str(resources.files("adlro") / "policies" / "shipped" / f"{name}.npz"))
 
 
 @cache
 def shipped(name: str = "adlro") -> Learned:
-    """A learned policy that comes with the package; read once a process."""
+    """A learned policy of the package; read once per process."""
     return load(shipped_file(name))
 
 
-def _told(network: Network | PaperNetwork) -> dict[str, object]:
-    """What a card says of a network."""
+def _described(network: Network | PaperNetwork) -> dict[str, object]:
+    """The keys of a card that describe the network."""
     if isinstance(network, PaperNetwork):
-        told = {"channels": network.channels, "hidden": list(network.hidden)}
-        return {"policy": "paper-dqn", **network.sizes._asdict(), **told}
+        layers = {"channels": network.channels, "hidden": list(network.hidden)}
+        return {"policy": "paper-dqn", **network.sizes._asdict(), **layers}
     hidden = [len(network.first_bias), len(network.second_bias)]
     is_of_pairs = bool(network.features) and network.features[0] in PAIR_FEATURES
     policy = "adlro-preemptive" if is_of_pairs else "adlro"
-    told = {"policy": policy, "features": list(network.features), "hidden": hidden}
-    return told if network.norm is None else told | {"telemetry": list(network.norm.models)}
+    keys = {"policy": policy, "features": list(network.features), "hidden": hidden}
+    return keys if network.norm is None else keys | {"telemetry": list(network.norm.models)}
 
 
 def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
     if isinstance(network, PaperNetwork):
         return network.arrays
     named: dict[str, NDArray[Any]] = {
-        name: value for name, value in network._asdict().items() if name not in _APART
+        name: value for name, value in network._asdict().items() if name not in _NO_ARRAYS
     }
     if network.norm is not None:
         named |= normalise.to_arrays(network.norm)
@@ -138,31 +138,31 @@ def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
 
 
 def save(path: Path, network: Network | PaperNetwork, origin: Provenance) -> AnyCard:
-    """Write both files, or neither; the same weights and origin make the same bytes.
+    """Write both files, or neither; the same weights and origin give the same bytes.
 
     Args:
         path: of either file.
-        network: of float32 or float64, which is kept; of at least one unit a layer.
-        origin: what is told of it. The rest of the card follows from the network.
+        network: of float32 or float64, which is preserved; of at least one unit per layer.
+        origin: its provenance. The rest of the card follows from the network.
 
     Returns:
         The card as it was written.
 
     Raises:
-        PolicyError: the network is none that `load` would take.
+        PolicyError: `load` would refuse the network.
         OutputError: the files cannot be written.
     """
     files = _files(path)
     weights = pack_arrays(_arrays(network), zipfile.ZIP_STORED)
-    told, digest = _told(network), hashlib.sha256(weights).hexdigest()
-    text = write(origin, version=__version__, **told, sha256_weights=digest).encode()
+    keys, digest = _described(network), hashlib.sha256(weights).hexdigest()
+    text = write(origin, version=__version__, **keys, sha256_weights=digest).encode()
     card = _checked(files, weights, text).card
     _replace(files, weights, text)
     return card
 
 
 def _content(path: Path, loss: str = "") -> bytes:
-    """All of a file, but never more than it may have."""
+    """The content of a file, which must not exceed its largest size."""
     most = _MOST_MIB[path.suffix]
     try:
         if not path.is_file():
@@ -179,7 +179,7 @@ def _content(path: Path, loss: str = "") -> bytes:
 
 
 def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
-    """What two files hold, if it is all as it must be."""
+    """The policy of two files, after all checks."""
     card = parse(text, files.card)
     if isinstance(card, Card):
         _refuse_unknown(card, files.card)
@@ -188,12 +188,12 @@ def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
     if hashlib.sha256(weights).hexdigest() != card.sha256_weights:
         raise PolicyError(
             f"{files.weights}: is not what {files.card} describes (sha256 differs): changed, or "
-            "mixed up; take both files anew from one place"
+            "mixed up; copy both files again from one place"
         )
     try:
         arrays = _unpacked(weights, card.shapes)
     except _ContentError as exc:
-        raise PolicyError(f"{files.weights}: {exc}; train anew, or name another file") from exc
+        raise PolicyError(f"{files.weights}: {exc}; train again, or name another file") from exc
     if isinstance(card, Card):
         norm = None if card.telemetry is None else _norm(card.telemetry, arrays, files)
         return Learned(Network(card.features, **arrays, norm=norm), card)
@@ -205,14 +205,14 @@ def _refuse_unknown(card: Card, path: Path) -> None:
         if name not in KNOWN[card.policy]:
             raise PolicyError(
                 f"{path}: unknown feature {shortened(name)}; adlro {card.version} wrote it: "
-                f"update yours ({__version__}), or train anew"
+                f"update yours ({__version__}), or train again"
             )
 
 
 def _norm(
     models: tuple[str, ...], arrays: dict[str, NDArray[Any]], files: _Files
 ) -> normalise.Norm:
-    """What was learned about telemetry; its arrays are taken out."""
+    """The telemetry histograms; their arrays are removed from `arrays`."""
     state = {name: arrays.pop(name) for name in normalise.COUNTS}
     try:
         return normalise.from_arrays({normalise.MODELS: np.array(models, "U"), **state})
@@ -221,7 +221,7 @@ def _norm(
 
 
 class _ContentError(Exception):
-    """What is wrong inside an .npz file, in a phrase."""
+    """The problem inside an .npz file, as a phrase."""
 
 
 def _unpacked(weights: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
@@ -237,7 +237,7 @@ def _unpacked(weights: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, N
 def _refuse_others(
     entries: list[zipfile.ZipInfo], shapes: dict[str, tuple[int, ...]], most: int
 ) -> None:
-    """Raise unless the entries are the arrays, once each, and no larger than `most` bytes."""
+    """Raise unless the entries are the arrays, once each, of at most `most` bytes in all."""
     found, wanted = [entry.filename for entry in entries], [f"{name}.npy" for name in shapes]
     for name in wanted:
         if found.count(name) != 1:
@@ -252,19 +252,19 @@ def _refuse_others(
 
 
 def _array(name: str, data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
-    """One array from the bytes of a .npy file. Nothing in it is evaluated."""
+    """The array in the bytes of a .npy file; nothing in it is evaluated."""
     is_count = name in normalise.COUNTS
     header = _HEADER.match(data)
     if header is None:
         raise _ContentError(f"{name!r} is not a plain array")
-    kind, said = (shortened(part.decode("latin-1"))[1:-1] for part in header.groups())
+    kind, written = (shortened(part.decode("latin-1"))[1:-1] for part in header.groups())
     if kind == "|O":
         raise _ContentError(f"{name!r} holds Python objects, which are never loaded")
     if kind not in (_COUNT_TYPES if is_count else _TYPES):
         wanted = "int64 (<i8)" if is_count else "float32 or float64 (<f4, <f8)"
         raise _ContentError(f"{name!r} is of type {kind}, not {wanted}")
-    if said != str(shape):
-        raise _ContentError(f"{name!r} has shape {said}; by the card it is {shape}")
+    if written != str(shape):
+        raise _ContentError(f"{name!r} has shape {written}; by the card it is {shape}")
     if len(data) - header.end() != math.prod(shape) * np.dtype(kind).itemsize:
         raise _ContentError(f"{name!r} is longer or shorter than its shape")
     array = np.frombuffer(data, kind, offset=header.end()).reshape(shape)
@@ -278,7 +278,7 @@ def _array(name: str, data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _replace(files: _Files, weights: bytes, text: bytes) -> None:
-    """Put both files in place; if the second cannot be, the first is as it was before."""
+    """Write both files; if the second fails, the first is restored."""
     former = files.weights.read_bytes() if files.weights.is_file() else None
     write_bytes(files.weights, weights)
     try:

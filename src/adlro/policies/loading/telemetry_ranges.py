@@ -39,7 +39,7 @@ def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
     return np.array(rows, np.float64).ravel()
 
 
-def made_ready(network: Network, cluster: Cluster, known: tuple[str, ...]) -> Floats:
+def params_of(network: Network, cluster: Cluster, known: tuple[str, ...]) -> Floats:
     """The params of decide on a cluster: the weights, then the bounds if it reads telemetry.
 
     Args:

@@ -1,4 +1,4 @@
-"""A user's own policy: loaded from a file, and its mistakes named by file and line."""
+"""Loading a user's policy from a Python file; errors are reported by file and line."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from adlro.sim.signature import compile_decide
 from adlro.sim.simulator import is_compiled
 
 ARGUMENTS = ("view", "params", "memory", "out")
-_FORMER = 12  # arguments that decide had before there was a view
+_FORMER = 12  # number of arguments of decide in versions without a view
 
 
 @contextlib.contextmanager
 def mistakes(path: Path | None, line: int = 0) -> Iterator[None]:
-    """Turn what a user's file raises into one line with file and line.
+    """Turn exceptions of a user's file into a PolicyError with file and line.
 
     Args:
-        path: the file as the user wrote it; None = a policy of ours, whose errors stay as they are.
-        line: where its `decide` starts, for what goes wrong outside of the file.
+        path: the file as the user wrote it; None = a policy of the package, whose exceptions pass.
+        line: of its `decide`, for exceptions raised outside of the file.
     """
     try:
         yield
@@ -45,8 +45,8 @@ def mistakes(path: Path | None, line: int = 0) -> Iterator[None]:
         lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
         at = (lines or [line])[-1]
         where = f"{path}:{at}" if at else str(path)
-        said = " ".join(str(exc).split())
-        raise PolicyError(f"{where}: {type(exc).__name__}: {said}") from exc
+        message = " ".join(str(exc).split())
+        raise PolicyError(f"{where}: {type(exc).__name__}: {message}") from exc
 
 
 def plain(decide: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +56,7 @@ def plain(decide: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def first_line(decide: Callable[..., Any]) -> int:
-    """Where a decide stands in its file."""
+    """The line of a decide in its file."""
     code = getattr(plain(decide), "__code__", None)
     return code.co_firstlineno if code else 1
 
@@ -79,22 +79,22 @@ def _execute(path: Path) -> ModuleType:
 
 
 def _why(exc: Exception, function: Callable[..., Any]) -> tuple[str, int]:
-    """What numba complains of, in one sentence, and the line."""
+    """The reason of a compile error in one sentence, and its line."""
     first = function.__code__.co_firstlineno
-    if isinstance(exc, KeyError):  # numba's way to say that a record has no such field
+    if isinstance(exc, KeyError):  # numba raises it for a field that a record does not have
         source = inspect.getsource(function).splitlines()
         near = [i for i, row in enumerate(source) if re.search(rf"\b{exc.args[0]}\b", row)]
         return f"there is no field {exc.args[0]!r}", first + (near or [0])[0]
     text = re.sub(r"Record\(\[.*?\], \d+, True\)", "record", str(exc))  # their fields fill a page
     name = re.escape(Path(function.__code__.co_filename).name)
     lines = re.findall(rf'File "[^"]*{name}", line (\d+)', text)
-    said = [row.strip() for row in text.splitlines() if row.strip()]
-    reason = next((row for row in said if not row.startswith("Failed in")), said[0])
+    rows = [row.strip() for row in text.splitlines() if row.strip()]
+    reason = next((row for row in rows if not row.startswith("Failed in")), rows[0])
     return reason, int(lines[-1]) if lines else first
 
 
 def _check_bounds(module: ModuleType) -> None:
-    """Compile the user's own functions anew with array bounds checked: a slip must not crash us."""
+    """Recompile the user's functions with bounds checks, so that a bad index cannot crash us."""
     for name, value in list(vars(module).items()):
         if is_compiled(value) and value.py_func.__module__ == module.__name__:
             setattr(module, name, numba.njit(boundscheck=True, nogil=True)(value.py_func))
@@ -108,21 +108,21 @@ def _compile(decide: Callable[..., Any], path: Path) -> None:
         raise PolicyError(f"{path}:{line}: decide cannot be compiled: {reason}") from exc
 
 
-def _mend(decide: Callable[..., Any], call: str) -> str:
-    """What to write instead of a decide that cannot be called as it must."""
-    said = f"decide takes {len(ARGUMENTS)} arguments: {call}"
+def _advice(decide: Callable[..., Any], call: str) -> str:
+    """How to correct a decide with the wrong arguments."""
+    advice = f"decide takes {len(ARGUMENTS)} arguments: {call}"
     names = list(inspect.signature(plain(decide)).parameters)
     if len(names) == _FORMER:
         given = ", ".join(f"view.{name}" for name in View._fields[: _FORMER - 3])
-        said += f", not {_FORMER}; begin it with: {', '.join(names[: _FORMER - 3])} = {given}"
-    return said
+        advice += f", not {_FORMER}; begin it with: {', '.join(names[: _FORMER - 3])} = {given}"
+    return advice
 
 
 def load(path: Path) -> ModuleType:
     """Import a file with a `decide` and check its signature.
 
     Raises:
-        PolicyError: there is no such file, it fails, or its `decide` cannot be called as it must.
+        PolicyError: there is no such file, it fails, or its `decide` has the wrong arguments.
     """
     if not path.is_file():
         raise PolicyError(f"{path}: there is no such file")
@@ -134,7 +134,7 @@ def load(path: Path) -> ModuleType:
     try:
         inspect.signature(plain(decide)).bind(*ARGUMENTS)
     except TypeError as exc:
-        raise PolicyError(f"{path}:{first_line(decide)}: {_mend(decide, call)}") from exc
+        raise PolicyError(f"{path}:{first_line(decide)}: {_advice(decide, call)}") from exc
     if is_compiled(decide):
         _check_bounds(module)
         _compile(module.decide, path)

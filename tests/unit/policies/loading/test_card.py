@@ -48,7 +48,7 @@ def test_a_card_whose_figures_were_improved_is_refused(tmp_path):
         (b"[]", "is not the card of a learned policy"),
         (b"1", "is not the card of a learned policy"),
         (b"{}", "is not a card of format 1, the one that this adlro reads; update adlro if"),
-        (b'{"format": 1}', "'name': field required; take the file anew"),
+        (b'{"format": 1}', "'name': field required; copy the file again"),
     ],
 )
 def test_what_is_no_card_is_refused(tmp_path, text, said):

@@ -90,7 +90,7 @@ def test_a_state_that_is_not_what_it_must_be_is_refused(tmp_path, changes, said)
 @pytest.mark.parametrize("models", [("V100", "T4"), ("T4", "T4")])
 def test_models_that_are_not_sorted_or_there_twice_are_refused(tmp_path, models):
     assert odd(tmp_path, models) == (
-        ".json: telemetry: what was learned about telemetry is damaged; learn it anew"
+        ".json: telemetry: the learned telemetry bounds are damaged; train again"
     )
 
 
@@ -124,7 +124,7 @@ def test_params_end_with_the_ranges_only_where_telemetry_is_read(tmp_path):
 def test_a_network_that_has_seen_nothing_reads_by_the_catalogue():
     layout = lay(nodes("T4"), nodes("V100 16GB"))
     unseen = with_meters()._replace(norm=None)
-    params = telemetry_ranges.made_ready(unseen, layout, FEATURES)
+    params = telemetry_ranges.params_of(unseen, layout, FEATURES)
     ranges = telemetry_ranges.ranges(None, layout.models)
     assert params[len(flat(unseen)) :].tolist() == ranges.tolist()
 
