@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from adlro.config.files import adjusted, find_scenario
-from adlro.envs.supply import EpisodeSupply
+from adlro.envs.episode_supply import EpisodeSupply
 from adlro.envs.worlds import Worlds
 from adlro.sim import simulator
 from adlro.sim.world import Empty

@@ -1,7 +1,7 @@
 """The simulator step by step: many copies at once, and as Gymnasium environments.
 
-To import this registers `adlro/Cluster-v0`, whose single form is `cluster.ClusterEnv` and whose
-vector form is `cluster_vector.ClusterVectorEnv`. `worlds.Worlds` is what both stand on.
+Importing this package registers `adlro/Cluster-v0`: `cluster.ClusterEnv`, and its vector form
+`cluster_vector.ClusterVectorEnv`. Both are built on `worlds.Worlds`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""adlro/Cluster-v0: one cluster, one decision a step."""
+"""adlro/Cluster-v0: one cluster, one decision per step."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from adlro.envs import picture
-from adlro.envs.game import prepared, summary
-from adlro.envs.seeds import Seeds, checked
-from adlro.envs.supply import EpisodeSupply
+from adlro.envs import render
+from adlro.envs.env_setup import prepare_env, summary
+from adlro.envs.episode_seeds import EpisodeSeeds, checked
+from adlro.envs.episode_supply import EpisodeSupply
 from adlro.errors import ConfigError, PolicyError
 from adlro.features.observation_kernel import Vector
 from adlro.model.state import Mask
@@ -19,43 +19,45 @@ from adlro.workloads.workload import Workload
 
 
 class ClusterEnv(gymnasium.Env[Vector, np.int64]):
-    """The simulator as an environment; every step is a moment in which something can start.
+    """The simulator as an environment; every step is a decision at which a job can start.
 
-    Arguments: `render_mode`, None or "ansi", and those of `game.Options`. What is seen, done and
-    paid: docs/gymnasium.md.
+    Arguments: `render_mode`, None or "ansi", and those of `env_setup.ClusterEnvOptions`.
+    Observations, actions and rewards: docs/gymnasium.md.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  as gymnasium has it
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  as in gymnasium.Env
 
-    def __init__(self, render_mode: str | None = None, **options: Any) -> None:  # noqa: ANN401  game.Options
+    def __init__(self, render_mode: str | None = None, **options: Any) -> None:  # noqa: ANN401  ClusterEnvOptions
         if render_mode not in (None, "ansi"):
             raise ConfigError(
                 f"adlro/Cluster-v0: render_mode: None or 'ansi' is needed, not {render_mode!r}"
             )
-        self.render_mode, self.game = render_mode, prepared(options)
-        self._seeds = Seeds([], self.np_random)
-        self.worlds = self.game.worlds(EpisodeSupply(self.game.setting, self._draw), 1, stops=True)
-        self.action_space = self.game.action_space
-        self.observation_space = self.game.observation_space(self.worlds.observations.shape[1])
+        self.render_mode, self.setup = render_mode, prepare_env(options)
+        self._seeds = EpisodeSeeds([], self.np_random)
+        self.worlds = self.setup.worlds(
+            EpisodeSupply(self.setup.setting, self._draw), 1, stops=True
+        )
+        self.action_space = self.setup.action_space
+        self.observation_space = self.setup.observation_space(self.worlds.observations.shape[1])
         self._is_over = True
 
     def _draw(self, episode: int) -> Workload:
-        return self.game.draw(int(self._seeds.of(episode)))
+        return self.setup.draw(int(self._seeds.of(episode)))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Vector, dict[str, Any]]:
-        """Begin an episode: the jobs of a seed, or of one drawn by `np_random`, from 1,000,000 on.
+        """Begin an episode with the jobs of `seed`, or of one drawn by `np_random` from 1,000,000.
 
         Raises:
-            ConfigError: the seed is none.
+            ConfigError: `seed` is not a seed.
         """
         if seed is None:
             self.worlds.begin(self.worlds.following)
         else:
-            asked = checked(seed)
-            super().reset(seed=asked)
-            self._seeds = Seeds([asked], self.np_random)
+            given = checked(seed)
+            super().reset(seed=given)
+            self._seeds = EpisodeSeeds([given], self.np_random)
             self.worlds.begin(0)
         self._is_over = False
         return self.worlds.observations[0].copy(), self._info()
@@ -67,33 +69,33 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
         }
 
     def step(self, action: np.int64 | int) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """Start a job, or wait; then time passes until something can start, or all is done.
+        """Start a job, or wait, and advance to the next decision or the end of the episode.
 
         Raises:
-            PolicyError: it is no action, or one that is forbidden if that is to be an error.
+            PolicyError: there is no such action, or it is forbidden and `forbidden="error"`.
         """
         if self._is_over:
             raise ResetNeeded("the episode is over, or none has begun: call reset() first")
         given = np.asarray(action)
         if given.shape not in ((), (1,)) or given.dtype.kind not in "iu":
             raise PolicyError(f"action: a whole number is needed, not {action!r}")
-        done = self.game.replaced(given.reshape(1), self.worlds.masks)
-        self.worlds.step(done)
-        reward = float(self.worlds.rewards[0]) / self.game.scale
+        taken = self.setup.replaced(given.reshape(1), self.worlds.masks)
+        self.worlds.step(taken)
+        reward = float(self.worlds.rewards[0]) / self.setup.scale
         self._is_over = bool(self.worlds.dones[0])
-        info = {**self._info(), "action": int(done[0])}
+        info = {**self._info(), "action": int(taken[0])}
         if not self._is_over:
             return self.worlds.observations[0].copy(), reward, False, False, info
         info |= {name: float(v) for name, v in summary(self.worlds.endings[0]).items()}
         return self.worlds.finals[0].copy(), reward, True, False, info
 
     def action_masks(self) -> Mask:
-        """Which actions are allowed, as MaskablePPO of sb3-contrib asks for it; none at the end."""
+        """Allowed actions, as MaskablePPO of sb3-contrib expects them; none at the end."""
         mask: Mask = self.worlds.masks[0] & (not self._is_over)
         return mask
 
     def render(self) -> str | None:
-        """What runs where, and who is next, as text; None without a render mode."""
+        """Running and waiting jobs as text; None without a render mode."""
         if self.render_mode is None:
             return None
-        return picture.draw(self.game.setting, self.worlds.world(0))
+        return render.render(self.setup.setting, self.worlds.world(0))

@@ -1,4 +1,4 @@
-"""Many copies of a scenario that a learner steps together."""
+"""Many copies of a scenario, stepped together by a learner."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numba import types
 from numpy.typing import ArrayLike, NDArray
 
 from adlro.envs import worlds_kernel
-from adlro.envs.bank import EpisodeBatch
-from adlro.envs.supply import EpisodeSupply, widened
-from adlro.envs.worlds_kernel import ENDING, Copies, Shown, Terms
+from adlro.envs.episode_batch import EpisodeBatch
+from adlro.envs.episode_supply import EpisodeSupply, widened
+from adlro.envs.worlds_kernel import ENDING, Copies, StepOptions, StepOutputs
 from adlro.errors import ConfigError, PolicyError
 from adlro.features import full_observation_kernel, observation_kernel
 from adlro.model import violations
@@ -25,35 +25,35 @@ from adlro.sim.world import STATE_FIELDS, Empty, World, open_world
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
-_OWN = (*STATE_FIELDS, *EpisodeBatch._fields)  # fields of a world that each copy has for itself
+_OWN = (*STATE_FIELDS, *EpisodeBatch._fields)  # fields of a world of which each copy has its own
 _LEDGER = ("begins", "episodes", "paid")
 
 
 def typical_seconds(setting: Setting) -> float:
-    """GPU-seconds of a mean job where the cluster is used best."""
+    """GPU-seconds of a mean job at the fluid capacity of the cluster."""
     return len(setting.layout.gpus) / setting.capacity_per_s
 
 
 def _stacked(one: types.Array) -> types.Array:
-    """The type of an array with a first dimension more."""
+    """The type of an array with an additional first dimension."""
     return types.Array(one.dtype, one.ndim + 1, "C")
 
 
 def _signature() -> tuple[types.Type, ...]:
-    """What `worlds_kernel.step` is compiled for."""
+    """The argument types of `worlds_kernel.step`."""
     of_world = dict(zip(World._fields, WORLD.types, strict=True))
     own = {name: _stacked(of_world[name]) for name in _OWN}
     worlds = types.NamedTuple([own.get(name, one) for name, one in of_world.items()], World)
-    bank = types.NamedTuple([own[name] for name in EpisodeBatch._fields], EpisodeBatch)
+    batch = types.NamedTuple([own[name] for name in EpisodeBatch._fields], EpisodeBatch)
     counts, flags = types.int64[::1], types.boolean[::1]
-    copies = types.NamedTuple([worlds, WORLD, bank, counts, flags, counts, FLOATS, ANSWER], Copies)
+    copies = types.NamedTuple([worlds, WORLD, batch, counts, flags, counts, FLOATS, ANSWER], Copies)
     seen, endings = types.float32[:, ::1], types.Array(numba.from_dtype(ENDING), 1, "C")
-    shown = types.NamedTuple([seen, MASK, FLOATS, flags, seen, endings], Shown)
-    terms = types.NamedTuple([*[types.int64] * 5, *[types.float64] * 2], Terms)
-    return types.int64, counts, terms, copies, shown
+    outputs = types.NamedTuple([seen, MASK, FLOATS, flags, seen, endings], StepOutputs)
+    options = types.NamedTuple([*[types.int64] * 5, *[types.float64] * 2], StepOptions)
+    return types.int64, counts, options, copies, outputs
 
 
-_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+_ONE_AT_A_TIME = threading.Lock()  # two threads may find nothing compiled
 
 
 @functools.cache
@@ -62,30 +62,29 @@ def _compiled_once() -> Callable[..., int]:
 
 
 def _compiled() -> Callable[..., int]:
-    """The kernel's `step` without its dispatcher, which would look at all types in each call."""
+    """The kernel's `step` without its dispatcher, which would check all types in each call."""
     with _ONE_AT_A_TIME:
         return _compiled_once()
 
 
 class Worlds:
-    """B copies of a scenario, each at a moment in which at least one job can start.
+    """B copies of a scenario, each at a decision: at least one job can start.
 
-    One copy can also be told to stop: its last state then stays until `begin`.
+    Copies play the episodes of the supply in the order of their numbers. A copy whose episode ends
+    begins the next one in the same step; a single copy with `stops` keeps its last state until
+    `begin`. The arrays below are filled by the constructor, `begin` and `step`, and overwritten by
+    the next step. O and A: see `features.observation_kernel`.
 
-    Copies play the episodes of the supply in the order of their numbers: who is done takes the next
-    one in the same step. After `step`, and before the first one, these arrays hold what a learner
-    needs; they are overwritten by the next step. O and A: see `features.observation_kernel`.
-
-    observations: float32 [B, O]; where dones, already those of the next episode.
-    masks: bool [B, A] which actions are allowed.
-    rewards: float64 [B] minus (seconds in the system of all jobs + idle_weight * GPU-seconds idle)
+    observations: float32 [B, O]; where dones, those of the next episode.
+    masks: bool [B, A], the allowed actions.
+    rewards: float64 [B], minus (seconds in the system of all jobs + idle_weight * idle GPU-seconds)
         since the last decision; over an episode they add up to -(sum of JCT + weight * idle).
-    dones: bool [B] whose episode ended in this step.
-    finals: float32 [B, O] what was seen at the end, where dones.
+    dones: bool [B], whether the episode ended in this step.
+    finals: float32 [B, O], the last observation of the episode, where dones.
     endings: [B] worlds_kernel.ENDING, where dones: number, jobs, sums of JCT and of idle time.
     """
 
-    def __init__(  # noqa: PLR0913  three of them say no more than yes or no
+    def __init__(  # noqa: PLR0913  three of them are flags
         self,
         supply: EpisodeSupply,
         count: int,
@@ -105,7 +104,7 @@ class Worlds:
         self.supply, self.idle_weight = supply, float(idle_weight)
         self.sizes = observation_kernel.sizes(layout, len(scenario.types), window)
         self.tau = typical_seconds(supply.setting)
-        self._terms = Terms(
+        self._options = StepOptions(
             window,
             self.sizes.types,
             self.sizes.columns,
@@ -120,29 +119,29 @@ class Worlds:
         self.masks: Mask = np.zeros((count, self.sizes.actions + int(wait)), np.bool_)
         self.rewards, self.dones = np.zeros(count), np.zeros(count, np.bool_)
         self.finals, self.endings = np.zeros_like(self.observations), np.zeros(count, ENDING)
-        self._shown = Shown(*(getattr(self, name) for name in Shown._fields))
-        self._copies = self._made(count)
+        self._outputs = StepOutputs(*(getattr(self, name) for name in StepOutputs._fields))
+        self._copies = self._new_copies(count)
         self.begins, self.episodes = self._copies.begins, self._copies.episodes
         self.paid = self._copies.paid
         self.begin(0)
 
-    def _made(self, count: int) -> Copies:
-        """Arrays for so many copies, as large as an episode can need them."""
-        bank, layout = self.supply.bank(0, 1), self.supply.setting.layout
-        episode = {name: array[0] for name, array in bank._asdict().items()}
+    def _new_copies(self, count: int) -> Copies:
+        """Arrays for `count` copies, as large as an episode can need them."""
+        batch, layout = self.supply.batch(0, 1), self.supply.setting.layout
+        episode = {name: array[0] for name, array in batch._asdict().items()}
         workload = self.supply.draw(0)._replace(**episode)
         empty = open_world(Empty(layout.pools, layout.nodes, layout.gpus), workload)
         jobs = (len(workload.jobs),)
-        rooms = {"running": jobs, "ends": jobs}  # all at once, if they are slices
+        shapes = {"running": jobs, "ends": jobs}  # slices may all run at once
         own = {
-            name: np.zeros((count, *rooms.get(name, array.shape)), array.dtype)
+            name: np.zeros((count, *shapes.get(name, array.shape)), array.dtype)
             for name, array in empty._asdict().items()
             if name in _OWN
         }
         return Copies(
             empty._replace(**own),
             empty,
-            bank,
+            batch,
             np.zeros(2, np.int64),
             np.ones(count, np.bool_),
             np.zeros(count, np.int64),
@@ -152,37 +151,37 @@ class Worlds:
 
     @property
     def count(self) -> int:
-        """B."""
+        """The number of copies, B."""
         return len(self.rewards)
 
     @property
     def following(self) -> int:
-        """Number of the next episode that a copy will begin."""
+        """Number of the next episode to begin."""
         return int(self._copies.cursor.sum())
 
     def world(self, i: int) -> World:
-        """Copy i as a world: its own arrays, not to be changed; its outcome is kept by nobody."""
+        """Copy i as a world: its own arrays, not to be changed; outcomes are not recorded."""
         worlds = self._copies.worlds
         return worlds._replace(**{name: getattr(worlds, name)[i] for name in _OWN})
 
     def workload(self, i: int) -> Workload:
-        """What comes to copy i."""
+        """The workload of copy i."""
         world = self.world(i)
         return Workload._make(getattr(world, name) for name in Workload._fields)
 
     def begin(self, first: int) -> None:
-        """Let every copy begin anew, with episodes from number `first` on."""
-        self._empty_bank(first)
+        """Begin an episode in every copy, from number `first` on."""
+        self._empty_batch(first)
         self.begins[:] = True
         self.rewards[:], self.dones[:] = 0.0, False
         self._run(np.zeros(self.count, np.int64))
 
     def step(self, actions: ArrayLike) -> None:
-        """Do one action in each copy, and fill the arrays anew.
+        """Take one action in each copy and fill the arrays.
 
         Raises:
-            PolicyError: a copy was given an action that its mask forbids (then none has moved), or
-                waits for ever.
+            PolicyError: an action is forbidden by the mask of its copy (then no copy has moved), or
+                a copy would wait for ever.
         """
         given = np.asarray(actions)
         if given.shape != (self.count,) or given.dtype.kind not in "iu":
@@ -198,7 +197,7 @@ class Worlds:
         self._run(wanted)
 
     def meaning(self, action: int) -> str:
-        """An action in words."""
+        """Describe an action in words."""
         if not 0 <= action < self.masks.shape[1]:
             return f"action {action} (there are 0 to {self.masks.shape[1] - 1})"
         if action == self.sizes.actions:
@@ -209,7 +208,7 @@ class Worlds:
     def _run(self, actions: NDArray[np.int64]) -> None:
         first, step = 0, _compiled()
         while True:
-            first = step(first, actions, self._terms, self._copies, self._shown)
+            first = step(first, actions, self._options, self._copies, self._outputs)
             if first == self.count:
                 return
             if first < 0:
@@ -221,39 +220,39 @@ class Worlds:
                 return
             self._refill()
 
-    def _empty_bank(self, following: int) -> None:
-        """Let the bank be used up, so that the next step draws the episodes from this number on."""
-        rows = len(self._copies.bank.jobs)
+    def _empty_batch(self, following: int) -> None:
+        """Mark the batch as used up, so that the next step draws episodes from `following` on."""
+        rows = len(self._copies.batch.jobs)
         self._copies.cursor[:] = rows, following - rows
 
     def _refill(self) -> None:
-        """Replace a bank that is used up."""
+        """Replace a batch that is used up."""
         number, worlds = self.following, self._copies.worlds
-        bank = self.supply.bank(number, self.count)
-        width = max(bank.events.shape[1], worlds.events.shape[1])
+        batch = self.supply.batch(number, self.count)
+        width = max(batch.events.shape[1], worlds.events.shape[1])
         self._copies = self._copies._replace(
             worlds=worlds._replace(events=widened(worlds.events, width)),
-            bank=bank._replace(events=widened(bank.events, width)),
+            batch=batch._replace(events=widened(batch.events, width)),
         )
         self._copies.cursor[:] = 0, number
 
-    def _kept(self) -> dict[str, NDArray[Any]]:
-        """All that changes, by name, but for the number of the next episode."""
+    def _mutable_arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays that change, by name; the number of the next episode is not among them."""
         worlds = self._copies.worlds
         arrays = {f"state.{name}": getattr(worlds, name) for name in STATE_FIELDS}
         arrays |= {f"episode.{name}": getattr(worlds, name) for name in EpisodeBatch._fields}
-        return arrays | {name: getattr(self, name) for name in (*_LEDGER, *Shown._fields)}
+        return arrays | {name: getattr(self, name) for name in (*_LEDGER, *StepOutputs._fields)}
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """Copies of all arrays that `restore` needs to go on with the very same steps."""
-        copies = {name: array.copy() for name, array in self._kept().items()}
+        """Copies of all arrays that `restore` needs to continue with identical steps."""
+        copies = {name: array.copy() for name, array in self._mutable_arrays().items()}
         return copies | {"following": np.array([self.following], np.int64)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from a checkpoint of worlds that were made with the same arguments.
+        """Continue from a checkpoint of `Worlds` that were made with the same arguments.
 
         Raises:
-            ConfigError: it is of other worlds.
+            ConfigError: the checkpoint belongs to other worlds.
         """
         following = arrays.get("following")
         if following is None or following.shape != (1,):
@@ -261,15 +260,15 @@ class Worlds:
         worlds = self._copies.worlds
         width = np.shape(arrays.get("episode.events", worlds.events))[-1]
         worlds = worlds._replace(events=np.zeros((self.count, width), EVENT))
-        kept = self._kept() | {"episode.events": worlds.events}
-        for name, array in kept.items():
+        present = self._mutable_arrays() | {"episode.events": worlds.events}
+        for name, array in present.items():
             found = arrays.get(name)
             if found is None or (found.shape, found.dtype.names) != (
                 array.shape,
                 array.dtype.names,
             ):
                 raise ConfigError(f"checkpoint: {name!r} is missing or of other worlds than these")
-        for name, array in kept.items():
+        for name, array in present.items():
             array[...] = arrays[name]
         self._copies = self._copies._replace(worlds=worlds)
-        self._empty_bank(int(following[0]))
+        self._empty_batch(int(following[0]))

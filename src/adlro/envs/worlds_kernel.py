@@ -1,7 +1,7 @@
-"""Many copies of a scenario, stepped together, compiled: from one decision of each to the next.
+"""The compiled step of many copies of a scenario, each from one decision to the next.
 
-A copy's episode is written into arrays of its own, so that the bank that it was taken from can be
-replaced at any time. Dimensions: B copies, S episodes in the bank, J jobs of an episode, others as
+A copy has its own arrays for its episode, so that the batch that the episode was taken from can be
+replaced at any time. Dimensions: B copies, S episodes in the batch, J jobs of an episode, others as
 in model/state.py; O and A as in features/observation_kernel.py.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.envs.bank import EpisodeBatch
+from adlro.envs.episode_batch import EpisodeBatch
 from adlro.features.full_observation_kernel import observe_more
 from adlro.features.observation_kernel import Vector, act, allow, observe
 from adlro.model.state import Counts, Floats, Mask, Records, Row
@@ -33,45 +33,45 @@ ENDING = np.dtype(
 )
 
 
-class Terms(NamedTuple):
-    """What is seen, done and paid."""
+class StepOptions(NamedTuple):
+    """Observation, actions and reward."""
 
-    window: int  # waiting jobs that are seen and may be started
+    window: int  # waiting jobs that are observed and can be started
     types: int  # of jobs
     columns: int  # most GPUs of any node
     is_full: int  # 1 = full observations
-    may_wait: int  # 1 = the last action is to wait
+    may_wait: int  # 1 = the last action waits
     tau: float  # seconds of a typical job, for full observations
     idle_weight: float  # lambda of the reward
 
 
 class Copies(NamedTuple):
-    """B copies, and what they begin with."""
+    """B copies, and the episodes that they begin next."""
 
-    worlds: World  # state and episode [B, ...] each; what is the same for all as in one world
-    empty: World  # a world before anything has come
-    bank: EpisodeBatch  # [S, ...] episodes to begin
-    cursor: Counts  # [2] the row of the bank that is next, and the number of the episode in row 0
-    begins: Mask  # [B] copies that wait for an episode
-    episodes: Counts  # [B] their numbers
-    paid: Floats  # [B] what has been handed out as rewards of the present episode
-    out: Records  # [1] room for a decision
+    worlds: World  # state and episode [B, ...] each; arrays that all copies share as in one world
+    empty: World  # a world before the first arrival
+    batch: EpisodeBatch  # [S, ...] the next episodes
+    cursor: Counts  # [2] the next row of the batch, and the number of the episode in row 0
+    begins: Mask  # [B] copies without an episode
+    episodes: Counts  # [B] number of the episode of each copy
+    paid: Floats  # [B] cost of the present episode that rewards have covered so far
+    out: Records  # [1] buffer for a decision
 
 
-class Shown(NamedTuple):
-    """What a learner is shown after a step; only written here."""
+class StepOutputs(NamedTuple):
+    """The outputs of a step; written here, read by learners."""
 
     observations: Vector  # [B, O]
     masks: Mask  # [B, A]
     rewards: Floats  # [B]
     dones: Mask  # [B]
-    finals: Vector  # [B, O] what was seen at the end, where dones
+    finals: Vector  # [B, O] last observation of the episode, where dones
     endings: Records  # [B] ENDING, where dones
 
 
 @njit
 def _world(i: int, worlds: World, k: int, episodes: EpisodeBatch) -> World:
-    """Copy i with the episode of row k as what comes to it."""
+    """Copy i with row k of `episodes` as its workload."""
     return World(
         worlds.totals[i],
         worlds.queue[i],
@@ -104,7 +104,7 @@ def _world(i: int, worlds: World, k: int, episodes: EpisodeBatch) -> World:
 
 @njit
 def _episodes(worlds: World) -> EpisodeBatch:
-    """The episodes that the copies play."""
+    """The present episodes of the copies."""
     return EpisodeBatch(
         worlds.jobs, worlds.est, worlds.allowed, worlds.seconds, worlds.events, worlds.holders
     )
@@ -112,7 +112,7 @@ def _episodes(worlds: World) -> EpisodeBatch:
 
 @njit
 def _begin(source: World, empty: World, world: World) -> None:
-    """Put a copy before the first arrival of the episode of `source`."""
+    """Reset a copy to the first arrival of the episode of `source`."""
     clone(empty, world)
     for j in range(len(source.jobs)):
         copy_job(j, source, j, world)
@@ -128,18 +128,19 @@ def _cost(w: Row, idle_weight: float) -> float:
 
 
 @njit
-def _look(terms: Terms, world: World, x: Vector) -> None:
+def _observe(options: StepOptions, world: World, x: Vector) -> None:
     """Write the observation of a world into x [O]."""
-    window, types, columns, view = terms.window, terms.types, terms.columns, view_of(world)
+    window, types, columns = options.window, options.types, options.columns
+    view = view_of(world)
     observe(view, window, types, columns, x)
-    if terms.is_full > 0:
+    if options.is_full > 0:
         more = x[len(view.nodes) * columns + 1 + window * (1 + types) :]
-        observe_more(view, window, terms.tau, more)
+        observe_more(view, window, options.tau, more)
 
 
 @njit
-def _note_end(episode: int, world: World, ending: Row) -> None:
-    """Write down what came of an episode."""
+def _record_ending(episode: int, world: World, ending: Row) -> None:
+    """Write the sums of an episode that has ended into `ending`."""
     w = world.totals[0]
     ending.episode, ending.jobs = episode, len(world.jobs)
     ending.job_seconds, ending.idle_seconds = w.job_seconds, w.idle_seconds
@@ -148,7 +149,7 @@ def _note_end(episode: int, world: World, ending: Row) -> None:
 
 @njit
 def first_forbidden(actions: Counts, begins: Mask, masks: Mask) -> int:
-    """The first copy whose action is not allowed, or -1; actions of copies that begin are free."""
+    """The first copy whose action is forbidden, or -1; copies that begin take any action."""
     for i in range(len(actions)):
         a = actions[i]
         if not begins[i] and (a < 0 or a >= masks.shape[1] or not masks[i, a]):
@@ -157,20 +158,23 @@ def first_forbidden(actions: Counts, begins: Mask, masks: Mask) -> int:
 
 
 @njit
-def step(first: int, actions: Counts, terms: Terms, copies: Copies, shown: Shown) -> int:
-    """Do actions [B], which must be allowed, and move each copy on to its next decision.
+def step(
+    first: int, actions: Counts, options: StepOptions, copies: Copies, outputs: StepOutputs
+) -> int:
+    """Take actions [B], all allowed, and advance each copy to its next decision.
 
-    A copy whose episode ends (dones) takes the next one of the bank at once. `first` is the copy to
-    go on with: 0, or what the last call returned.
+    A copy whose episode ends (dones) begins the next one of the batch at once. `first` is the copy
+    to continue with: 0, or the result of the last call. There is one call each of `apply` and
+    `advance`, because each takes seconds to compile.
 
     Returns:
-        B; or the copy at which the bank was used up: call again with it as `first`; or -1 - i after
-        a fault of copy i. There is one `apply` and one `advance`: each takes seconds to compile.
+        B; or the copy at which the batch was used up (call again with it as `first`); or -1 - i
+        after a fault of copy i.
     """
-    worlds, bank, cursor, out = copies.worlds, copies.bank, copies.cursor, copies.out
+    worlds, batch, cursor, out = copies.worlds, copies.batch, copies.cursor, copies.out
     begins, episodes, paid = copies.begins, copies.episodes, copies.paid
-    masks, rewards, dones = shown.masks, shown.rewards, shown.dones
-    starts, own = terms.window * worlds.gpus.shape[1], _episodes(worlds)
+    masks, rewards, dones = outputs.masks, outputs.rewards, outputs.dones
+    starts, own = options.window * worlds.gpus.shape[1], _episodes(worlds)
     for i in range(first, len(actions)):
         world = _world(i, worlds, i, own)
         w, answered, asked, began = world.totals[0], 0, False, False
@@ -180,9 +184,9 @@ def step(first: int, actions: Counts, terms: Terms, copies: Copies, shown: Shown
                 answered = act(actions[i], view_of(world), out)
         while not asked:
             if begins[i]:
-                if cursor[0] == len(bank.jobs):
+                if cursor[0] == len(batch.jobs):
                     return i
-                _begin(_world(i, worlds, cursor[0], bank), copies.empty, world)
+                _begin(_world(i, worlds, cursor[0], batch), copies.empty, world)
                 episodes[i], paid[i], begins[i] = cursor[0] + cursor[1], 0.0, False
                 cursor[0] += 1
                 began = True
@@ -193,17 +197,17 @@ def step(first: int, actions: Counts, terms: Terms, copies: Copies, shown: Shown
             elif not advance(world):
                 if w.fault != 0:
                     return -1 - i
-                rewards[i] = paid[i] - _cost(w, terms.idle_weight)
+                rewards[i] = paid[i] - _cost(w, options.idle_weight)
                 dones[i], begins[i] = True, True
-                _note_end(episodes[i], world, shown.endings[i])
-                _look(terms, world, shown.finals[i])
+                _record_ending(episodes[i], world, outputs.endings[i])
+                _observe(options, world, outputs.finals[i])
                 continue
-            asked = allow(view_of(world), terms.window, masks[i][:starts]) > 0
-        if not began:  # what passes before the first decision is paid with that
-            cost = _cost(w, terms.idle_weight)
+            asked = allow(view_of(world), options.window, masks[i][:starts]) > 0
+        if not began:  # the first decision's reward covers the time before it
+            cost = _cost(w, options.idle_weight)
             rewards[i] = paid[i] - cost
             paid[i] = cost
-        if terms.may_wait > 0:
+        if options.may_wait > 0:
             masks[i, starts] = w.running > 0
-        _look(terms, world, shown.observations[i])
+        _observe(options, world, outputs.observations[i])
     return len(actions)

@@ -1,7 +1,9 @@
 """adlro/Cluster-v0: the environment of Gymnasium, single and vector."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium
@@ -13,7 +15,7 @@ from gymnasium.vector import AutoresetMode
 
 import adlro.envs  # noqa: F401  registers adlro/Cluster-v0
 from adlro.config.files import adjusted, find_scenario
-from adlro.envs import picture
+from adlro.envs import render
 from adlro.envs.cluster import ClusterEnv
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate.compare import run_one
@@ -109,7 +111,7 @@ def test_rewards_are_minus_the_sum_of_jct_and_weighted_idle_time_in_units_of_the
 def test_the_usual_scale_is_the_gpu_seconds_of_a_mean_job():
     env = made(load=0.5)
     setting = prepare(find_scenario("paper16-single"))
-    assert env.game.scale == pytest.approx(16 / setting.capacity_per_s)
+    assert env.setup.scale == pytest.approx(16 / setting.capacity_per_s)
 
 
 def test_resets_go_on_with_seeds_that_follow_from_the_first_and_are_no_tables():
@@ -127,7 +129,7 @@ def test_a_drawn_seed_is_the_one_whose_jobs_are_played():
     env = made()
     env.reset(seed=5)
     _, info = env.reset()
-    jobs = generate(env.game.setting, info["seed"]).jobs
+    jobs = generate(env.setup.setting, info["seed"]).jobs
     assert env.worlds.workload(0).jobs.tobytes() == jobs.tobytes()
 
 
@@ -228,7 +230,7 @@ def test_the_end_is_told_with_an_empty_mask():
     assert env.action_masks().any()
 
 
-def test_the_last_picture_is_that_of_the_end():
+def test_the_last_rendering_is_that_of_the_end():
     env = made(render_mode="ansi")
     _, info = played(env, lowest, seed=0)
     lines = env.render().splitlines()
@@ -250,7 +252,7 @@ def test_render_shows_each_gpu_and_who_is_next():
     assert made().render() is None
 
 
-def test_a_picture_shows_slices_and_nodes_that_are_down():
+def test_a_rendering_shows_slices_and_nodes_that_are_down():
     # Node 1 is down; job 0, 30 % of a GPU, is on node 0. Job 1, half a GPU, waits at 2.
     jobs = [job(0, 9, share=300), job(2, 9, share=500), job(3, 9, gpus=2)]
     world = build([nodes(gpus=2, count=2)], jobs, events=[fails(1, 1)])
@@ -259,7 +261,7 @@ def test_a_picture_shows_slices_and_nodes_that_are_down():
     layout = SimpleNamespace(node_names=("a", "node"))
     scenario = SimpleNamespace(types=[SimpleNamespace(name="ml")])
     setting = SimpleNamespace(layout=layout, scenario=scenario)
-    assert picture.draw(setting, worlds.world(0)).splitlines() == [
+    assert render.render(setting, worlds.world(0)).splitlines() == [
         "2 s: 1 waiting, 1 running, 0 of 3 done",
         "  a     30% -",
         "  node  x x",
@@ -385,6 +387,15 @@ def test_what_a_step_returns_is_not_changed_by_the_next():
     envs.step(np.array([1, 1]))
     assert all(np.array_equal(a, b) for a, b in zip(first[:4], kept[0], strict=True))
     assert np.array_equal(first[4]["action_mask"], kept[1])
+
+
+def test_the_example_of_the_docs_runs_in_a_process_of_its_own():
+    page = (Path(__file__).parents[3] / "docs" / "gymnasium.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    words = [sys.executable, "-W", "error", "-c", code]
+    mean_jct, idle, makespan = map(float, subprocess.check_output(words, text=True).split())
+    assert makespan > mean_jct > 0
+    assert idle > 0
 
 
 def test_without_gymnasium_the_extra_is_named_and_the_package_still_imports():

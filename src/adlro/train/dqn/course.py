@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adlro.config.files import adjusted
 from adlro.config.scenario import Scenario
-from adlro.envs.supply import EpisodeSupply
+from adlro.envs.episode_supply import EpisodeSupply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.errors import ConfigError
 from adlro.features.observation_kernel import Sizes, sizes

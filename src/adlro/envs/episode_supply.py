@@ -1,4 +1,4 @@
-"""Where episodes come from: workloads by number, whole or cut into short pieces."""
+"""Episodes by number: workloads, whole or cut into short pieces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.envs.bank import EpisodeBatch
+from adlro.envs.episode_batch import EpisodeBatch
 from adlro.errors import ConfigError
 from adlro.model.state import EVENT, Records
 from adlro.workloads.synthetic import Setting
@@ -15,17 +15,17 @@ from adlro.workloads.workload import Workload
 
 
 class EpisodeSupply(NamedTuple):
-    """Episodes of one scenario, by number: the same number is the same episode."""
+    """Episodes of one scenario by number; a number always gives the same episode."""
 
     setting: Setting
-    draw: Callable[[int], Workload]  # the jobs of a number, always as many
-    pieces: int = 1  # episodes that each workload is cut into: drawing one costs about 1 ms
+    draw: Callable[[int], Workload]  # the workload of a number; all have the same number of jobs
+    pieces: int = 1  # episodes cut from each workload: drawing a workload costs about 1 ms
 
-    def bank(self, first: int, count: int) -> EpisodeBatch:
-        """At least so many episodes from number `first` on.
+    def batch(self, first: int, count: int) -> EpisodeBatch:
+        """At least `count` episodes, the first of them number `first`.
 
         Raises:
-            ConfigError: a workload cannot be cut into so many pieces of the same length.
+            ConfigError: a workload cannot be cut into `pieces` pieces of equal length.
         """
         start, end = first // self.pieces, (first + count - 1) // self.pieces + 1
         cut = [_cut(self.draw(k), self.pieces) for k in range(start, end)]
@@ -33,10 +33,10 @@ class EpisodeSupply(NamedTuple):
 
 
 def _cut(workload: Workload, pieces: int) -> EpisodeBatch:
-    """Consecutive jobs, so many to a piece, the first of each arriving at 0 if there are several.
+    """Cut a workload into pieces of consecutive jobs, each with its first arrival at 0.
 
-    Each piece keeps all events of the workload: those that lie before it happen at once, so that
-    the cluster is as it was then.
+    A single piece keeps its arrival times. Each piece has all events of the workload: those before
+    its first job happen at once, so that the cluster starts in the state of that time.
     """
     jobs = len(workload.jobs)
     if pieces < 1 or jobs % pieces > 0:
@@ -44,7 +44,7 @@ def _cut(workload: Workload, pieces: int) -> EpisodeBatch:
             f"pieces: {jobs} jobs cannot be cut into {pieces} episodes of the same length"
         )
     shape = (pieces, jobs // pieces)
-    bank = EpisodeBatch(
+    batch = EpisodeBatch(
         workload.jobs.reshape(shape).copy(),
         workload.est.reshape(*shape, -1),
         workload.allowed.reshape(*shape, -1),
@@ -53,23 +53,23 @@ def _cut(workload: Workload, pieces: int) -> EpisodeBatch:
         workload.holders.reshape(*shape, 2),
     )
     if pieces > 1:
-        begins = bank.jobs["arrival"][:, :1].copy()
-        bank.jobs["arrival"] -= begins
-        bank.events["time"] -= begins
-        bank.jobs["id"] = np.arange(shape[1])
-    return bank
+        begins = batch.jobs["arrival"][:, :1].copy()
+        batch.jobs["arrival"] -= begins
+        batch.events["time"] -= begins
+        batch.jobs["id"] = np.arange(shape[1])
+    return batch
 
 
 def widened(events: Records, width: int) -> Records:
-    """Lists of events [S, E] filled up to a width with such as never come."""
+    """Lists of events [S, E], padded to a width with events that never happen."""
     never = np.zeros((len(events), max(width - events.shape[1], 0)), EVENT)
     never["time"] = np.inf
     return np.concatenate([events, never], axis=1)
 
 
-def _joined(banks: Sequence[EpisodeBatch]) -> EpisodeBatch:
-    width = max(bank.events.shape[1] for bank in banks)
-    level = [bank._replace(events=widened(bank.events, width)) for bank in banks]
-    if len({bank.jobs.shape[1] for bank in banks}) > 1:
+def _joined(batches: Sequence[EpisodeBatch]) -> EpisodeBatch:
+    width = max(batch.events.shape[1] for batch in batches)
+    level = [batch._replace(events=widened(batch.events, width)) for batch in batches]
+    if len({batch.jobs.shape[1] for batch in batches}) > 1:
         raise ConfigError("episodes: all workloads of a supply must have as many jobs")
     return EpisodeBatch._make(np.concatenate(arrays) for arrays in zip(*level, strict=True))

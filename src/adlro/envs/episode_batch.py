@@ -1,4 +1,4 @@
-"""Episodes side by side, as compiled code takes them."""
+"""Several episodes as arrays with a leading dimension, the form that compiled code takes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from adlro.model.state import Counts, Floats, Mask, Records
 
 
 class EpisodeBatch(NamedTuple):
-    """S episodes of J jobs each: what of a workload is an episode's own."""
+    """S episodes of J jobs each: the arrays of a workload that differ between episodes."""
 
     jobs: Records  # [S, J]
     est: Floats  # [S, J, M]
     allowed: Mask  # [S, J, P]
     seconds: Floats  # [S, J, M]
-    events: Records  # [S, E], filled up with such as never come
+    events: Records  # [S, E], padded with events that never happen (time = inf)
     holders: Counts  # [S, J, 2]
 
     def from_row(self, first: int) -> EpisodeBatch:
-        """Without the rows before."""
+        """The batch without its first `first` rows."""
         return EpisodeBatch._make(array[first:] for array in self)

@@ -1,4 +1,4 @@
-"""Which seed each episode of an environment plays."""
+"""The seed of each episode of an environment."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from adlro.errors import ConfigError
 
-_FIRST, _END = 1_000_000, 2**31  # between which seeds are drawn: tables and claims use those below
+_FIRST, _END = 1_000_000, 2**31  # range of drawn seeds; published figures use seeds below
 _MOST = 2**62
 
 
-def checked(seed: Any) -> int:  # noqa: ANN401  whatever it may be
-    """A seed that somebody asked for.
+def checked(seed: Any) -> int:  # noqa: ANN401  checked here
+    """A seed given by the user, as an int.
 
     Raises:
-        ConfigError: it is no whole number, or out of range.
+        ConfigError: the seed is not a whole number, or is out of range.
     """
     is_whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     if not (is_whole and 0 <= seed <= _MOST):
@@ -26,11 +26,11 @@ def checked(seed: Any) -> int:  # noqa: ANN401  whatever it may be
     return int(seed)
 
 
-def of_copies(seed: object, count: int) -> NDArray[np.int64]:
-    """The first seeds of so many copies: n, n + 1, ... or, of a list or an array, one each.
+def first_seeds(seed: object, count: int) -> NDArray[np.int64]:
+    """Seeds of the first episodes of `count` copies: n, n + 1, ... or the entries of a sequence.
 
     Raises:
-        ConfigError: there are more or fewer of them, or one is no seed.
+        ConfigError: the sequence has another length than `count`, or an entry is not a seed.
     """
     if not isinstance(seed, Sequence | np.ndarray):
         return checked(seed) + np.arange(count)
@@ -40,17 +40,18 @@ def of_copies(seed: object, count: int) -> NDArray[np.int64]:
     return np.array([checked(one) for one in given], np.int64)
 
 
-class Seeds:
-    """Those asked for, then others that are drawn as episodes get to them.
+class EpisodeSeeds:
+    """Seeds by episode: the given ones first, then seeds drawn when an episode needs one.
 
-    Not the next numbers: environments that were given neighbours would play the same episodes.
+    Later seeds are drawn, not counted up: environments with neighbouring seeds would otherwise play
+    the same episodes.
     """
 
-    def __init__(self, asked: ArrayLike, rng: np.random.Generator) -> None:
-        self._known, self._rng = np.array(asked, np.int64), rng
+    def __init__(self, given: ArrayLike, rng: np.random.Generator) -> None:
+        self._known, self._rng = np.array(given, np.int64), rng
 
     def of(self, episodes: ArrayLike) -> NDArray[np.int64]:
-        """The seeds of episodes, counted from 0 on; the same whenever they are asked for."""
+        """The seeds of episodes, which are numbered from 0; an episode always has the same seed."""
         wanted = np.asarray(episodes)
         missing = int(wanted.max()) + 1 - len(self._known)
         if missing > 0:

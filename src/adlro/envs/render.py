@@ -1,4 +1,4 @@
-"""A world in a few lines of text."""
+"""A world as text, for `render_mode="ansi"`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from adlro.model.state import WHOLE, Records
 from adlro.sim.world import World
 from adlro.workloads.synthetic import Setting
 
-_NEXT = 3  # waiting jobs that are shown
+_SHOWN_WAITING = 3  # waiting jobs that are listed
 
 
 def _gpu(gpu: Records, node: Records) -> str:
-    """The job on a GPU, the share of it that slices hold, - = idle, x = down."""
+    """The number of the job on a GPU, the share that slices take, "-" if idle, "x" if down."""
     if node["up"] == 0:
         return "x"
     if gpu["job"] >= 0:
@@ -18,8 +18,8 @@ def _gpu(gpu: Records, node: Records) -> str:
     return f"{1 - gpu['free'] / WHOLE:.0%}" if gpu["free"] < WHOLE else "-"
 
 
-def draw(setting: Setting, world: World) -> str:
-    """The clock, a line a node with the job on each GPU, and the first of the queue."""
+def render(setting: Setting, world: World) -> str:
+    """The clock, a line per node with the job on each GPU, and the head of the queue."""
     w = world.totals[0]
     lines = [
         f"{w['now']:,.0f} s: {w['waiting']} waiting, {w['running']} running, "
@@ -30,7 +30,7 @@ def draw(setting: Setting, world: World) -> str:
         first, end = node["first_gpu"], node["first_gpu"] + node["gpus"]
         cells = " ".join(_gpu(gpu, node) for gpu in world.gpus[first:end])
         lines.append(f"  {name:<{max(map(len, names))}}  {cells}")
-    for waiting in world.queue[w["head"] : w["head"] + min(w["waiting"], _NEXT)]:
+    for waiting in world.queue[w["head"] : w["head"] + min(w["waiting"], _SHOWN_WAITING)]:
         job = world.jobs[waiting["job"]]
         lines.append(
             f"  next: job {waiting['job']}, {setting.scenario.types[job['type']].name}, "

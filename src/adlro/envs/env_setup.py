@@ -1,4 +1,4 @@
-"""What the single and the vector environment have in common."""
+"""Arguments, spaces and actions that the single and the vector environment share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from adlro.config.files import adjusted, find_scenario, validated
 from adlro.config.scenario import Load
-from adlro.envs.supply import EpisodeSupply
+from adlro.envs.episode_supply import EpisodeSupply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.model.record import Record
 from adlro.model.state import Mask, Records
@@ -19,26 +19,26 @@ from adlro.workloads.synthetic import Setting, generate, prepare
 from adlro.workloads.workload import Workload
 
 
-class Options(Record):
+class ClusterEnvOptions(Record):
     """Arguments of `gymnasium.make("adlro/Cluster-v0", ...)`."""
 
     scenario: str = "paper16-single"  # name or file
-    load: Load | None = None  # None = the scenario's, as with jobs
-    jobs: PositiveInt | None = None
-    window: PositiveInt = 1  # waiting jobs that are seen and may be started
+    load: Load | None = None  # None = that of the scenario
+    jobs: PositiveInt | None = None  # None = that of the scenario
+    window: PositiveInt = 1  # waiting jobs that are observed and can be started
     idle_weight: Annotated[float, Field(ge=0, le=1)] = 0.5  # lambda of the reward
     observation: Literal["paper", "full"] = "paper"
-    wait: bool = False  # True = a last action: wait for the next event
-    reward_scale: PositiveFloat | None = None  # seconds; None = those of a typical job
-    forbidden: Literal["nearest", "error"] = "nearest"  # what becomes of a forbidden action
+    wait: bool = False  # True = the last action waits for the next event
+    reward_scale: PositiveFloat | None = None  # seconds; None = GPU-seconds of a typical job
+    forbidden: Literal["nearest", "error"] = "nearest"  # replaces or refuses forbidden actions
 
 
-class Game(NamedTuple):
-    """A scenario ready to be played."""
+class EnvSetup(NamedTuple):
+    """A prepared scenario with the options of the environment."""
 
-    options: Options
+    options: ClusterEnvOptions
     setting: Setting
-    scale: float  # of rewards, seconds
+    scale: float  # seconds that rewards are divided by
 
     @property
     def action_space(self) -> spaces.Discrete:
@@ -47,31 +47,32 @@ class Game(NamedTuple):
         return spaces.Discrete(self.options.window * gpus + int(self.options.wait))
 
     def observation_space(self, length: int) -> spaces.Box[np.float32]:
-        """The bounds of an observation of so many numbers."""
+        """Bounds of an observation of `length` numbers."""
         low = 0.0 if self.options.observation == "paper" else -1.0
         return spaces.Box(low, 1.0, (length,), np.float32)
 
     def replaced(self, actions: NDArray[np.int64], masks: Mask) -> NDArray[np.int64]:
-        """Actions [B], forbidden ones as the options say: the nearest allowed by [B, A], or as is.
+        """Actions [B] with forbidden ones replaced by the nearest that masks [B, A] allow.
 
-        Of two that are as near the lower one; what is no action at all stays as it is.
+        Of two equally near actions the lower one is taken. Numbers that are no action stay, and so
+        does every action with `forbidden="error"`: stepping refuses them.
         """
-        done = np.array(actions)
-        fits = done.shape == (len(masks),) and done.dtype.kind in "iu"
+        taken = np.array(actions)
+        fits = taken.shape == (len(masks),) and taken.dtype.kind in "iu"
         if self.options.forbidden == "nearest" and fits:
-            known = (done >= 0) & (done < masks.shape[1])
-            may = masks[np.arange(len(masks)), np.where(known, done, 0)]
+            known = (taken >= 0) & (taken < masks.shape[1])
+            may = masks[np.arange(len(masks)), np.where(known, taken, 0)]
             for i in np.flatnonzero(known & ~may):
                 allowed = np.flatnonzero(masks[i])
-                done[i] = allowed[np.argmin(np.abs(allowed - done[i]))]
-        return done
+                taken[i] = allowed[np.argmin(np.abs(allowed - taken[i]))]
+        return taken
 
     def draw(self, seed: int) -> Workload:
-        """The jobs of `adlro simulate --seed`."""
+        """The workload of a seed, as in `adlro simulate --seed`."""
         return generate(self.setting, seed)
 
     def worlds(self, supply: EpisodeSupply, count: int, *, stops: bool = False) -> Worlds:
-        """So many copies; stops: see there."""
+        """`count` copies of the scenario; `stops` as in `Worlds`."""
         wanted = self.options
         return Worlds(
             supply,
@@ -84,20 +85,20 @@ class Game(NamedTuple):
         )
 
 
-def prepared(options: dict[str, Any]) -> Game:
-    """Read the arguments of an environment.
+def prepare_env(options: dict[str, Any]) -> EnvSetup:
+    """Check the arguments of an environment and prepare its scenario.
 
     Raises:
-        ConfigError: one is unknown or out of range.
+        ConfigError: an argument is unknown or out of range.
     """
-    wanted = validated(Options, options, "adlro/Cluster-v0")
+    wanted = validated(ClusterEnvOptions, options, "adlro/Cluster-v0")
     scenario = adjusted(find_scenario(wanted.scenario), load=wanted.load, jobs=wanted.jobs)
     setting = prepare(scenario)
-    return Game(wanted, setting, wanted.reward_scale or typical_seconds(setting))
+    return EnvSetup(wanted, setting, wanted.reward_scale or typical_seconds(setting))
 
 
 def summary(ending: Records) -> dict[str, NDArray[Any]]:
-    """What is told of an episode that has ended: the mean JCT, idle GPU-seconds, the makespan."""
+    """Mean JCT, idle GPU-seconds and makespan of an episode that has ended."""
     return {
         "mean_jct_s": ending["job_seconds"] / ending["jobs"],
         "idle_gpu_s": ending["idle_seconds"],
