@@ -26,7 +26,7 @@ from adlro.model.view import View
 from adlro.planning.active_jobs import Active, Indices, Notes
 
 
-class Cluster(NamedTuple):
+class ClusterCopy(NamedTuple):
     """The records that moves change, as copies; jobs are known by their place in `active`."""
 
     jobs: Records  # [A]
@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
     gpus: Records
 
 
-class Assignment(NamedTuple):
+class TargetPlan(NamedTuple):
     """Where the jobs are to run, and where they do."""
 
     order: Indices  # [A] places in `active`, the most important first
@@ -71,7 +71,7 @@ def _copy(view, active):
     for a in range(len(active.rows)):
         if active.run[a] >= 0:
             running[active.run[a]].job = a
-    return Cluster(
+    return ClusterCopy(
         view.jobs[active.rows], running, view.pools.copy(), view.nodes.copy(), view.gpus.copy()
     )
 
@@ -80,7 +80,7 @@ def _copy(view, active):
 def _copy_again(cluster):
     """The same with room of its own; jobs and runs are shared, for nobody changes them."""
     pools, nodes, gpus = cluster.pools.copy(), cluster.nodes.copy(), cluster.gpus.copy()
-    return Cluster(cluster.jobs, cluster.running, pools, nodes, gpus)
+    return ClusterCopy(cluster.jobs, cluster.running, pools, nodes, gpus)
 
 
 @njit
@@ -145,7 +145,7 @@ def plan_actions(order, target, active, view):
         view: what the policy sees.
     """
     cluster = _copy(view, active)
-    plan = Assignment(order, target, active.pinned, active.run, active.pool.copy())
+    plan = TargetPlan(order, target, active.pinned, active.run, active.pool.copy())
     stop, step = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
     decision, demands, turn = np.zeros(1, DECISION)[0], np.zeros(0, DEMAND), 0
     for k in range(len(order)):

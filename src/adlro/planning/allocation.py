@@ -50,7 +50,7 @@ def _table(x: Floats, mask: Mask) -> Floats:
     return shares
 
 
-def most(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
+def max_total_shares(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
     """The shares [A, P] with the largest sum of gain * X; 0 outside of the mask.
 
     Raises:
@@ -65,7 +65,7 @@ def most(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
     return _table(_solve(gain[mask], matrix, bounds, where), mask)
 
 
-def fairest(speeds: Floats, need: Floats, active: Active, mask: Mask, where: str) -> Floats:
+def max_min_shares(speeds: Floats, need: Floats, active: Active, mask: Mask, where: str) -> Floats:
     """The shares [A, P] with the largest s such that each job's speed is at least s * need.
 
     What that leaves open is settled by the sum of all speeds, at a thousandth of the weight.

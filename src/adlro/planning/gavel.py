@@ -55,7 +55,7 @@ def memory(context: Context) -> int:
 
 
 @njit_allocating
-def bring_up_to_date(last, length, rows, view, ledger):
+def update_ledger(last, length, rows, view, ledger):
     """Add the time since the last round to owed and received, and limit both.
 
     Args:
@@ -84,7 +84,7 @@ def _account(view: View, notes: Notes, active: Active, length: float) -> None:
         return
     pools = len(view.pools)
     ledger = Ledger(*(notes.own[:, k * pools : (k + 1) * pools] for k in range(3)))
-    bring_up_to_date(notes.head[rounds.LAST], length, active.rows, view, ledger)
+    update_ledger(notes.head[rounds.LAST], length, active.rows, view, ledger)
 
 
 def _by_priority(view: View, notes: Notes, active: Active, length: float) -> RoundPlan:

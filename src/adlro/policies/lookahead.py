@@ -39,7 +39,7 @@ from adlro.model.context import Context
 from adlro.model.state import WAKE, Floats, Records
 from adlro.model.view import View
 from adlro.policies.lookahead_kernel import FAULT, FEW, Handed, Scratch, look_ahead
-from adlro.sim.rebuild import Rebuilt
+from adlro.sim.rebuild import RebuiltWorld
 from adlro.sim.signature import ANSWER, DECIDE, FLOATS, TABLE, WORLD, compile_decide, entry_point
 from adlro.sim.simulator import Player, ViewCopies, is_compiled
 
@@ -180,7 +180,7 @@ class _Run(NamedTuple):
     copied: Floats  # the base policy's memory in a copy
     trial: Records  # and its answers; as in any answer before it is given, nothing is named
     look: Floats
-    rebuilt: Rebuilt
+    rebuilt: RebuiltWorld
 
 
 class Lookahead:
@@ -200,7 +200,7 @@ class Lookahead:
         if run is None or run.memory is not memory:
             context = self._context
             look = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
-            rebuilt = Rebuilt(view, context.types, context.placement, context.rules)
+            rebuilt = RebuiltWorld(view, context.types, context.placement, context.rules)
             run = _Run(memory, np.array(memory[_OWN:]), np.array(out), look, rebuilt)
             self._runs.last = run
         return run

@@ -17,7 +17,7 @@ from adlro.features.start_kernel import Choices, describe_choices
 from adlro.model import violations
 from adlro.model.feasibility import start
 from adlro.model.state import START, WAKE, Floats, Records, Row
-from adlro.sim.rebuild_kernel import fill_in
+from adlro.sim.rebuild_kernel import fill_from_estimates
 from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
@@ -166,7 +166,7 @@ def look_ahead(
     count = _count_others(answered, may_wait, out, choices, queue, others)
     if count == 0:
         return answered
-    fill_in(world)
+    fill_from_estimates(world)
     futures, own = gains.shape[1], 0.0
     arrivals = len(scratch.draws) // futures
     for k in range(futures):

@@ -7,8 +7,8 @@ from numba import njit
 from adlro.model.context import Rulebook
 from adlro.model.state import WHOLE
 from adlro.model.view import RECENT_ARRIVALS
-from adlro.sim.rebuild import Rebuilt
-from adlro.sim.rebuild_kernel import fill_in
+from adlro.sim.rebuild import RebuiltWorld
+from adlro.sim.rebuild_kernel import fill_from_estimates
 from adlro.sim.signature import compiled_steps
 from adlro.sim.simulator import ViewCopies
 from adlro.sim.steps import clone
@@ -49,13 +49,13 @@ def exact(seed):
 
 
 def rebuilt_for(context, view):
-    return Rebuilt(view, context.types, context.placement, context.rules)
+    return RebuiltWorld(view, context.types, context.placement, context.rules)
 
 
 @njit
 def copy_filled(world, to):
     """What stands before each choice that is tried; from Python the kernels cannot be called."""
-    fill_in(world)
+    fill_from_estimates(world)
     clone(world, to)
 
 
@@ -186,7 +186,7 @@ def test_jobs_are_written_down_once_as_they_arrive():
 
     told = Rulebook(allowed, *rules[1:])
     views = views_of(world)
-    rebuilt = Rebuilt(views[0], 1, world.setting.placement, told)
+    rebuilt = RebuiltWorld(views[0], 1, world.setting.placement, told)
     for view in views:
         rebuilt.follow(view, np.inf)
     assert asked == [[0], [1], [2], [3]]
