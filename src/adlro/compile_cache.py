@@ -56,7 +56,7 @@ def _modules(package: Path) -> dict[bytes, _Module]:
 
 
 def _absolute(name: bytes, package: bytes) -> bytes:
-    """Absolute name of the module in `from <name> import`: one dot = the package, two = its parent."""
+    """Absolute module name in `from <name> import`: one dot = the package, two = its parent."""
     rest = name.lstrip(b".")
     if rest == name:
         return name
