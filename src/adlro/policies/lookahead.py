@@ -227,7 +227,7 @@ class Lookahead:
             memory[_WAKE] = math.inf
         _, copied, trial, look, rebuilt = self._run(view, memory, out)
         draws, futures = self._draws(view, memory)
-        rebuilt.follow(view, memory[_WAKE], len(draws) // futures)
+        rebuilt.update(view, memory[_WAKE], len(draws) // futures)
         mine, before = np.asarray(out), memory[_OWN:].copy()
         scratch = Scratch(
             draws, look, np.zeros(MOST_CHOICES), np.zeros((MOST_CHOICES, futures)), trial

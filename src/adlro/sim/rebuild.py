@@ -95,7 +95,7 @@ class RebuiltWorld:
         self.world = self.world._replace(arrivals=arrivals)
         self.copy = self.copy._replace(arrivals=arrivals)
 
-    def follow(self, view: View, wake: float, more: int = 0) -> None:
+    def update(self, view: View, wake: float, more: int = 0) -> None:
         """Update the world to a view.
 
         Args:

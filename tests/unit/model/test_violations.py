@@ -153,7 +153,7 @@ def test_a_hundred_thousand_answers_in_one_moment_stop_the_run():
 
 
 def test_so_do_those_of_a_policy_in_plain_python(monkeypatch):
-    monkeypatch.setattr(kernel, "MOST_CALLS", 3_000)
+    monkeypatch.setattr(kernel, "MAX_CALLS", 3_000)
     said = r"^policy undecided went on deciding after 3,000 answers in one moment \(at 7 s\)$"
     with pytest.raises(PolicyError, match=said):
         play(build([nodes()], [job(7, 5)]), UndecidedInPython())

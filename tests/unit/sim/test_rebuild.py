@@ -94,7 +94,7 @@ class Foresight(InPython):
     def rest(self, view, memory):
         """Finish times of the jobs that are not done yet."""
         truth, rebuilt, arrived = self.world.workload, self.rebuilt, view.arrived
-        rebuilt.follow(view, np.inf, len(truth.jobs) - arrived)
+        rebuilt.update(view, np.inf, len(truth.jobs) - arrived)
         for name in OF_JOBS:
             getattr(rebuilt.world, name)[arrived : len(truth.jobs)] = getattr(truth, name)[arrived:]
         return play_on(rebuilt, self.base, memory)[: len(truth.jobs)]
@@ -149,7 +149,7 @@ def test_which_rows_jobs_have_makes_no_difference(seed):
         ends = []
         for seen in (view, in_other_rows(view, row)):
             rebuilt = rebuilt_for(world.setting, seen)
-            rebuilt.follow(seen, np.inf)
+            rebuilt.update(seen, np.inf)
             ends.append(play_on(rebuilt, policy, memory))
         here = len(view.jobs)
         np.testing.assert_array_equal(ends[1][row[:here]], ends[0][:here])
@@ -164,7 +164,7 @@ def test_what_is_seen_is_written_down():
     world = three_by_hand()
     view = next(view for view in views_of(world) if view.now == 2)
     rebuilt = rebuilt_for(world.setting, view)
-    rebuilt.follow(view, 7.5, more=2)
+    rebuilt.update(view, 7.5, more=2)
     found, w = rebuilt.world, rebuilt.world.totals[0]
     assert (w["now"], w["wake"], w["waiting"], w["running"]) == (2, 7.5, 2, 1)
     assert (w["arrived"], w["arrived_before"], w["rows"], w["finished"]) == (3, 0, 3, 0)
@@ -188,7 +188,7 @@ def test_jobs_are_written_down_once_as_they_arrive():
     views = views_of(world)
     rebuilt = RebuiltWorld(views[0], 1, world.setting.placement, told)
     for view in views:
-        rebuilt.follow(view, np.inf)
+        rebuilt.update(view, np.inf)
     assert asked == [[0], [1], [2], [3]]
     assert rebuilt.world.jobs["id"][:4].tolist() == [0, 1, 2, 3]
 
@@ -200,8 +200,8 @@ def test_a_row_that_is_reused_holds_the_younger_job():
     after = in_other_rows(next(view for view in views if view.now == 99), np.array([5, 4, 3, 0]))
     after = after._replace(recent=after.recent[-1:])  # the others were forgotten long ago
     rebuilt = rebuilt_for(world.setting, before)
-    rebuilt.follow(before, np.inf)
-    rebuilt.follow(after, np.inf)
+    rebuilt.update(before, np.inf)
+    rebuilt.update(after, np.inf)
     w = rebuilt.world.totals[0]
     assert rebuilt.world.jobs[0] == world.workload.jobs[3]
     assert rebuilt.world.est[0].tolist() == [5]
@@ -215,7 +215,7 @@ def test_who_waits_since_before_the_last_arrivals_is_known_to_a_world_rebuilt_la
     view = next(view for view in views_of(world) if view.arrived == 202)
     assert len(view.recent) == RECENT_ARRIVALS < len(view.queue)
     rebuilt = rebuilt_for(world.setting, view)
-    rebuilt.follow(view, np.inf)
+    rebuilt.update(view, np.inf)
     assert rebuilt.world.jobs["id"][:202].tolist() == list(range(202))
     ends = play_on(rebuilt, made_ready("fcfs", world), np.zeros(1))
     assert ends[:202].tolist() == [1e6, *(1e6 + 5 * j for j in range(1, 202))]
