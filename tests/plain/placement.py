@@ -148,7 +148,7 @@ class PlainCluster:
         return gpus[least([growth(self.kinds, job, gpu.node, [gpu]) for gpu in gpus])]
 
     def _next_node(self, job: Job, nodes: list[Node], gpus: int) -> Node:
-        """The node for the rest of a gang; if none can hold it, the one with the largest capacity."""
+        """The node for the rest of a gang; if none holds it, the one with the largest capacity."""
         able = [node for node in nodes if self.capacity(job, node) >= gpus]
         if not able:
             return min(nodes, key=lambda node: (-self.capacity(job, node), node.id))

@@ -34,7 +34,7 @@ class LpSjf:
 
 
 class LpPrice:
-    """The cheapest feasible pair at a fair price; if there is none and nothing runs, the fastest."""
+    """The cheapest feasible pair at a fair price; if none and nothing runs, the fastest pair."""
 
     def __init__(self, prices: list[float]) -> None:
         self.prices = [max(price, 0.1) for price in prices]

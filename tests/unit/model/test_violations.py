@@ -1,4 +1,4 @@
-"""What stops a run before its end, in one line that names the policy."""
+"""Violations that stop a run, and their one-line messages."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_a_run_may_be_stopped_once_its_least_run_is_over(least):
 
 
 class Undecided:
-    """Starts and stops the oldest job for ever; compiled."""
+    """A compiled policy that starts and preempts the oldest job for ever."""
 
     name, memory, params = "undecided", 0, np.zeros(0)
 
@@ -137,7 +137,7 @@ class Undecided:
 
 
 class UndecidedInPython(Scripted):
-    """The same, called from Python."""
+    """The same policy, called from Python."""
 
     name = "undecided"
 
@@ -205,7 +205,7 @@ def test_timers_without_end_while_nothing_else_can_happen_stop_the_run():
 
 
 class Mover:
-    """Migrates what runs at every timer, so that nothing is ever done."""
+    """Migrates the running job at every timer, so that it never finishes."""
 
     name, params, memory = "mover", np.zeros(0), 0
 

@@ -1,4 +1,4 @@
-"""Worlds rebuilt from views: they go on as the run does, as far as anybody can know."""
+"""Worlds rebuilt from views: with true estimates, rollouts end as the run does."""
 
 import numpy as np
 import pytest
@@ -54,13 +54,13 @@ def rebuilt_for(context, view):
 
 @njit
 def copy_filled(world, to):
-    """What stands before each choice that is tried; from Python the kernels cannot be called."""
+    """Preparation of each rollout, compiled because kernels cannot be called from Python."""
     fill_from_estimates(world)
     clone(world, to)
 
 
 def play_on(rebuilt, policy, memory):
-    """Finish times by row of who is not done yet, in the copy that the choices are tried on."""
+    """Finish times, by row, of the unfinished jobs in a rollout on the copy."""
     copy_filled(rebuilt.world, rebuilt.copy)
     world, steps, ask = rebuilt.copy, compiled_steps(), called(policy.decide)
     eyes, out, own = ViewCopies(world), answers(world), memory.copy()
@@ -77,7 +77,7 @@ def play_on(rebuilt, policy, memory):
 
 
 class Foresight(InPython):
-    """Plays a policy and, at its calls, the rest of the run on a copy that knows who will come."""
+    """Runs a policy and, at its calls, a rollout on a copy that knows the future arrivals."""
 
     def __init__(self, world, base):
         super().__init__(base, world)
@@ -92,7 +92,7 @@ class Foresight(InPython):
         return super().decide(view, params, memory, out)
 
     def rest(self, view, memory):
-        """Finish times of the jobs that are not done yet."""
+        """Finish times of the unfinished jobs."""
         truth, rebuilt, arrived = self.world.workload, self.rebuilt, view.arrived
         rebuilt.update(view, np.inf, len(truth.jobs) - arrived)
         for name in OF_JOBS:
@@ -114,7 +114,7 @@ def test_a_copy_that_knew_who_comes_would_end_as_the_run_does(seed, base):
 
 
 def views_of(world, policy=None):
-    """What is seen at each call under a policy; None = first come, first served on pool 0."""
+    """Views at each call under a policy; None = first come, first served on pool 0."""
     seen = []
 
     def note(view):
@@ -125,7 +125,7 @@ def views_of(world, policy=None):
 
 
 def in_other_rows(view, row):
-    """The same view with job r in row[r]; what stands in rows that nobody names is nonsense."""
+    """The same view with job r in row[r]; unused rows hold arbitrary values."""
     size = int(row.max()) + 3
     jobs, est = np.zeros(size, view.jobs.dtype), np.full((size, view.est.shape[1]), np.nan)
     jobs["id"], jobs["gpus"], jobs["arrival"] = -7, 99, np.nan
@@ -156,7 +156,7 @@ def test_which_rows_jobs_have_makes_no_difference(seed):
 
 
 def three_by_hand():
-    """A GPU; job 0 runs, jobs 1 and 2 wait, and job 3 comes when they are done."""
+    """A GPU; job 0 runs, jobs 1 and 2 wait, and job 3 arrives after they are done."""
     return build([nodes()], [job(0, 10), job(1, 4), job(2, 3), job(99, 5)])
 
 
