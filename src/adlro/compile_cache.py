@@ -1,10 +1,10 @@
-"""A cache of compiled code that cannot be stale: one file a function and argument types.
+"""A cache of compiled code that cannot be stale: one file per function and argument types.
 
-A cached function whose callee, or constant, changed in another module silently runs the old code.
-So the cache lies in a folder named by a hash over the modules that hold compiled functions and all
-that these import of ours: an edit there starts an empty folder, an edit elsewhere changes nothing.
-Installations with the same source share it, wherever they lie. An entry is written beside and
-renamed, and carries a checksum: one that is damaged is dropped and compiled again.
+numba does not notice when a callee or a constant in another module changes, and would run the old
+code. Therefore the cache folder is named by a hash over all modules with compiled functions and
+every module of ADLRO that these import: an edit there starts an empty folder, an edit elsewhere
+changes nothing. Installations with the same source share it. An entry is written to a temporary
+file and renamed, and carries a checksum: a damaged entry is deleted and compiled again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_KEPT = 4  # cache folders of other versions that are left alone, most recently used first
-_SUM = 16  # bytes of the checksum before an entry
+_KEPT = 4  # number of cache folders of other versions to keep, the most recently used ones
+_SUM = 16  # bytes of the checksum in front of an entry
 _ROOT = b"adlro"
 _HOME = _ROOT + b".compiled"
 _DECORATOR = re.compile(rb"njit\w*")
-# By patterns: to parse every module takes half a second. Text that only looks like an import,
-# in a docstring, does no harm: one module more counts. Imports within functions count like others.
+# Regular expressions, because parsing every module takes half a second. Text in a docstring that
+# looks like an import is harmless: one more module counts. Imports within functions count too.
 _FROM = re.compile(rb"from\s+(%b[\w.]*|\.[\w.]*)\s+import\s+(\([^)]*\)|[^\n;]*)" % _ROOT)
 _IMPORT = re.compile(rb"import\s+(%b[\w.]*)" % _ROOT)
 _WORD = re.compile(rb"\w+")
@@ -38,11 +38,11 @@ _FOR_TYPES = re.compile(rb"^if TYPE_CHECKING:\n(?:[ \t][^\n]*\n|\n)+", re.MULTIL
 
 class _Module(NamedTuple):
     text: bytes
-    package: bytes  # the one that `from .` stands for
+    package: bytes  # the package that `from .` refers to
 
 
 def _modules(package: Path) -> dict[bytes, _Module]:
-    """Every module below a folder, by the name under which it is imported from `adlro`."""
+    """All modules below a folder, by the name under which they are imported from `adlro`."""
     found = {}
     for folder, _, files in os.walk(package):
         home = b".".join([_ROOT, *map(str.encode, Path(folder).relative_to(package).parts)])
@@ -57,7 +57,7 @@ def _modules(package: Path) -> dict[bytes, _Module]:
 
 
 def _absolute(name: bytes, package: bytes) -> bytes:
-    """The module that `from <name> import` names: one dot is the package, two are its parent."""
+    """Absolute module name in `from <name> import`: one dot = the package, two = its parent."""
     rest = name.lstrip(b".")
     if rest == name:
         return name
@@ -67,7 +67,7 @@ def _absolute(name: bytes, package: bytes) -> bytes:
 
 
 def _imports(module: _Module) -> Iterator[tuple[bytes, list[bytes]]]:
-    """Every module of ours that is named in an import, with the names that are taken from it."""
+    """The modules of ADLRO that a module imports, each with the names imported from it."""
     text = _FOR_TYPES.sub(b"", module.text)
     for source, names in _FROM.findall(text):
         yield _absolute(source, module.package), _WORD.findall(names)
@@ -87,10 +87,10 @@ def _has_compiled(module: _Module) -> bool:
 
 
 def closure(package: Path) -> dict[str, bytes]:
-    """The text of each module that compiled code may depend on, by its name.
+    """Source of every module that compiled code may depend on, by module name.
 
-    These are the modules that take a decorator from `adlro.compiled`, and whatever of ours they
-    import, directly or not.
+    These are the modules that import a decorator from `adlro.compiled`, and all modules of ADLRO
+    that they import, directly or indirectly.
     """
     known = _modules(package)
     wanted = [name for name, module in known.items() if _has_compiled(module)]
@@ -104,7 +104,7 @@ def closure(package: Path) -> dict[str, bytes]:
 
 
 def source_hash(package: Path) -> str:
-    """Fingerprint of all that compiled code depends on, by name and content."""
+    """Hash over the names and contents of all modules that compiled code depends on."""
     digest = hashlib.blake2b(digest_size=8)
     for name, text in closure(package).items():
         digest.update(name.encode() + b"\0" + text + b"\0")
@@ -112,21 +112,21 @@ def source_hash(package: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Folder of this version's compiled code; its parent is the user's to choose and to delete."""
+    """Folder of the compiled code of this version; the user may move or delete its parent."""
     chosen = os.environ.get("ADLRO_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     base = Path(chosen) if chosen else Path("~/.cache").expanduser()
     return base / "adlro-numba" / source_hash(Path(__file__).parent)
 
 
 def cache_state() -> str:
-    """One phrase for people: how many compiled functions the cache holds, and where."""
+    """Summary for people: the number of compiled functions in the cache, and its folder."""
     folder = cache_folder()
     count = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
     return f"{count} compiled functions in {folder}" if count else f"empty ({folder})"
 
 
 def _prune(folder: Path) -> None:
-    """Delete all but the latest few folders of other versions."""
+    """Delete all but the _KEPT most recently used folders of other versions."""
     names = re.compile("[0-9a-f]{16}")
     others = [p for p in folder.parent.iterdir() if p != folder and names.fullmatch(p.name)]
     for old in sorted(others, key=lambda p: p.stat().st_mtime, reverse=True)[_KEPT:]:
@@ -135,7 +135,7 @@ def _prune(folder: Path) -> None:
 
 @functools.cache
 def _folder() -> Path:
-    """This version's folder, made ready; a temporary one where it cannot be written."""
+    """The folder of this version, created if missing; a temporary one if it cannot be written."""
     try:
         folder = cache_folder()
         fresh = not folder.is_dir()
@@ -150,7 +150,7 @@ def _folder() -> Path:
 
 @functools.cache
 def _temporary_folder(reason: str) -> Path:
-    """A folder for this process alone, with a line that says so."""
+    """A temporary folder for this process only, announced on standard error."""
     folder = Path(tempfile.mkdtemp(prefix="adlro-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     line = (
@@ -161,7 +161,7 @@ def _temporary_folder(reason: str) -> Path:
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401  whatever numba wrote
-    """The content of an entry; None where there is none, or where it is damaged and deleted."""
+    """Content of an entry; None if there is none, or if it was damaged and is now deleted."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -187,14 +187,14 @@ def _save(path: Path, content: bytes) -> None:
 
 
 class FunctionCache:
-    """The cache of one function, as numba's dispatchers call it."""
+    """Cache of one function, with the interface that numba's dispatchers call."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._home = function.__module__
         self._name = f"{function.__qualname__}-{function.__code__.co_firstlineno}"
 
     def _path(self, signature: object, codegen: Any) -> Path:  # noqa: ANN401  numba has no types
-        """One file for each signature, numba, Python, and kind of processor."""
+        """File of the entry for a signature, numba version, Python version and processor type."""
         import numba
 
         key = repr((signature, codegen.magic_tuple(), numba.__version__, sys.version_info[:2]))
@@ -202,7 +202,7 @@ class FunctionCache:
         return _folder() / self._home / name
 
     def load_overload(self, signature: object, context: Any) -> Any:  # noqa: ANN401
-        """What was compiled for these argument types, or None."""
+        """The code compiled for these argument types, or None."""
         from numba.core.compiler import CompileResult
 
         context.refresh()
@@ -210,7 +210,7 @@ class FunctionCache:
         return None if content is None else CompileResult._rebuild(context, *content)
 
     def save_overload(self, signature: object, result: Any) -> None:  # noqa: ANN401
-        """Keep what was compiled; on a full disk in a folder of this process."""
+        """Store compiled code; if the disk is full, in a temporary folder of this process."""
         from numba.core.serialize import dumps
 
         if result.library.has_dynamic_globals:  # it holds addresses of this process

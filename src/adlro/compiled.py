@@ -1,6 +1,7 @@
-"""Numba, with a cache that cannot serve stale code.
+"""numba decorators with a compile cache that cannot serve stale code.
 
-Every compiled function of ADLRO is decorated with `njit` from here, never with numba's own.
+Every compiled function of ADLRO is decorated with `njit` (or a variant) from this module, never
+with numba's own.
 """
 
 from __future__ import annotations
@@ -21,44 +22,46 @@ from adlro.compile_cache import FunctionCache
 vars(numba.config)["DISABLE_JIT"] = False  # if it was imported earlier
 
 F = TypeVar("F", bound=Callable[..., Any])
-# In compiled code: a constant or another width of integer is a type, and a compile, of its own.
+# Converts an integer to 64 bits, so that numba does not compile a callee again for a constant or
+# for another width of integer.
 wide: Any = np.int64
-_njit: Any = numba.njit  # its published types leave out the options that we need
+_njit: Any = numba.njit  # its type stubs lack the options that are used here
 
 
 class Dispatcher(Protocol):
-    """What numba makes of a function, as far as we use it beyond calling it."""
+    """The part of numba's dispatcher interface that is used here."""
 
     overloads: dict[Any, Any]
     py_func: Callable[..., Any]
 
-    def __call__(self, *args: Any) -> Any:  # noqa: ANN401  as the function that it stands for
-        """Run it."""
+    def __call__(self, *args: Any) -> Any:  # noqa: ANN401  as the compiled function
+        """Call the compiled function."""
 
     def compile(self, signature: tuple[Any, ...]) -> object:
-        """Compile, or load, for these argument types."""
+        """Compile for these argument types, or load from the cache."""
 
     def disable_compile(self) -> None:
-        """Refuse any other argument types from now on."""
+        """Reject all other argument types from now on."""
 
 
 def dispatcher(function: Callable[..., Any]) -> Dispatcher:
-    """A decorated function, seen as what numba made of it."""
+    """The decorated function, typed as a numba dispatcher."""
     return cast("Dispatcher", function)
 
 
 def _compiled(function: F, *, part: bool = False, **options: bool) -> F:
-    """What numba makes of a function, with options that depend on where the function lives.
+    """The dispatcher of a function, with options that depend on the module of the function.
 
-    A user's own function is bounds-checked, and not cached: its module has no lasting name.
-    Wrappers that nobody calls are not made, for they cost a third of the compile: only policies are
-    called through a pointer, and what is private, or inside the simulator, only from compiled code.
-    Such parts are not cached either: their callers hold them.
+    A function of a user's file is bounds-checked, and not cached because its module has no stable
+    name. Wrappers that are never called are not generated, as they take a third of the compile
+    time: only policies are called through a pointer, and private functions and those of simulator
+    kernels only from compiled code. Such inlined parts are not cached either: the compiled callers
+    contain them.
     """
     name, home = function.__name__, function.__module__
     if not home.startswith("adlro."):
-        own: F = _njit(nogil=True, boundscheck=True, **options)(function)
-        return own
+        checked: F = _njit(nogil=True, boundscheck=True, **options)(function)
+        return checked
     kernel = home.endswith("_kernel")
     policy = home.startswith("adlro.policies.") and not kernel
     inner = part or name.startswith("_") or (home.startswith("adlro.sim.") and kernel)
@@ -67,34 +70,34 @@ def _compiled(function: F, *, part: bool = False, **options: bool) -> F:
         inlined: F = _njit(nogil=True, pipeline_class=PartCompiler, **options)(function)
         return inlined
     made: Any = _njit(nogil=True, **options)(function)
-    made._cache = FunctionCache(function)  # numba's own goes by path, and trusts every entry
-    kept: F = made
-    return kept
+    made._cache = FunctionCache(function)  # numba's cache is keyed by path and checks no content
+    cached: F = made
+    return cached
 
 
 def njit(function: F) -> F:
-    """Compile on first use, cached, without the interpreter lock; for code that makes no arrays.
+    """Compile a function on first use: cached, without the GIL; for code that allocates no arrays.
 
-    Reference counts are left out (`_nrt=False`) and calls are inlined by LLVM (`forceinline`): on a
-    dozen array arguments a call, counting and passing them cost more than the simulation itself.
-    Code that needs new arrays uses `njit_allocating`.
+    Reference counting is disabled (`_nrt=False`) and LLVM inlines the calls (`forceinline`): with a
+    dozen array arguments per call, both cost more than the simulation itself. Code that allocates
+    arrays uses `njit_allocating`.
     """
     return _compiled(function, _nrt=False, forceinline=True)
 
 
 def njit_part(function: F) -> F:
-    """As `njit`, for what only compiled code calls, though neither name nor home says so."""
+    """As `njit`, for functions called only from compiled code although their name is public."""
     return _compiled(function, part=True, _nrt=False, forceinline=True)
 
 
 def njit_apart(function: F) -> F:
-    """As `njit`, but not inlined: for what is called rarely, so that its callers stay small.
+    """As `njit`, but not inlined: for rarely called functions, so that their callers stay small.
 
-    It has to say so: a compiled function takes the options of its first caller otherwise.
+    The option must be explicit: otherwise a function inherits the options of its first caller.
     """
     return _compiled(function, _nrt=False, forceinline=False)
 
 
 def njit_allocating(function: F) -> F:
-    """As `njit`, for code that makes arrays of its own; its callers need not be allocating."""
+    """As `njit`, for code that allocates arrays; its callers may be plain `njit` functions."""
     return _compiled(function, _nrt=True, forceinline=False)

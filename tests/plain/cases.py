@@ -1,10 +1,10 @@
-"""Random small scenarios that put the rules under strain.
+"""Random small scenarios that exercise all rules of docs/simulator.md.
 
-A third of them know only whole jobs on a cluster where nothing ever breaks; the others mix slices,
-checkpoints, failures, changes of speed, neighbours that slow each other and placement by
-fragmentation. A third has quotas and a quarter ageing, drawn apart from all else. Half of all count
-in whole seconds, so that many events are simultaneous: there whatever is multiplied or divided is a
-power of two, so that ties are exact in any simulator.
+A third of them have only whole-GPU jobs on a cluster without failures; the others mix slices,
+checkpoints, failures, changes of speed, co-location slowdowns and placement by fragmentation. A
+third have quotas and a quarter ageing, drawn independently. Half of all use whole seconds, so that
+many events are simultaneous; in these all factors are powers of two, so that ties are exact in any
+simulator.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from adlro.model.state import (
     Records,
 )
 from adlro.workloads.workload import Workload
-from tests.plain.happenings import draw_events
+from tests.plain.events import draw_events
 
 TYPES = 3
 MEMORY_CLASSES = (16_000, 24_000, 40_000, 80_000)  # MB on one GPU
 SHARES = (100, 125, 250, 300, 400, 500, 500, 700, 900)
-LARGE_SHARES = (400, 500, 500, 600, 900)  # two to a GPU: three would be slowed by a factor of three
+LARGE_SHARES = (400, 500, 500, 600, 900)  # at most two per GPU: three would give a factor of 3
 WEIGHTS = ((1.0,), (0.5, 0.5), (0.5, 0.25, 0.25), (0.25, 0.25, 0.25, 0.25))
 
 
 class Quota(NamedTuple):
-    """What an account or a user may use; None = not limited so."""
+    """Quota of an account or a user; None = no such limit."""
 
     account: int | None
     user: int | None
     share: float | None  # of the cluster's worth
-    caps: tuple[tuple[int, int], ...]  # a model and how many of its GPUs
+    caps: tuple[tuple[int, int], ...]  # model, maximum number of its GPUs
     borrow: bool
 
 
@@ -58,19 +58,19 @@ class Case(NamedTuple):
     nodes: Records  # NODE [N]
     gpus: Records  # GPU [G]
     affinity: list[int]  # model by job type
-    pools_of_type: list[set[int]]  # what the capacity LP could give each type
+    pools_of_type: list[set[int]]  # pools of each type, as the capacity LP might give them
     events: Records  # EVENT [E]
     colocation: Floats  # [T, T]
     demands: Records  # DEMAND [K]; none = best fit
-    whole: bool  # seconds
+    whole: bool  # whether times are whole seconds
     quotas: tuple[Quota, ...] = ()
     ageing: float | None = None  # seconds
 
 
 class Mix(NamedTuple):
-    """What a case has beside whole jobs."""
+    """Features of a case besides whole-GPU jobs."""
 
-    whole: bool  # seconds
+    whole: bool  # whether times are whole seconds
     slices: bool = False
     checkpoints: bool = False
     failures: bool = False
@@ -80,7 +80,7 @@ class Mix(NamedTuple):
 
 
 def random_case(seed: int) -> Case:
-    """The scenario with this number."""
+    """The random scenario of this seed."""
     rng = np.random.default_rng(seed)
     whole = bool(rng.random() < 0.5)
     mix = Mix(whole)
@@ -116,7 +116,7 @@ def random_case(seed: int) -> Case:
 
 
 def crowded(case: Case, copies: int = 6) -> Case:
-    """So many copies of all jobs, all at once: queues longer than a plan."""
+    """The case with several copies of all jobs, all arriving at once: a very long queue."""
     jobs = np.concatenate([case.jobs] * copies)
     jobs["arrival"], jobs["id"] = jobs["arrival"].min(), np.arange(len(jobs))
     est, seconds, allowed = (
@@ -126,7 +126,7 @@ def crowded(case: Case, copies: int = 6) -> Case:
 
 
 def as_workload(case: Case) -> Workload:
-    """The case for the kernel, without telemetry."""
+    """The case as a workload for the kernel, without telemetry."""
     readings = np.zeros((0, 0), READING)
     return Workload(
         *(case.jobs, case.est, case.allowed, case.seconds),
@@ -137,7 +137,7 @@ def as_workload(case: Case) -> Workload:
 
 
 def typical_demands(case: Case) -> Records:
-    """What a policy looks ahead to [K]: the case's demands, or else what its jobs ask for."""
+    """Typical demands [K] for a policy: those of the case, or else the demands of its jobs."""
     if len(case.demands):
         return case.demands
     names = ["gpus", "share", "cores", "memory"]
@@ -205,7 +205,7 @@ def _gpus(pools: Records, nodes: Records) -> Records:
 
 
 def _job(rng: np.random.Generator, pools: Records, nodes: Records, mix: Mix) -> Records:
-    """A job [1] without its times that at least one empty pool can hold."""
+    """A random job [1] that at least one empty pool can hold; its times are not set."""
     while True:
         job = np.zeros(1, JOB)
         pool = pools[rng.integers(len(pools))]
@@ -229,17 +229,17 @@ def _job(rng: np.random.Generator, pools: Records, nodes: Records, mix: Mix) -> 
 
 
 def _allowed(jobs: Records, pools: Records, nodes: Records) -> Mask:
-    """Where [J, P] the model's memory suffices and the empty pool holds the whole gang."""
+    """Pairs [J, P] where the GPU memory suffices and the empty pool holds the whole gang."""
     allowed = np.zeros((len(jobs), len(pools)), np.bool_)
     for g, pool in enumerate(pools):
-        own = nodes[nodes["pool"] == g]
-        room = _room(jobs, own[0]) * len(own) if len(own) else 0  # nodes of a pool are alike
+        of_pool = nodes[nodes["pool"] == g]
+        room = _room(jobs, of_pool[0]) * len(of_pool) if len(of_pool) else 0  # all are identical
         allowed[:, g] = (jobs["gpu_memory"] <= pool["gpu_memory"]) & (room >= jobs["gpus"])
     return allowed
 
 
 def _room(jobs: Records, node: Records) -> Records:
-    """How many GPUs [J] of each job the empty node could hold."""
+    """Number of GPUs [J] of each job that the empty node can hold."""
     room = np.full(len(jobs), node["gpus"])
     for name in ("cores", "memory"):
         demand = jobs[name]
@@ -248,7 +248,7 @@ def _room(jobs: Records, node: Records) -> Records:
 
 
 def _restrict(rng: np.random.Generator, allowed: Mask) -> Mask:
-    """The same with some pools forbidden, never the last of a job."""
+    """The mask with some pools forbidden, but never all pools of a job."""
     if rng.random() < 0.5:
         return allowed
     fewer = allowed & (rng.random(allowed.shape) < 0.7)
@@ -266,7 +266,7 @@ def _seconds(rng: np.random.Generator, jobs: int, models: int, whole: bool) -> F
 
 
 def _fill_times(rng: np.random.Generator, jobs: Records, seconds: Floats, whole: bool) -> None:
-    """Arrivals (light load to all at once) and limits (none, some, all jobs)."""
+    """Set arrivals (from light load to all at once) and limits (of none, some or all jobs)."""
     j = len(jobs)
     span = seconds.mean() * j * rng.choice([0, 0.05, 0.15, 0.5])
     arrival = np.sort(rng.uniform(0, span, j)) + rng.choice([0, 7, 1_000])
@@ -294,7 +294,7 @@ def _fill_checkpoints(rng: np.random.Generator, jobs: Records, mix: Mix) -> None
 
 
 def _estimates(rng: np.random.Generator, seconds: Floats, whole: bool) -> Floats:
-    """Exact, noisy, or so short that most jobs are overdue."""
+    """Estimates [J, M]: exact, noisy, or so short that most jobs are overdue."""
     mode = rng.integers(3)
     if mode == 0:
         return seconds.copy()
@@ -314,7 +314,7 @@ def _events(
     pools: Records,
     nodes: Records,
 ) -> Records:
-    """Failures, repairs and speed changes while the jobs are there, and some before."""
+    """Random failures, repairs and speed changes during the run, and some before."""
 
     def may_stay_down(down: Mask) -> bool:
         return bool((_allowed(jobs, pools, nodes[~down]) >= allowed).all())
@@ -334,7 +334,7 @@ def _events(
 
 
 def _colocation(rng: np.random.Generator, mix: Mix) -> Floats:
-    """How much each type [T, T] is slowed by each other on its GPU."""
+    """Co-location slowdowns [T, T] of each type by each other."""
     if not mix.neighbours:
         return np.ones((TYPES, TYPES))
     if mix.whole:
@@ -343,7 +343,7 @@ def _colocation(rng: np.random.Generator, mix: Mix) -> Floats:
 
 
 def _demands(rng: np.random.Generator, mix: Mix, pools: Records) -> Records:
-    """Kinds of demand [K] for placement by fragmentation, none for best fit."""
+    """Kinds of demand [K] for placement by fragmentation; [0] for best fit."""
     if not mix.fgd:
         return np.zeros(0, DEMAND)
     weights = WEIGHTS[rng.integers(len(WEIGHTS))]
@@ -359,7 +359,7 @@ def _demands(rng: np.random.Generator, mix: Mix, pools: Records) -> Records:
 
 
 def _some_pools(rng: np.random.Generator, pools: int) -> set[int]:
-    """Any set of pools but the empty one."""
+    """A random non-empty set of pools."""
     count = int(rng.integers(1, pools + 1))
     return {int(pool) for pool in rng.choice(pools, count, replace=False)}
 
@@ -367,7 +367,7 @@ def _some_pools(rng: np.random.Generator, pools: int) -> set[int]:
 def _quotas(
     rng: np.random.Generator, jobs: Records, allowed: Mask, pools: Records
 ) -> tuple[Quota, ...]:
-    """Of some accounts and users, none in two cases of three; caps leave each job a pool."""
+    """Quotas of some accounts and users, in a third of the cases; caps leave each job a pool."""
     if rng.random() > 1 / 3:
         return ()
     holders = [(a, None) for a in range(2) if rng.random() < 0.7]
@@ -389,15 +389,15 @@ def _leave_a_pool(quotas: list[Quota], jobs: Records, allowed: Mask, pools: Reco
     """Whether the caps leave each job a pool where it may run alone."""
     left = allowed.copy()
     for quota in quotas:
-        own = (jobs["account"] == quota.account) | (jobs["user"] == quota.user)
+        under = (jobs["account"] == quota.account) | (jobs["user"] == quota.user)
         for model, most in quota.caps:
-            too_large = own & (jobs["gpus"] * jobs["share"] > most * WHOLE)
+            too_large = under & (jobs["gpus"] * jobs["share"] > most * WHOLE)
             left[np.ix_(too_large, pools["model"] == model)] = False
     return bool(left.any(axis=1).all())
 
 
 def _ageing(rng: np.random.Generator, seconds: Floats, whole: bool) -> float | None:
-    """None in three cases of four, else about as long as a job takes."""
+    """Ageing limit in seconds, about the length of a job; None in three cases of four."""
     if rng.random() > 1 / 4:
         return None
     limit = float(seconds.mean() * rng.choice([0.1, 0.5, 1, 2, 5]))

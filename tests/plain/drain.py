@@ -1,4 +1,4 @@
-"""Plain twin of drain-argmin: every choice's cost in full, with sorted lists."""
+"""Plain version of drain-argmin: the full cost of every choice, with sorted lists."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import NamedTuple
 from tests.plain import policies
 from tests.plain.cases import Case
 from tests.plain.policies import Pair
+from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld, Policy
-from tests.plain.things import Decision
 
-MOST_PAIRS, MOST_SHORTEST = 15, 40
-CLEARLY = 1e-6
+MAX_PAIRS, MAX_SHORTEST = 15, 40
+MIN_GAIN_S = 1e-6  # a choice must cost less by more than this to replace the best so far
 Choice = Pair | None  # None = wait
 
 
 class Planned(NamedTuple):
-    """What every cost counts with."""
+    """The planned jobs and the free times, shared by the costs of all choices."""
 
     now: float
     jobs: list[int]  # in queue order
-    p: dict[Pair, float]  # on every pool that can take the job
-    gpus: dict[int, int]  # that each job takes
+    p: dict[Pair, float]  # estimated seconds, on every pool that can hold the job
+    gpus: dict[int, int]  # gang size of each job
     beside: set[Pair]  # slices that fit a pool now
-    free_at: list[list[float]]  # by pool, sorted
+    free_at: list[list[float]]  # expected free times by pool, sorted
 
 
 class DrainArgmin:
-    """Of Min-Min's choice, waiting and the shortest pairs the one that drains the queue soonest."""
+    """The choice with the smallest drain cost: Min-Min's, waiting, or one of the shortest pairs."""
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         if not policies.feasible_pairs(world):
@@ -39,16 +39,16 @@ class DrainArgmin:
         best, least = choices[0], inf
         for choice in choices:
             cost = self.cost(world, choice, plan)
-            if cost < least - CLEARLY:
+            if cost < least - MIN_GAIN_S:
                 best, least = choice, cost
         return policies.start(*best) if best else []
 
     def choices(self, world: PlainWorld) -> list[Choice]:
-        """In the order in which they are preferred if their costs are equal."""
+        """The choices, in order of preference on ties."""
         started = policies.MinMin().decide(world)
         first = Pair(started[0].job, started[0].pool) if started else None
         pairs = sorted(policies.feasible_pairs(world), key=lambda pair: policies.p(world, *pair))
-        unique = list(dict.fromkeys([first, None, *pairs[:MOST_PAIRS]]))
+        unique = list(dict.fromkeys([first, None, *pairs[:MAX_PAIRS]]))
         return [choice for choice in unique if choice or world.runs]
 
     def plan(self, world: PlainWorld, choices: list[Choice]) -> Planned:
@@ -60,7 +60,7 @@ class DrainArgmin:
         least: dict[int, float] = {}
         for pair, seconds in p.items():
             least[pair.job] = min(seconds, least.get(pair.job, inf))
-        short = sorted(least, key=lambda job: least[job])[:MOST_SHORTEST]
+        short = sorted(least, key=lambda job: least[job])[:MAX_SHORTEST]
         jobs = sorted({*short, *(choice.job for choice in choices if choice)})
         return Planned(
             world.now,
@@ -76,14 +76,14 @@ class DrainArgmin:
             finish = min(world.expected_end(run) for run in world.running)
             free_at = [[max(time, finish) for time in times] for times in plan.free_at]
             return self.rest(plan, finish, free_at, plan.jobs)
-        own = plan.p[choice] * self.span(world, choice)
+        seconds = plan.p[choice] * self.span(world, choice)
         free_at = [list(times) for times in plan.free_at]
-        self.hold(plan, world.now, free_at, choice, world.now + own)
+        self.hold(plan, world.now, free_at, choice, world.now + seconds)
         others = [job for job in plan.jobs if job != choice.job]
-        return own + self.rest(plan, world.now, free_at, others)
+        return seconds + self.rest(plan, world.now, free_at, others)
 
     def span(self, world: PlainWorld, pair: Pair) -> float:
-        """The penalty if no node of the pool could hold the whole gang."""
+        """Span factor if no node of the pool can hold the whole gang, else 1."""
         job, pool = world.jobs[pair.job], world.pools[pair.pool]
         room = max(world.cluster.capacity(job, node) for node in pool.nodes)
         return 1 if room >= job.gpus else 1 + job.communication * pool.span_cost
@@ -91,13 +91,13 @@ class DrainArgmin:
     def hold(
         self, plan: Planned, at: float, free_at: list[list[float]], pair: Pair, until: float
     ) -> None:
-        """A job holds its GPUs; a slice that fits now holds one that is free, if there is one."""
+        """Reserve the GPUs of a job; a slice that fits now holds a free GPU, if there is one."""
         times, gpus = free_at[pair.pool], plan.gpus[pair.job]
         if pair not in plan.beside or times[0] <= at:
             free_at[pair.pool] = sorted([until] * gpus + times[gpus:])
 
     def rest(self, plan: Planned, at: float, free_at: list[list[float]], jobs: list[int]) -> float:
-        """Seconds from now until each job is completed in Min-Min's plan, added up."""
+        """Sum of the times from now until each job completes in Min-Min's plan."""
 
         def end(pair: Pair) -> float:
             ready = at if pair in plan.beside else free_at[pair.pool][plan.gpus[pair.job] - 1]

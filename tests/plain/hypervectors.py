@@ -1,4 +1,4 @@
-"""Plain twin of features/hypervectors: bits in lists, a memory that keeps every outcome."""
+"""Plain version of features/hypervectors: bits in lists, a memory that stores every outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def random_bit(key: int, at: int) -> int:
 
 
 def shares(schema: Schema) -> list[int]:
-    """Bits of each role: one, and of the rest in proportion; the largest remainders round up."""
+    """Number of bits of each role: one, plus a part by weight of the rest (largest remainder)."""
     total, rest = sum(role.weight for role in schema.roles), schema.bits - len(schema.roles)
     exact = [role.weight / total * rest for role in schema.roles]
     result = [int(value) for value in exact]
@@ -48,7 +48,7 @@ def filler_bit(role: Role, fillers: list[int], first: int, bits: int, at: int) -
         return random_bit(present[0], at)
     if role.kind == "bag":
         return min(mixed(one, at) for one in present) & 1
-    # a level: the position's own cells begin a little later than those of the position before
+    # A level: the boundary between two cells shifts gradually from one position to the next.
     span = role.levels if role.kind == "circle" else role.levels - 1
     cell, rest = divmod((present[0] - 1) * role.cells, span)
     if at >= first + bits - rest * bits // span:
@@ -59,13 +59,13 @@ def filler_bit(role: Role, fillers: list[int], first: int, bits: int, at: int) -
 
 
 def encode(schema: Schema, filling: list[list[int]]) -> tuple[list[int], list[bool]]:
-    """A filling has a list of fillers a role; 0 is missing."""
+    """Bits of a pattern, and which of them are known; one list of fillers per role, 0 = missing."""
     result, known, first = [], [], 0
     for role, fillers, bits in zip(schema.roles, filling, shares(schema), strict=True):
         data = hashlib.shake_128(key(role.name, "").to_bytes(8, "little")).digest(schema.bits // 8)
         for at in range(first, first + bits):
-            own = data[at // 8] >> (at % 8) & 1
-            result.append(filler_bit(role, fillers, first, bits, at) ^ own)
+            role_bit = data[at // 8] >> (at % 8) & 1
+            result.append(filler_bit(role, fillers, first, bits, at) ^ role_bit)
             known.append(any(fillers))
         first += bits
     return result, known
@@ -92,14 +92,14 @@ class Answer(NamedTuple):
 
 
 def straight_log2(x: float) -> float:
-    """log2, straight between powers of two."""
+    """log2, interpolated linearly between powers of two."""
     (number,) = struct.unpack("<q", struct.pack("<d", x))
     (one,) = struct.unpack("<q", struct.pack("<d", 1.0))
     return float(number - one) * 2.0**-52
 
 
 class PlainMemory:
-    """Every outcome of every pattern that is still there."""
+    """An associative memory that stores every outcome of every pattern not yet evicted."""
 
     def __init__(self, schema, slots, latest, half_s, half_jobs, models=()):
         self.schema, self.slots, self.latest = schema, slots, latest
@@ -120,7 +120,7 @@ class PlainMemory:
                 self.models.append(bits[self.model_first :][: self.model_bits])
 
     def weight(self, outcome: Outcome) -> float:
-        """What is left of an outcome's weight, which was 1."""
+        """Decayed weight of an outcome; 1 when it was learned."""
         gone = (self.now - outcome.when) / self.half_s
         gone += (self.learned - outcome.turn) / self.half_jobs
         return 0.5**gone
@@ -159,8 +159,8 @@ class PlainMemory:
 
         chosen = []
         for model in {pattern.model for pattern in self.patterns}:
-            own = [pattern for pattern in self.patterns if pattern.model == model]
-            chosen += sorted(own, key=lambda pattern: min(int(cost(pattern)), 1023))[:nearest]
+            same = [pattern for pattern in self.patterns if pattern.model == model]
+            chosen += sorted(same, key=lambda pattern: min(int(cost(pattern)), 1023))[:nearest]
         drawn, evidence = [], 0.0
         for pattern in chosen:
             nats = -per_bit * gap(pattern) - per_bit / 2 * (self.schema.bits - sum(known))

@@ -1,4 +1,4 @@
-"""Plain twin of adlro: the choices of a state, their features by name, and a network in lists."""
+"""Plain version of adlro: the choices of a state, their features by name, a network in lists."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from tests.plain import policies
 from tests.plain.cases import Case
 from tests.plain.drain import Choice, DrainArgmin, Planned
 from tests.plain.policies import Pair
+from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld, Policy
-from tests.plain.things import Decision
 
-MOST_PAIRS = 15
-PATIENCE = 20.0  # times the shortest job's run time
-FAR = 1000.0  # tau
-LEAST = 1e-9  # seconds
-RECENT, FEW = 32, 8  # arrivals that tell what comes; fewer tell nothing
-TIE = 1e-9  # predictions that differ by less may be told apart by rounding
+MAX_PAIRS = 15
+PATIENCE = 20.0  # maximum wait, in run times of the shortest job
+FAR = 1000.0  # clip value of times, in tau
+MIN_SECONDS = 1e-9
+RECENT, MIN_RECENT = 32, 8  # arrivals used for the features of the arrival process; minimum
+TIE = 1e-9  # predictions that differ by less may be ordered by rounding errors
 
 Features = dict[str, float]
 
 
 class Net(NamedTuple):
-    """F features, two hidden layers of H1 and H2 units."""
+    """Weights of a network with F features and two hidden layers of H1 and H2 units."""
 
-    residual: list[float]  # of the drain difference, plain and squeezed
+    residual: list[float]  # weights of the drain difference, plain and squeezed
     first: list[list[float]]  # [F][H1]
     first_bias: list[float]
     second: list[list[float]]  # [H1][H2]
@@ -38,7 +38,7 @@ class Net(NamedTuple):
 
 
 def random_net(seed: int, sizes: tuple[int, int] = (6, 5), scale: float = 0.3) -> Net:
-    """A network of all features; the residual is there or not."""
+    """A random network of all features; with a residual for odd seeds."""
     rng = np.random.default_rng(seed)
     shapes = (2, (len(PLAIN), sizes[0]), sizes[0], sizes, sizes[1], sizes[1])
     net = Net(*((scale * rng.standard_normal(shape)).tolist() for shape in shapes))
@@ -46,14 +46,14 @@ def random_net(seed: int, sizes: tuple[int, int] = (6, 5), scale: float = 0.3) -
 
 
 def as_params(net: Net) -> list[float]:
-    """What the compiled policy takes: sizes, residual, no kinds, columns, then row after row."""
+    """Parameters of the compiled policy: sizes, residual, no kinds, columns, weights by row."""
     sizes = [len(net.first), len(net.first_bias), len(net.last)]
     rows = [x for layer in (net.first, [net.first_bias], net.second) for row in layer for x in row]
     return [*sizes, *net.residual, 0.0, *range(len(net.first)), *rows, *net.second_bias, *net.last]
 
 
 def predicted(net: Net, x: Features) -> float:
-    """The cost that the network expects."""
+    """The cost that the network predicts."""
 
     def layer(values: list[float], weights: list[list[float]], bias: list[float]) -> list[float]:
         columns = zip(*weights, strict=True)
@@ -67,7 +67,7 @@ def predicted(net: Net, x: Features) -> float:
 
 
 class Pick(NamedTuple):
-    """Where and when the plan has a job."""
+    """Pool, times and rank of a job in the plan."""
 
     pool: int
     start: float
@@ -75,11 +75,11 @@ class Pick(NamedTuple):
     rank: int
 
 
-class Looked(NamedTuple):
-    """What the policy sees of a state."""
+class Choices(NamedTuple):
+    """The choices of a state and their features."""
 
     choices: list[Choice]  # the first is to wait
-    planned: int  # which is Min-Min's
+    planned: int  # index of Min-Min's choice
     tau: float
     costs: list[float]  # drain costs
     features: list[Features]
@@ -93,38 +93,38 @@ class Learned(DrainArgmin):
         self.net = net
 
     def decide(self, world: PlainWorld) -> list[Decision]:
-        looked = self.look(world)
-        if not looked:
+        seen = self.look(world)
+        if not seen:
             return []
-        costs = self.costs(world, looked)
+        costs = self.costs(world, seen)
         least = min(costs.values())
-        best = looked.planned if costs.get(looked.planned) == least else min(costs, key=costs.get)
-        if best == 0 and self.is_too_long(world, looked):
+        best = seen.planned if costs.get(seen.planned) == least else min(costs, key=costs.get)
+        if best == 0 and self.is_too_long(world, seen):
             best = 1
-        choice = looked.choices[best]
+        choice = seen.choices[best]
         return policies.start(*choice) if choice else []
 
-    def is_too_long(self, world: PlainWorld, looked: Looked) -> bool:
-        """Whether the shortest job that could start would be done long before anything ends."""
-        shortest = looked.choices[1]
+    def is_too_long(self, world: PlainWorld, seen: Choices) -> bool:
+        """Whether the shortest startable job would end long before the next running one."""
+        shortest = seen.choices[1]
         seconds = policies.p(world, *shortest) * self.span(world, shortest)
         end = min((world.expected_end(run) for run in world.running), default=inf)
         return end - world.now > PATIENCE * seconds
 
-    def costs(self, world: PlainWorld, looked: Looked) -> dict[int, float]:
-        """What is predicted for each choice that is allowed."""
-        allowed = range(0 if world.runs else 1, len(looked.choices))
-        if not world.runs and looked.planned > 0:
-            allowed = range(looked.planned, looked.planned + 1)
-        return {i: predicted(self.net, looked.features[i]) for i in allowed}
+    def costs(self, world: PlainWorld, seen: Choices) -> dict[int, float]:
+        """Predicted cost of each allowed choice."""
+        allowed = range(0 if world.runs else 1, len(seen.choices))
+        if not world.runs and seen.planned > 0:
+            allowed = range(seen.planned, seen.planned + 1)
+        return {i: predicted(self.net, seen.features[i]) for i in allowed}
 
-    def look(self, world: PlainWorld) -> Looked | None:
-        """None = nothing can start."""
+    def look(self, world: PlainWorld) -> Choices | None:
+        """The choices of the present state; None = no job can start."""
         pairs = sorted(policies.feasible_pairs(world), key=lambda pair: policies.p(world, *pair))
         if not pairs:
             return None
         started = policies.MinMin().decide(world)
-        choices: list[Choice] = [None, *pairs[:MOST_PAIRS]]
+        choices: list[Choice] = [None, *pairs[:MAX_PAIRS]]
         first = Pair(started[0].job, started[0].pool) if started else None
         if first not in choices:
             choices[-1] = first
@@ -135,7 +135,7 @@ class Learned(DrainArgmin):
 
     def described(
         self, world: PlainWorld, choices: list[Choice], planned: int, plan: Planned
-    ) -> Looked:
+    ) -> Choices:
         state = State(self, world, plan, len(choices))
         drained = [self.drained(world, choice, plan, state.tau) for choice in choices]
         costs = [cost for cost, _ in drained]
@@ -151,29 +151,29 @@ class Learned(DrainArgmin):
             x["drain_wait"] = state.squeezed(costs[0] - costs[planned])
             x["drain_mean"] = state.squeezed(costs[planned] / len(plan.jobs))
             features.append(x)
-        return Looked(choices, planned, state.tau, costs, features)
+        return Choices(choices, planned, state.tau, costs, features)
 
     def drained(
         self, world: PlainWorld, choice: Choice, plan: Planned, tau: float
     ) -> tuple[float, float]:
-        """Drain cost of a choice, and GPU time until then."""
-        free_at, others, at, own = [list(t) for t in plan.free_at], plan.jobs, world.now, 0.0
+        """Drain cost of a choice, and the sum over GPUs of the time until they are free."""
+        free_at, others, at, seconds = [list(t) for t in plan.free_at], plan.jobs, world.now, 0.0
         if choice is None:
             at = min((world.expected_end(run) for run in world.running), default=inf)
             at = min(at, world.now + FAR * tau)
             free_at = [[max(time, at) for time in times] for times in free_at]
         else:
-            own = plan.p[choice] * self.span(world, choice)
-            self.hold(plan, world.now, free_at, choice, world.now + own)
+            seconds = plan.p[choice] * self.span(world, choice)
+            self.hold(plan, world.now, free_at, choice, world.now + seconds)
             others = [job for job in others if job != choice.job]
         picks = self.picks(plan, at, free_at, others)
-        cost = own + sum(pick.end - world.now for pick in picks.values())
+        cost = seconds + sum(pick.end - world.now for pick in picks.values())
         return cost, sum(time - world.now for times in free_at for time in times)
 
     def picks(
         self, plan: Planned, at: float, free_at: list[list[float]], jobs: list[int]
     ) -> dict[int, Pick]:
-        """Min-Min's plan of these jobs; free_at is filled up."""
+        """Min-Min's plan of these jobs; updates free_at."""
 
         def ready(pair: Pair) -> float:
             return at if pair in plan.beside else free_at[pair.pool][plan.gpus[pair.job] - 1]
@@ -190,7 +190,7 @@ class Learned(DrainArgmin):
 
 
 class State:
-    """The numbers of one state, and what they say of a pair."""
+    """Features of one state, and of the pairs in it."""
 
     def __init__(self, policy: Learned, world: PlainWorld, plan: Planned, choices: int) -> None:
         self.policy, self.world, self.plan = policy, world, plan
@@ -199,7 +199,7 @@ class State:
             for job in plan.jobs
         }
         lengths = [*self.fastest.values(), *(run.expected - run.start for run in world.running)]
-        self.tau = exp(sum(log(max(length, LEAST)) for length in lengths) / len(lengths))
+        self.tau = exp(sum(log(max(length, MIN_SECONDS)) for length in lengths) / len(lengths))
         self.work, self.next = self.pressure()
         now = plan.now
         self.picks = policy.picks(plan, now, [list(t) for t in plan.free_at], plan.jobs)
@@ -219,24 +219,24 @@ class State:
         }
 
     def recent(self, up: int) -> Features:
-        """What the last arrivals say about those to come."""
+        """Features of the last arrivals; none if there are too few."""
         world, known = self.world, range(self.world.arrived)[-RECENT:]
         span = world.now - world.jobs[known[0]].arrival
-        if world.arrived < FEW or span <= 0:
+        if world.arrived < MIN_RECENT or span <= 0:
             return {}
         models = {pool.model for pool in world.pools}
         fastest = [min(world.est[j][m] for m in models) for j in known]
         gpus = [world.jobs[j].gpus * world.jobs[j].share / 1000 for j in known]
         work = sum(seconds * n for seconds, n in zip(fastest, gpus, strict=True))
-        scale = sum(log(max(seconds, LEAST) / self.tau) for seconds in fastest) / len(known)
+        scale = sum(log(max(seconds, MIN_SECONDS) / self.tau) for seconds in fastest) / len(known)
         return {
-            "recent_load": max(-5.0, min(5.0, log(max(work, LEAST) / (span * up)))),
+            "recent_load": max(-5.0, min(5.0, log(max(work, MIN_SECONDS) / (span * up)))),
             "recent_gap": self.squeezed(span / len(known)),
             "recent_scale": max(-5.0, min(5.0, scale)),
         }
 
     def pressure(self) -> tuple[list[float], list[float]]:
-        """GPU-seconds on and for each pool, and the next expected end there."""
+        """GPU-seconds of running and waiting work by pool, and the next expected end there."""
         world, plan = self.world, self.plan
         work, soonest = [0.0] * len(world.pools), [inf] * len(world.pools)
         for job, seconds in self.fastest.items():
@@ -255,25 +255,25 @@ class State:
     def pair(self, pair: Pair) -> Features:
         world, plan, now = self.world, self.plan, self.world.now
         plain, pick, fastest = plan.p[pair], self.picks[pair.job], self.fastest[pair.job]
-        own = plain * self.policy.span(world, pair)
+        seconds = plain * self.policy.span(world, pair)
         job, gpus, pool = world.jobs[pair.job], plan.gpus[pair.job], world.pools[pair.pool]
         up = len(pool.up())
         return {
-            "seconds": self.squeezed(own),
-            "slowdown": log(max(own, LEAST) / max(fastest, LEAST)),
+            "seconds": self.squeezed(seconds),
+            "slowdown": log(max(seconds, MIN_SECONDS) / max(fastest, MIN_SECONDS)),
             "is_fastest": float(plain == fastest),
-            "elsewhere": self.squeezed(self.elsewhere(pair) - now - own),
+            "elsewhere": self.squeezed(self.elsewhere(pair) - now - seconds),
             "plan_end": self.squeezed(pick.end - now),
-            "plan_gain": self.squeezed(pick.end - now - own),
+            "plan_gain": self.squeezed(pick.end - now - seconds),
             "plan_start": self.squeezed(pick.start - now),
             "plan_rank": pick.rank / len(plan.jobs),
             "plan_here": float(pick.pool == pair.pool),
-            "over_shortest": self.squeezed(own - min(self.fastest.values())),
+            "over_shortest": self.squeezed(seconds - min(self.fastest.values())),
             "gpus_log": log2(gpus),
             "gpus_of_pool": gpus / up,
             "gpus_of_free": gpus / max(self.free, 1),
             "left_free": (pool.free() - gpus) / up,
-            "area": self.squeezed(own * gpus),
+            "area": self.squeezed(seconds * gpus),
             "spans": self.policy.span(world, pair) - 1 if plain > 0 else 0.0,
             "waited": self.squeezed(now - job.arrival),
             "priority": self.policy.priority[pair.job],
@@ -283,7 +283,7 @@ class State:
         }
 
     def elsewhere(self, pair: Pair) -> float:
-        """When it would end on the best other pool if nothing else started."""
+        """Expected end of the job on the best other pool if no other job started."""
         plan, ends = self.plan, [inf]
         for other, seconds in plan.p.items():
             if other.job == pair.job and other.pool != pair.pool:
@@ -300,7 +300,7 @@ class State:
         }
         left = free - plan.gpus[pair.job]
         blocked = [others[job] for job in others if left < plan.gpus[job] <= free]
-        speeds = [self.fastest[job] / max(here, LEAST) for job, here in others.items()]
+        speeds = [self.fastest[job] / max(here, MIN_SECONDS) for job, here in others.items()]
         return {
             "blocked": log(1 + len(blocked)),
             "blocked_seconds": self.squeezed(sum(blocked)),
@@ -310,28 +310,28 @@ class State:
 
 
 class Audit:
-    """Plays decisions recorded in the kernel, and checks that each is what the twin would do.
+    """Replays decisions recorded in the kernel, and checks each against the plain policy.
 
-    Where two predictions differ by rounding alone either is right.
+    If two predictions differ only by rounding, either choice is correct.
     """
 
-    def __init__(self, trace: list[list[Decision]], twin: Learned) -> None:
-        self.trace, self.twin = iter(trace), twin
+    def __init__(self, trace: list[list[Decision]], plain: Learned) -> None:
+        self.trace, self.plain = iter(trace), plain
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         answer = next(self.trace)
-        looked = self.twin.look(world)
-        if looked is None:
+        seen = self.plain.look(world)
+        if seen is None:
             assert answer == []
             return answer
-        costs = self.twin.costs(world, looked)
+        costs = self.plain.costs(world, seen)
         taken = Pair(answer[0].job, answer[0].pool) if answer else None
-        assert taken in looked.choices, f"{taken} at {world.now} is no choice"
+        assert taken in seen.choices, f"{taken} at {world.now} is no choice"
         least = min(costs.values())
         best = {i for i, cost in costs.items() if cost <= least + TIE * (1 + abs(least))}
-        if 0 in best and self.twin.is_too_long(world, looked):
+        if 0 in best and self.plain.is_too_long(world, seen):
             best = best - {0} | {1}
-        assert looked.choices.index(taken) in best, f"{taken} at {world.now} is not the best"
+        assert seen.choices.index(taken) in best, f"{taken} at {world.now} is not the best"
         return answer
 
 

@@ -1,6 +1,6 @@
-"""The policies of docs/simulator.md that choose the node and the GPU themselves, in plain Python.
+"""Plain versions of the policies that choose node and GPU themselves: best-fit and fgd.
 
-Oldest first: whoever fits anywhere starts. `MAKERS` gives each by name.
+The oldest job that fits on any pool starts. `MAKERS` maps names to policies.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from fractions import Fraction
 from tests.plain.cases import Case, typical_demands
 from tests.plain.placement import growth, least, pick
 from tests.plain.policies import feasible
+from tests.plain.records import Decision, Gpu, Job, Kind, Node, rows
 from tests.plain.simulator import PlainWorld
-from tests.plain.things import Decision, Gpu, Job, Kind, Node, rows
 
 
 class Packed:
-    """Start the oldest job that fits on the first GPU of the best (node, GPUs) for it."""
+    """Starts the oldest job that fits, on its best node and GPUs by the rule of the subclass."""
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         for number in world.waiting:
@@ -26,7 +26,7 @@ class Packed:
         return []
 
     def places(self, world: PlainWorld, job: Job) -> list[list[Gpu]]:
-        """What the job could take without leaving a node, by node and GPU."""
+        """Lists of GPUs of a single node that the job could take."""
         capacity, takes = world.cluster.capacity, world.cluster.takes
         nodes = [node for p in world.eligible(job.id) for node in world.pools[p].nodes]
         able = [node for node in nodes if capacity(job, node) >= job.gpus]
@@ -35,7 +35,7 @@ class Packed:
         return [[gpu] for node in able for gpu in node.gpus if takes(gpu, job)]
 
     def choose(self, world: PlainWorld, job: Job, places: list[list[Gpu]]) -> Gpu:
-        """The job's first GPU."""
+        """First GPU of the job."""
         if places:
             return self.best(world, job, places)[0]
         nodes = [node for p in feasible(world, job.id) for node in world.pools[p].nodes]
@@ -43,12 +43,12 @@ class Packed:
         return pick(roomiest, 1)[0]
 
     def best(self, world: PlainWorld, job: Job, places: list[list[Gpu]]) -> list[Gpu]:
-        """The place that the rule prefers."""
+        """The list of GPUs that the rule prefers."""
         raise NotImplementedError
 
 
 class BestFit(Packed):
-    """The node with the least left, and on it the GPU with the least left."""
+    """The node with the least free after the start, and on it the GPU with the least free share."""
 
     def __init__(self, case: Case) -> None:
         self.cores, self.gpus = int(case.nodes["cores"].max()), int(case.nodes["gpus"].max())
@@ -61,14 +61,14 @@ class BestFit(Packed):
         return min(places, key=key)
 
     def left(self, job: Job, node: Node) -> Fraction:
-        """Half the share of cores and half the share of GPUs that the job leaves on the node."""
+        """Mean of the shares of cores and of GPUs that are free on the node after the start."""
         cores = Fraction(node.cores - job.gpus * job.cores, self.cores)
         gpus = Fraction(sum(gpu.left for gpu in node.gpus) - job.gpus * job.share, 1000 * self.gpus)
         return cores / 2 + gpus / 2
 
 
 class Fgd(Packed):
-    """The place where the fragments of its node grow least."""
+    """The GPUs for which the fragmentation of their node grows least."""
 
     def __init__(self, case: Case) -> None:
         self.kinds: list[Kind] = rows(typical_demands(case), Kind)

@@ -1,15 +1,15 @@
-"""Room and placement: what fits where, and which GPUs a start takes."""
+"""Feasibility and placement: which jobs fit where, and which GPUs a start takes."""
 
 from __future__ import annotations
 
 from adlro.model.state import WHOLE, Records
-from tests.plain.things import Decision, Gpu, Infeasible, Job, Kind, Node, Pool, rows
+from tests.plain.records import Decision, Gpu, Infeasible, Job, Kind, Node, Pool, rows
 
-TIE = 1e-9  # fragments that grow by so little more have grown as much
+TIE = 1e-9  # growths that differ by less count as equal
 
 
-class Cluster:
-    """P pools of nodes, and how much of them is left."""
+class PlainCluster:
+    """P pools of nodes, and their free capacity."""
 
     def __init__(self, pools: Records, nodes: Records, demands: Records) -> None:
         self._pools, self._nodes = pools, nodes
@@ -17,7 +17,7 @@ class Cluster:
         self.reset()
 
     def reset(self) -> None:
-        """Everything up, at full speed and empty."""
+        """Reset all nodes: up, at full speed and empty."""
         self.nodes = [
             Node(k, int(record["pool"]), int(record["cores"]), int(record["memory"]))
             for k, record in enumerate(self._nodes)
@@ -32,14 +32,14 @@ class Cluster:
             node.free = count
         self._known: list[dict[tuple[int, ...], bool]] = [{} for _ in self.pools]
 
-    # Room.
+    # Feasibility.
 
     def takes(self, gpu: Gpu, job: Job) -> bool:
-        """Whether the GPU has what the slice needs of a GPU."""
+        """Whether the GPU has enough free share and memory for the slice."""
         return gpu.left >= job.share and gpu.memory >= job.gpu_memory
 
     def capacity(self, job: Job, node: Node) -> int:
-        """How many GPUs of the job the node could hold now; for a slice 0 or 1."""
+        """Number of GPUs of the job that fit on the node now; for a slice 0 or 1."""
         if not node.up:
             return 0
         if not job.whole:
@@ -53,8 +53,8 @@ class Cluster:
         return count
 
     def fits(self, job: Job, pool: int) -> bool:
-        """Whether the pool has room for the whole gang now (allowed there or not)."""
-        known = self._known[pool]  # since the pool last changed, by what is asked for
+        """Whether the whole gang fits on the pool now (allowed there or not)."""
+        known = self._known[pool]  # results since the pool last changed, by demand
         need = (job.gpus, job.share, job.cores, job.memory, job.gpu_memory)
         if need not in known:
             room = sum(self.capacity(job, node) for node in self.pools[pool].nodes)
@@ -62,14 +62,14 @@ class Cluster:
         return known[need]
 
     def take(self, job: Job, gpus: tuple[int, ...]) -> None:
-        """Hand GPUs out to a job, with their cores and memory."""
+        """Allocate GPUs to a job, with their cores and memory."""
         for gpu in (self.gpus[k] for k in gpus):
             gpu.node.free -= gpu.left == WHOLE
             gpu.jobs.append(job.id)
             self._move(job, gpu, -1)
 
     def give(self, job: Job, gpus: tuple[int, ...]) -> None:
-        """Take back what `take` handed out."""
+        """Release the GPUs of a job, with their cores and memory."""
         for gpu in (self.gpus[k] for k in gpus):
             gpu.jobs.remove(job.id)
             self._move(job, gpu, 1)
@@ -84,7 +84,7 @@ class Cluster:
         self._known[gpu.node.pool].clear()
 
     def set_up(self, node: Node, up: bool) -> None:
-        """Put an empty node in or out of service."""
+        """Set an empty node up or down."""
         node.up = up
         self._known[node.pool].clear()
 
@@ -94,7 +94,7 @@ class Cluster:
         """The GPUs that a start would take, in rising order.
 
         Raises:
-            Infeasible: there is no room for it.
+            Infeasible: the job does not fit.
         """
         if not self.fits(job, decision.pool):
             raise Infeasible(f"job {job.id}: no room on pool {decision.pool}")
@@ -114,7 +114,7 @@ class Cluster:
         return tuple(sorted(gpu.id for gpu in gang))
 
     def _named_node(self, job: Job, decision: Decision) -> Node | None:
-        """The node that the decision names, itself or by its GPU."""
+        """The node that the decision names, directly or by its GPU; None if it names none."""
         if decision.gpu != -1:
             if not 0 <= decision.gpu < len(self.gpus):
                 raise Infeasible(f"job {job.id}: there is no GPU {decision.gpu}")
@@ -148,7 +148,7 @@ class Cluster:
         return gpus[least([growth(self.kinds, job, gpu.node, [gpu]) for gpu in gpus])]
 
     def _next_node(self, job: Job, nodes: list[Node], gpus: int) -> Node:
-        """The node that takes all that is left of a gang, else the roomiest."""
+        """The node for the rest of a gang; if none holds it, the one with the largest capacity."""
         able = [node for node in nodes if self.capacity(job, node) >= gpus]
         if not able:
             return min(nodes, key=lambda node: (-self.capacity(job, node), node.id))
@@ -159,7 +159,7 @@ class Cluster:
 
 
 def growth(kinds: list[Kind], job: Job, node: Node, gpus: list[Gpu]) -> float:
-    """By how much the node's fragments grow if the job takes these of its GPUs."""
+    """Growth of the node's fragmentation if the job takes these of its GPUs."""
     before = [gpu.left for gpu in node.gpus]
     after = [gpu.left - job.share * (gpu in gpus) for gpu in node.gpus]
     cores = node.cores - len(gpus) * job.cores
@@ -170,7 +170,7 @@ def growth(kinds: list[Kind], job: Job, node: Node, gpus: list[Gpu]) -> float:
 
 
 def _fragments(kinds: list[Kind], pool: int, lefts: list[int], cores: int, memory: int) -> float:
-    """The mean over kinds of what is left and of no use to them; lefts by GPU of a node."""
+    """Mean over kinds of the free share that they cannot use; lefts: free share by GPU."""
     total = 0.0
     for kind in kinds:
         can_run = (
@@ -184,7 +184,7 @@ def _fragments(kinds: list[Kind], pool: int, lefts: list[int], cores: int, memor
 
 
 def least(growths: list[float]) -> int:
-    """The place of the smallest, the first of those that tie."""
+    """Index of the smallest growth, the first on ties."""
     best = 0
     for k, growth in enumerate(growths):
         if growth < growths[best] - TIE:
@@ -193,7 +193,7 @@ def least(growths: list[float]) -> int:
 
 
 def pick(node: Node, count: int, named: int = -1) -> list[Gpu]:
-    """The lowest free GPUs of a node, the named one always among them."""
+    """The `count` lowest free GPUs of a node, including the named one."""
     return sorted(node.free_gpus(), key=lambda gpu: (gpu.id != named, gpu.id))[:count]
 
 

@@ -1,6 +1,6 @@
-"""Plain twins of lp-sjf, of lp-price and of the policies that plan in another order than Min-Min's.
+"""Plain versions of lp-sjf, lp-price and of the policies that plan in other orders than Min-Min's.
 
-Every plan goes on to its end: that the compiled ones stop early must not show.
+Every plan is made to its end; the compiled policies stop early, which must not change the result.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from tests.plain import policies
 from tests.plain.cases import Case
+from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld, Policy
-from tests.plain.things import Decision
 
 
 class LpSjf:
-    """Of the pairs of a job and one of its LP pools with room, the one with the smallest p."""
+    """The pair of a job and one of its LP pools, on which it fits, with the smallest p."""
 
     def __init__(self, pools_of_type: list[set[int]]) -> None:
         self.affinity = policies.StaticAffinityLp(pools_of_type)
@@ -34,42 +34,42 @@ class LpSjf:
 
 
 class LpPrice:
-    """Of the pairs at a fair price with room, the cheapest; if nothing runs, the quickest."""
+    """The cheapest feasible pair at a fair price; if none and nothing runs, the fastest pair."""
 
     def __init__(self, prices: list[float]) -> None:
         self.prices = [max(price, 0.1) for price in prices]
 
-    def pays(self, world: PlainWorld, pair: policies.Pair) -> float:
-        """For the whole job, a GPU."""
+    def price(self, world: PlainWorld, pair: policies.Pair) -> float:
+        """Price of the whole job on the pool, per GPU."""
         return world.est[pair.job][world.pools[pair.pool].model] * self.prices[pair.pool]
 
     def fair(self, world: PlainWorld, pair: policies.Pair) -> bool:
-        known = policies.large_enough(world, pair.job)
-        least = min(self.pays(world, policies.Pair(pair.job, pool)) for pool in known)
-        return self.pays(world, pair) <= 1.5 * least
+        pools = policies.large_enough(world, pair.job)
+        least = min(self.price(world, policies.Pair(pair.job, pool)) for pool in pools)
+        return self.price(world, pair) <= 1.5 * least
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         pairs = [pair for pair in policies.feasible_pairs(world) if self.fair(world, pair)]
         if pairs:
             left = [world.carried[pair.job].left for pair in pairs]
-            paid = [self.pays(world, pair) * rest for pair, rest in zip(pairs, left, strict=True)]
-            return policies.start(*pairs[paid.index(min(paid))])
+            costs = [self.price(world, pair) * rest for pair, rest in zip(pairs, left, strict=True)]
+            return policies.start(*pairs[costs.index(min(costs))])
         return [] if world.runs else policies.start_quickest_pair(world)
 
 
 class End(NamedTuple):
-    """An expected completion; of equal ones the lower pool comes first."""
+    """An expected completion; ties go to the lower pool."""
 
     at: float
     pool: int
     ready: float
 
 
-Ends = dict[int, list[End]]  # of each job that some pool can take, in queue order: best pool first
+Ends = dict[int, list[End]]  # by job that some pool can hold, in queue order; best pool first
 
 
 class Planned:
-    """Plan the job that `choose` names, again and again; start the first whose turn is now."""
+    """Plans the jobs in the order given by `choose`; starts the first one that is ready now."""
 
     def __init__(self, choose: Callable[[Ends], int]) -> None:
         self.choose = choose
@@ -95,7 +95,7 @@ class Planned:
 
 
 class Weighted(Planned):
-    """The job with the smallest time to its end over the root of its priority goes next."""
+    """Plans the job with the smallest time to completion over the root of its priority next."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(self.heaviest)
@@ -113,7 +113,7 @@ class Weighted(Planned):
 
 
 def oldest(ends: Ends) -> int:
-    """The first of the queue."""
+    """The first job of the queue."""
     return next(iter(ends))
 
 
@@ -122,21 +122,21 @@ def last_completed(ends: Ends) -> int:
     return max(ends, key=lambda job: ends[job][0].at)
 
 
-def neediest(ends: Ends) -> int:
-    """The job that loses most without its best pool; of equals the one completed first."""
+def largest_sufferage(ends: Ends) -> int:
+    """The job that loses most without its best pool; ties go to the earlier completion."""
 
-    def loss(job: int) -> float:
-        """In whole microseconds."""
+    def sufferage(job: int) -> float:
+        """Second-smallest minus smallest completion, in whole microseconds."""
         return round((ends[job][1].at - ends[job][0].at) * 1e6) if len(ends[job]) > 1 else inf
 
-    return min(ends, key=lambda job: (-loss(job), ends[job][0].at))
+    return min(ends, key=lambda job: (-sufferage(job), ends[job][0].at))
 
 
 MAKERS: dict[str, Callable[[Case, int], Policy]] = {
     "lp-sjf": lambda case, seed: LpSjf(case.pools_of_type),
     "mct": lambda case, seed: Planned(oldest),
     "max-min": lambda case, seed: Planned(last_completed),
-    "sufferage": lambda case, seed: Planned(neediest),
+    "sufferage": lambda case, seed: Planned(largest_sufferage),
     "weighted-min-min": lambda case, seed: Weighted(case),
     "lp-price": lambda case, seed: LpPrice(case.pools["worth"].tolist()),
 }

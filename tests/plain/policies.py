@@ -1,7 +1,7 @@
-"""The baselines of docs/simulator.md, each as close to its line of the table as Python allows.
+"""Plain versions of the baselines, each as close to its line in docs/simulator.md as possible.
 
-Each answers one start a call. `p` is the estimated time that a job still needs on a pool's model.
-Python's `min` keeps the first of equals: lists in queue order, then pool order, settle every tie.
+Each answers with one start per call. `p` is the estimated time that a job still needs on a pool.
+Python's `min` returns the first of equals: lists in queue order, then pool order, break every tie.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.plain.cases import Case
+from tests.plain.records import Decision
 from tests.plain.script import Script
 from tests.plain.simulator import PlainWorld, Policy
-from tests.plain.things import Decision
 
 MASK = 2**64 - 1
 TIRESIAS = (37.12345, 4.0)  # GPU-seconds and seconds, for cases much shorter than real ones
 
 
 class Pair(NamedTuple):
-    """A job and a pool for it."""
+    """A job and a pool."""
 
     job: int
     pool: int
 
 
 def p(world: PlainWorld, job: int, pool: int) -> float:
-    """Estimated seconds that the job still needs there."""
+    """Estimated seconds that the job still needs on the pool."""
     return world.est[job][world.pools[pool].model] * world.carried[job].left
 
 
@@ -45,12 +45,12 @@ def large_enough(world: PlainWorld, job: int) -> list[int]:
 
 
 def feasible(world: PlainWorld, job: int) -> list[int]:
-    """The eligible pools with room for the job now."""
+    """The eligible pools on which the job fits now."""
     return [pool for pool in world.eligible(job) if world.fits(job, pool)]
 
 
 def feasible_pairs(world: PlainWorld) -> list[Pair]:
-    """All that could start now, in queue order, then pool order."""
+    """All feasible pairs, in queue order, then pool order."""
     return [Pair(job, pool) for job in world.waiting for pool in feasible(world, job)]
 
 
@@ -78,7 +78,7 @@ class Fcfs:
 
 
 class Random:
-    """Any feasible pair, drawn by splitmix64."""
+    """A random feasible pair, drawn by splitmix64."""
 
     def __init__(self, seed: int) -> None:
         self.state = seed & MASK
@@ -104,9 +104,9 @@ class StaticAffinity:
     def home(self, world: PlainWorld, job: int) -> int | None:
         usable = large_enough(world, job)
         model = self.affinity[world.jobs[job].type]
-        own = [pool for pool in usable if world.pools[pool].model == model]
-        if own:
-            return own[0]
+        of_model = [pool for pool in usable if world.pools[pool].model == model]
+        if of_model:
+            return of_model[0]
         return quickest(world, job, usable) if usable else None
 
     def decide(self, world: PlainWorld) -> list[Decision]:
@@ -164,7 +164,7 @@ class PairSjf:
 
 
 class Reservation(NamedTuple):
-    """Where and when the oldest job should start, and how many GPUs it leaves there."""
+    """Pool and time of the oldest job's expected start, and the GPUs that remain free there."""
 
     pool: int
     at: float
@@ -197,7 +197,7 @@ class EasyBackfill:
         return Reservation(best, at[best], self.free_by(world, best, at[best]) - need)
 
     def earliest(self, world: PlainWorld, pool: int, need: int) -> float:
-        """When `need` GPUs of the pool should be free, infinite if so many are not up."""
+        """Expected time when `need` GPUs of the pool are free; infinite if fewer are up."""
         times = sorted(world.free_at(gpu) for gpu in world.pools[pool].up())
         return times[need - 1] if len(times) >= need else inf
 
@@ -211,7 +211,7 @@ class EasyBackfill:
 
 
 class MinMin:
-    """Plan the job that would be completed first, again and again; start it if its turn is now."""
+    """Plans the job that would complete first, again and again; starts it if it is ready now."""
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         free_at = [sorted(world.free_at(gpu) for gpu in g.up()) for g in world.pools]
@@ -236,7 +236,7 @@ class MinMin:
         return slices or any(times and times[0] <= world.now for times in free_at)
 
     def ready(self, world: PlainWorld, times: list[float], pair: Pair) -> float:
-        """When the job could begin on the pool whose GPUs are free at these times."""
+        """Earliest start of the job on the pool whose GPUs are free at these times."""
         job = world.jobs[pair.job]
         if not job.whole and world.fits(*pair):
             return world.now
@@ -271,15 +271,15 @@ class Tiresias:
         return [Decision("wake", at=at)] if at < inf else []
 
     def served(self, world: PlainWorld, job: int) -> float:
-        """GPU-seconds that the job has had."""
+        """GPU-seconds that the job has received."""
         spans = [span for span in world.result.spans if span.job == job]
-        had = sum((span.end - span.start) * span.share / 1000 for span in spans)
+        received = sum((span.end - span.start) * span.share / 1000 for span in spans)
         if job in world.runs:
-            had += (world.now - world.runs[job].start) * self.width(world, job)
-        return had
+            received += (world.now - world.runs[job].start) * self.width(world, job)
+        return received
 
     def width(self, world: PlainWorld, job: int) -> float:
-        """GPUs that the job holds while it runs."""
+        """Number of GPUs that the job holds while it runs."""
         return world.jobs[job].gpus * world.jobs[job].share / 1000
 
     def late(self, world: PlainWorld, job: int) -> bool:
@@ -291,10 +291,14 @@ class Tiresias:
         return sorted(pools, key=lambda pool: world.est[job][world.pools[pool].model])
 
     def make_room(self, world: PlainWorld, job: int, pool: int, behind: list[int]) -> list[int]:
-        """The runs to stop on the pool, from the last of the list, until the job fits; or none."""
+        """Runs on the pool to preempt, from the end of the list, until the job fits; or none."""
         stopped: list[int] = []
         for other in reversed(behind):
-            if other in world.runs and world.runs[other].pool == pool and self.ripe(world, other):
+            if (
+                other in world.runs
+                and world.runs[other].pool == pool
+                and self.preemptible(world, other)
+            ):
                 world.cluster.give(world.jobs[other], world.runs[other].gpus)
                 stopped.append(other)
                 if world.fits(job, pool):
@@ -304,13 +308,13 @@ class Tiresias:
             world.cluster.take(world.jobs[other], world.runs[other].gpus)
         return stopped if room else []
 
-    def ripe(self, world: PlainWorld, job: int) -> bool:
-        """Whether the run may and should be preempted."""
+    def preemptible(self, world: PlainWorld, job: int) -> bool:
+        """Whether the run can checkpoint and is old enough."""
         need, run = world.jobs[job], world.runs[job]
         return need.checkpoint >= 0 and world.now - run.start >= need.least_run
 
     def next_change(self, world: PlainWorld) -> float:
-        """When time alone next changes the list, or who may be stopped."""
+        """Next time at which the list or the set of preemptible runs changes without an event."""
         moments = [inf]
         for job, run in world.runs.items():
             if world.jobs[job].checkpoint >= 0:

@@ -1,6 +1,6 @@
-"""The policies of docs/simulator.md that rank the waiting jobs by a score, in plain Python.
+"""Plain versions of the policies that rank the waiting jobs by a score.
 
-Each starts the best of those that fit, on its quickest feasible pool. `MAKERS` gives each by name.
+Each starts the best job that fits, on its fastest feasible pool. `MAKERS` maps names to policies.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from math import log2, log10
 
 from tests.plain.cases import Case
 from tests.plain.policies import p
+from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld, Policy
-from tests.plain.things import Decision
 
 DAY = 86_400.0
 
@@ -22,12 +22,12 @@ def shortest(world: PlainWorld, job: int) -> float:
 
 
 def wait(world: PlainWorld, job: int) -> float:
-    """Seconds since the job came."""
+    """Seconds since the arrival of the job."""
     return world.now - world.jobs[job].arrival
 
 
 def n(world: PlainWorld, job: int) -> float:
-    """GPUs that the job takes, a slice by its share."""
+    """Number of GPUs of the job; a slice counts as its share."""
     return world.jobs[job].gpus * world.jobs[job].share / 1000
 
 
@@ -50,7 +50,7 @@ def qssf(world: PlainWorld, job: int) -> float:
 
 
 class Ranked:
-    """The startable job with the smallest score; Python's `min` keeps the oldest of equals."""
+    """The startable job with the smallest score; on ties Python's `min` returns the oldest."""
 
     def __init__(self, score: Callable[[PlainWorld, int], float]) -> None:
         self.score = score
@@ -68,7 +68,7 @@ class Ranked:
 
 
 class Multifactor:
-    """Slurm's score of a job, the best the smallest; user and priority are those of the case."""
+    """Slurm's multifactor priority of a job, negated so that the smallest is best."""
 
     def __init__(self, case: Case) -> None:
         self.user: list[int] = case.jobs["user"].tolist()
@@ -81,14 +81,14 @@ class Multifactor:
         return -sum(1000 * factor for factor in factors)
 
     def fair(self, world: PlainWorld, user: int) -> float:
-        """2^(-usage/share): the part of all that is held, against one part for each user."""
+        """Fair-share factor 2^(-usage / share), with equal shares for all active users."""
         total = sum(self.served(world, job) for job in world.runs)
-        own = sum(self.served(world, job) for job in world.runs if self.user[job] == user)
+        used = sum(self.served(world, job) for job in world.runs if self.user[job] == user)
         users = {self.user[job] for job in [*world.waiting, *world.runs]}
-        return 2.0 ** (-own / total * len(users)) if total > 0 else 1.0
+        return 2.0 ** (-used / total * len(users)) if total > 0 else 1.0
 
     def served(self, world: PlainWorld, job: int) -> float:
-        """GPU-seconds that a running job has had, in this and earlier runs."""
+        """GPU-seconds that a running job has received, in this and earlier runs."""
         spans = [span for span in world.result.spans if span.job == job]
         before = sum((span.end - span.start) * span.share / 1000 for span in spans)
         return before + (world.now - world.runs[job].start) * n(world, job)

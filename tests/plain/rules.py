@@ -1,4 +1,4 @@
-"""Who may start where, from docs/simulator.md: sets of pools, holder by holder."""
+"""Eligibility of docs/simulator.md in plain Python: sets of pools, quota by quota."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tests.plain.cases import Case, Quota
-from tests.plain.placement import Cluster
+from tests.plain.placement import PlainCluster
 
 
 class Moment(NamedTuple):
-    """All that the rules look at: who waits since when, who runs where, and the time."""
+    """The state that the rules depend on: time, waiting jobs, running jobs."""
 
     now: float
-    since: Mapping[int, float]  # by waiting job
-    on: Mapping[int, int]  # pool by running job
+    since: Mapping[int, float]  # start of waiting, by waiting job
+    on: Mapping[int, int]  # pool, by running job
 
 
 class Rules:
     """The quotas and the ageing of a case."""
 
-    def __init__(self, case: Case, cluster: Cluster) -> None:
+    def __init__(self, case: Case, cluster: PlainCluster) -> None:
         self.cluster = cluster
         self.quotas, self.ageing = case.quotas, case.ageing
         self.est: list[list[float]] = case.est.tolist()
@@ -38,10 +38,10 @@ class Rules:
         ]
 
     def mask(self, moment: Moment) -> dict[int, list[int]]:
-        """The pools of every waiting job, in rising order."""
+        """Eligible pools of every waiting job, in rising order."""
         waiting = sorted(moment.since)
-        hopeful = {job: self.entitled(job, moment.on) for job in waiting}
-        mask = {job: self.open(job, moment.on, hopeful) for job in waiting}
+        claims = {job: self.entitled(job, moment.on) for job in waiting}
+        mask = {job: self.open(job, moment.on, claims) for job in waiting}
         aged = [job for job in waiting if self.is_aged(moment.now - moment.since[job])]
         for job in aged:
             for later in waiting:
@@ -59,34 +59,35 @@ class Rules:
         return {job: sorted(pools) for job, pools in mask.items()}
 
     def is_aged(self, waited: float) -> bool:
-        """Whether so many seconds of waiting are too many."""
+        """Whether a job that has waited this many seconds is aged."""
         return self.ageing is not None and waited > self.ageing
 
     def in_the_way(self, job: int, on: Mapping[int, int]) -> set[Quota]:
-        """The quotas that leave a job no pool to be within; none if there is one."""
-        own = self.allowed[job]
+        """Quotas because of which a job is within all its quotas on no pool; else none."""
+        allowed = self.allowed[job]
         left = {
-            q: own & self.within(q, job, on) & self.uncapped(q, job, on) for q in self.under[job]
+            q: allowed & self.within(q, job, on) & self.uncapped(q, job, on)
+            for q in self.under[job]
         }
-        if own.intersection(*left.values()):
+        if allowed.intersection(*left.values()):
             return set()
-        return {quota for quota, pools in left.items() if pools != own}
+        return {quota for quota, pools in left.items() if pools != allowed}
 
-    def open(self, job: int, on: Mapping[int, int], hopeful: dict[int, set[int]]) -> set[int]:
-        """Where the quotas let a job start, given where each waiting job waits for its own."""
+    def open(self, job: int, on: Mapping[int, int], claims: dict[int, set[int]]) -> set[int]:
+        """Pools where the quotas let a job start, given the pools that waiting jobs claim."""
         pools = set(self.allowed[job])
         for quota in self.under[job]:
             beyond = pools - self.within(quota, job, on)
             pools &= self.uncapped(quota, job, on)
             if not quota.borrow:
                 pools -= beyond
-            for other, theirs in hopeful.items():
+            for other, claimed in claims.items():
                 if quota not in self.under[other]:
-                    pools -= beyond & theirs
+                    pools -= beyond & claimed
         return pools
 
     def entitled(self, job: int, on: Mapping[int, int]) -> set[int]:
-        """Where a waiting job holds those back who borrow."""
+        """Pools where a waiting job is within its share, so that no other holder may borrow."""
         if all(quota.share is None for quota in self.under[job]):
             return set()
         pools = self.allowed[job] & self.large_enough(job)
@@ -95,7 +96,7 @@ class Rules:
         return pools
 
     def breaks(self, job: int, pool: int, on: Mapping[int, int]) -> bool:
-        """Whether a start now exceeds a cap or a share that may not borrow."""
+        """Whether a start now exceeds a cap, or a share without borrowing."""
         return any(
             pool not in self.uncapped(quota, job, on)
             or (not quota.borrow and pool not in self.within(quota, job, on))
@@ -103,11 +104,11 @@ class Rules:
         )
 
     def large_enough(self, job: int) -> set[int]:
-        """The pools with enough GPUs up."""
+        """Pools with enough GPUs up."""
         return {p.id for p in self.cluster.pools if len(p.up()) >= self.gang[job]}
 
     def uncapped(self, quota: Quota, job: int, on: Mapping[int, int]) -> set[int]:
-        """The pools whose model has room under the holder's cap."""
+        """Pools on whose model the job stays within the holder's cap."""
         left = {model: 1000 * most for model, most in quota.caps}
         for other, pool in on.items():
             if quota in self.under[other] and self.model[pool] in left:
@@ -116,13 +117,13 @@ class Rules:
         return {p for p, model in enumerate(self.model) if left.get(model, need) >= need}
 
     def within(self, quota: Quota, job: int, on: Mapping[int, int]) -> set[int]:
-        """The pools where the job keeps within the holder's share."""
-        own = [(other, pool) for other, pool in on.items() if quota in self.under[other]]
+        """Pools where the job stays within the holder's share."""
+        runs = [(other, pool) for other, pool in on.items() if quota in self.under[other]]
         everywhere = set(range(len(self.worth)))
-        if quota.share is None or not own:
+        if quota.share is None or not runs:
             return everywhere
         use = 0.0
         for p, worth in enumerate(self.worth):
-            use += sum(self.size[other] for other, pool in own if pool == p) / 1000 * worth
+            use += sum(self.size[other] for other, pool in runs if pool == p) / 1000 * worth
         most = quota.share * self.total * (1 + 1e-9)
         return {p for p in everywhere if use + self.size[job] / 1000 * self.worth[p] <= most}

@@ -1,4 +1,4 @@
-"""Random feasible decisions that lead a world through all that can happen in it, and replays."""
+"""A policy that makes random feasible decisions, to exercise all rules, and a replay policy."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from math import ceil
 
 import numpy as np
 
+from tests.plain.records import Decision
 from tests.plain.rules import Moment
 from tests.plain.simulator import PlainWorld
-from tests.plain.things import Decision
 from tests.plain.timeline import NEAR
 
-MOST = 3  # decisions in an answer: what the kernel takes on the smallest cluster
+MAX_DECISIONS = 3  # in one answer: what the kernel accepts on the smallest cluster
 
 
 class Script:
-    """Unlike an honest policy it looks at what is to come, so that timers ring at that moment."""
+    """Makes random decisions; it knows future events, to set timers at exactly their times."""
 
     def __init__(self, rng: np.random.Generator, whole: bool) -> None:
         self.rng = rng
-        self.whole = whole  # seconds: timers ring on quarters
-        self.budget = int(rng.choice([0, 5, 40]))  # preemptions and migrations still to come
+        self.whole = whole  # whole seconds: timers ring at quarters of a second
+        self.budget = int(rng.choice([0, 5, 40]))  # preemptions and migrations still allowed
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         must_act = not (world.running or world.arrivals_left or world.events_left)
@@ -30,23 +30,23 @@ class Script:
         if roll < 0.3:
             return [self.wake(world) for _ in range(self.rng.integers(1, 3))]
         draft = Draft(world, self.rng)
-        for _ in range(self.rng.integers(1, MOST + 1)):
+        for _ in range(self.rng.integers(1, MAX_DECISIONS + 1)):
             roll = self.rng.random()
             if roll < 0.4 and self.budget > 0 and draft.disturb(migrate=roll < 0.2):
                 self.budget -= 1
             else:
                 draft.start()
         answer = draft.undo()
-        if len(answer) < MOST and self.rng.random() < 0.2:
+        if len(answer) < MAX_DECISIONS and self.rng.random() < 0.2:
             answer.insert(int(self.rng.integers(len(answer) + 1)), self.wake(world))
         return answer
 
     def wake(self, world: PlainWorld) -> Decision:
-        """A timer soon, at any time, or just when something else is due."""
+        """A timer soon, at any time, or exactly when another event is due."""
         known = [job.arrival for job in world.jobs[world.arrived : world.arrived + 2]]
         known += [event.time for event in world.events[world.happened : world.happened + 2]]
         known += [run.start + world.jobs[run.job].least_run for run in world.running]
-        if self.whole:  # of real numbers two right simulators may not agree to the last bit
+        if self.whole:  # two correct simulators may differ in the last bit of real numbers
             known += [ceil(4 * run.expected) / 4 for run in world.running]
         known = [at for at in known if at > world.now]
         roll = self.rng.random()
@@ -59,7 +59,7 @@ class Script:
 
 
 class Draft:
-    """An answer in the making: each decision is feasible once those before it are applied."""
+    """An answer under construction: each decision is feasible after the previous ones."""
 
     def __init__(self, world: PlainWorld, rng: np.random.Generator) -> None:
         self.world, self.rng = world, rng
@@ -71,36 +71,36 @@ class Draft:
         self.answer: list[Decision] = []
 
     def start(self) -> None:
-        """Start any job that waits, if one has room."""
+        """Add the start of a random waiting job, if one fits."""
         pairs = [(job, pool) for job in self.waiting for pool in self._open(job)]
         if pairs:
             job, pool = pairs[self.rng.integers(len(pairs))]
             self._place("start", job, pool)
 
     def _open(self, job: int) -> list[int]:
-        """The pools where the world would now let a waiting job start."""
+        """Pools where a waiting job could start after the decisions so far."""
         world, pools = self.world, self.mask[job]
         return [g for g in pools if world.fits(job, g) and not world.rules.breaks(job, g, self.on)]
 
     def disturb(self, migrate: bool) -> bool:
-        """Preempt or migrate any job that may be; whether there was one."""
+        """Add a random preemption or migration; False if no run is old enough."""
         world = self.world
-        ripe = [
+        preemptible = [
             job
             for job, since in self.since.items()
             if world.now - since >= world.jobs[job].least_run - NEAR
         ]
-        if not ripe:
+        if not preemptible:
             return False
-        job = ripe[self.rng.integers(len(ripe))]
+        job = preemptible[self.rng.integers(len(preemptible))]
         world.cluster.give(world.jobs[job], self.held.pop(job))
         self.since.pop(job)
         self.waiting.append(job)
-        left = self.on.pop(job)
+        held = self.on.pop(job)
         self.waits[job] = world.now
         since = {other: self.waits[other] for other in self.waiting}
-        own = world.rules.mask(Moment(world.now, since, self.on))[job]
-        self.mask[job] = sorted({*own, left}) if migrate else own
+        eligible = world.rules.mask(Moment(world.now, since, self.on))[job]
+        self.mask[job] = sorted({*eligible, held}) if migrate else eligible
         if migrate:
             pools = self._open(job)
             self._place("migrate", job, pools[self.rng.integers(len(pools))])
@@ -109,7 +109,7 @@ class Draft:
         return True
 
     def _place(self, kind: str, job: int, pool: int) -> None:
-        """A decision that names nothing, a node, a GPU, or a GPU and its node."""
+        """Add a decision that names nothing, a node, a GPU, or a GPU and its node."""
         cluster, need = self.world.cluster, self.world.jobs[job]
         nodes = [node for node in cluster.pools[pool].nodes if cluster.capacity(need, node) >= 1]
         node = nodes[self.rng.integers(len(nodes))]
@@ -126,7 +126,7 @@ class Draft:
         self.answer.append(decision)
 
     def undo(self) -> list[Decision]:
-        """The answer, with the world as it was."""
+        """The answer; restores the allocation of the world."""
         jobs, cluster = self.world.jobs, self.world.cluster
         for job, gpus in self.held.items():
             cluster.give(jobs[job], gpus)
@@ -136,7 +136,7 @@ class Draft:
 
 
 class Replay:
-    """The answers of an earlier run, call by call."""
+    """Repeats the answers of an earlier run, call by call."""
 
     def __init__(self, trace: list[list[Decision]]) -> None:
         self.trace = trace

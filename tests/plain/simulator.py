@@ -1,4 +1,4 @@
-"""The rules of docs/simulator.md in plain Python: slow, obvious, and blind to the compiled kernel.
+"""The rules of docs/simulator.md in plain Python: slow, obvious, independent of the kernel.
 
 Dimensions: J jobs, M GPU models, P pools, N nodes, G GPUs. Times are seconds.
 """
@@ -14,18 +14,18 @@ from typing import Protocol
 
 from adlro.model.state import EVENT_KINDS, FAILURE, FINISH, PREEMPTION, REPAIR, WHOLE
 from tests.plain.cases import Case
-from tests.plain.placement import Cluster
+from tests.plain.placement import PlainCluster
+from tests.plain.records import Decision, Event, Gpu, Infeasible, Job, Pool, Span, Stalled, rows
 from tests.plain.rules import Moment, Rules
-from tests.plain.things import Decision, Event, Gpu, Infeasible, Job, Pool, Span, Stalled, rows
 from tests.plain.timeline import NEAR, RESTORING, SAVING, WORKING, Timeline
 
-MAX_RINGS = 100_000  # timers in a row with nothing else between them
-MAX_CALLS = 100_000  # of decide in one moment
+MAX_RINGS = 100_000  # consecutive timers without another event between them
+MAX_CALLS = 100_000  # calls of decide in one moment
 
 
 @dataclass(slots=True)
 class Run:
-    """A running job: what policies see of it, and from `line` on what they do not."""
+    """A running job: the fields that policies see, and from `line` on hidden ones."""
 
     job: int
     pool: int
@@ -33,30 +33,30 @@ class Run:
     nodes: int
     start: float
     expected: float
-    factor: float  # of its span
+    factor: float  # span factor
     left: float  # share of its work still to do at `start`, by the estimate
     line: Timeline
-    over: float = inf  # when its work is done
-    end: float = inf  # the same, cut at its limit
+    over: float = inf  # time when its work is done
+    end: float = inf  # the same, but at most its limit
 
 
 @dataclass(slots=True)
 class Carried:
-    """What a job carries from run to run."""
+    """State of a job that persists from run to run."""
 
     undone: float = 1.0  # true share of its work still to do
-    left: float = 1.0  # the same by the estimate
+    left: float = 1.0  # the same share by the estimate
     saved: bool = False
     since: float = inf  # when it last began to wait
 
 
 @dataclass(slots=True)
 class PlainResult:
-    """What happened to every job [J], and to the cluster."""
+    """Outcome of every job [J], and totals of the cluster."""
 
     start: list[float]  # of the first run
     finish: list[float]
-    lost: list[float]  # work thrown away
+    lost: list[float]  # work lost to preemptions and failures
     pool: list[int]  # this and the next two: of the last run
     nodes: list[int]
     gpus: list[tuple[int, ...]]  # in rising order
@@ -64,21 +64,21 @@ class PlainResult:
     killed: list[bool]  # ended by its limit
     busy: list[float]  # [G] seconds, a slice by its share
     spans: list[Span] = field(default_factory=list)
-    job_seconds: float = 0.0  # integral of the jobs in the system
-    wait_seconds: float = 0.0  # integral of the jobs that wait
-    idle_seconds: float = 0.0  # integral of the idle GPUs that are up
-    stranded_seconds: float = 0.0  # integral of what is left on GPUs that hold slices
+    job_seconds: float = 0.0  # integral of the number of jobs in the system
+    wait_seconds: float = 0.0  # integral of the number of waiting jobs
+    idle_seconds: float = 0.0  # integral of the number of idle GPUs that are up
+    stranded_seconds: float = 0.0  # integral of the free share on GPUs that hold slices
     decisions: int = 0  # calls of decide
-    preemptions: int = 0  # runs that the policy ended
-    trace: list[list[Decision]] = field(default_factory=list)  # the answer of every call
-    seen: Counter[str] = field(default_factory=Counter)  # how often rare things happened
+    preemptions: int = 0  # runs ended by the policy
+    trace: list[list[Decision]] = field(default_factory=list)  # answers of all calls
+    seen: Counter[str] = field(default_factory=Counter)  # counts of rare situations
 
 
 class Policy(Protocol):
-    """Anything that answers the question what to do now."""
+    """Interface of a plain policy."""
 
     def decide(self, world: PlainWorld) -> list[Decision]:
-        """Decisions for this moment; none ends it."""
+        """Decisions to apply now; an empty list ends the moment."""
 
 
 class PlainWorld:
@@ -90,18 +90,18 @@ class PlainWorld:
         self.est: list[list[float]] = case.est.tolist()
         self._seconds: list[list[float]] = case.seconds.tolist()
         self._colocation: list[list[float]] = case.colocation.tolist()
-        self.cluster = Cluster(case.pools, case.nodes, case.demands)
+        self.cluster = PlainCluster(case.pools, case.nodes, case.demands)
         self.reset()
         self.rules = Rules(case, self.cluster)
 
     def reset(self) -> None:
-        """Back to the empty cluster before the first arrival."""
+        """Reset to the empty cluster before the first arrival."""
         self.cluster.reset()
         self.now = self.jobs[0].arrival if self.jobs else 0.0
         self.waiting: list[int] = []
         self.runs: dict[int, Run] = {}  # by job
         self.arrived = 0
-        self.happened = 0  # of the events
+        self.happened = 0  # number of events applied
         self.timer = inf
         self.carried = [Carried() for _ in self.jobs]
         self._mask: dict[int, list[int]] = {}  # eligible pools by waiting job
@@ -120,7 +120,7 @@ class PlainWorld:
             busy=[0.0] * len(self.cluster.gpus),
         )
 
-    # What policies may ask.
+    # State that policies may read.
 
     @property
     def pools(self) -> list[Pool]:
@@ -134,12 +134,12 @@ class PlainWorld:
 
     @property
     def arrivals_left(self) -> bool:
-        """Whether jobs are still to come."""
+        """Whether more jobs will arrive."""
         return self.arrived < len(self.jobs)
 
     @property
     def events_left(self) -> bool:
-        """Whether failures, repairs or speed changes are still to come."""
+        """Whether more failures, repairs or speed changes will happen."""
         return self.happened < len(self.events)
 
     def eligible(self, job: int) -> list[int]:
@@ -148,22 +148,22 @@ class PlainWorld:
 
     @property
     def moment(self) -> Moment:
-        """What the rules of eligibility look at."""
+        """The state that the eligibility rules depend on."""
         since = {job: self.carried[job].since for job in self.waiting}
         return Moment(self.now, since, {run.job: run.pool for run in self.running})
 
     def fits(self, job: int, pool: int) -> bool:
-        """Whether the pool has room for the whole gang now (eligible or not)."""
+        """Whether the whole gang fits on the pool now (eligible or not)."""
         return self.cluster.fits(self.jobs[job], pool)
 
     def expected_end(self, run: Run) -> float:
-        """When a run should end as far as a policy knows; later than planned if it is overdue."""
+        """Expected end of a run as policies see it; later than estimated if it is overdue."""
         if self.now >= run.expected:
             return self.now + max(0.1 * (self.now - run.start), 1.0)
         return run.expected
 
     def free_at(self, gpu: Gpu) -> float:
-        """When nothing is on the GPU any more as far as a policy knows."""
+        """Expected time when the GPU is free, as policies see it."""
         return max((self.expected_end(self.runs[job]) for job in gpu.jobs), default=self.now)
 
     # Runs.
@@ -203,15 +203,16 @@ class PlainWorld:
         return Run(job.id, pool, gpus, nodes, self.now, expected, factor, carried.left, line)
 
     def _slowness(self, run: Run) -> float:
-        own = self.jobs[run.job].type
+        job_type = self.jobs[run.job].type
         gpus = [self.cluster.gpus[gpu] for gpu in run.gpus]
         others = [job for job in gpus[0].jobs if job != run.job]
-        neighbours = 1 + sum(self._colocation[own][self.jobs[job].type] - 1 for job in others)
-        cell = self._cells.get((own, self.pools[run.pool].model), 1.0)
+        slowdowns = [self._colocation[job_type][self.jobs[job].type] for job in others]
+        neighbours = 1 + sum(slowdown - 1 for slowdown in slowdowns)
+        cell = self._cells.get((job_type, self.pools[run.pool].model), 1.0)
         return run.factor * neighbours / (min(gpu.speed for gpu in gpus) * cell)
 
     def _refresh(self, gpus: tuple[int, ...]) -> None:
-        """Bring every run on these GPUs up to date with what now slows it."""
+        """Update the progress, slowness and end of every run on these GPUs."""
         for job in {job for gpu in gpus for job in self.cluster.gpus[gpu].jobs}:
             run = self.runs[job]
             run.line.walk(self.now)
@@ -220,7 +221,7 @@ class PlainWorld:
             run.end = min(run.over, run.start + self.jobs[job].limit)
 
     def _end(self, run: Run, why: int) -> None:
-        """Write the run down and give its GPUs back."""
+        """Record the end of a run and release its GPUs."""
         job = self.jobs[run.job]
         run.line.walk(self.now)
         for gpu in run.gpus:
@@ -231,7 +232,7 @@ class PlainWorld:
         self._refresh(run.gpus)
 
     def _interrupt(self, run: Run, why: int) -> None:
-        """End a run whose job has to wait again: PREEMPTION or FAILURE."""
+        """End a run whose job waits again; why is PREEMPTION or FAILURE."""
         self._end(run, why)
         job, carried, line = self.jobs[run.job], self.carried[run.job], run.line
         work = self._seconds[job.id][self.pools[run.pool].model]
@@ -251,17 +252,17 @@ class PlainWorld:
         insort(self.waiting, job.id)
 
     def _left(self, run: Run, worked: float) -> float:
-        """The share of its work that a job has left by the estimate."""
+        """Share of its work that a job has left by the estimate."""
         whole = self.est[run.job][self.pools[run.pool].model] * run.factor
         rest = run.left * whole - worked
         if rest <= 0:
             rest = max(0.1 * (self.now - run.start), 1.0)
         return min(rest / whole, run.left)
 
-    # What happens.
+    # Events.
 
     def _advance(self) -> None:
-        """Go to the next moment and let everything happen that is due then."""
+        """Move the clock to the next moment and process all events that are due then."""
         arrival = self.jobs[self.arrived].arrival if self.arrivals_left else inf
         event = max(self.events[self.happened].time, self.now) if self.events_left else inf
         end = min((run.end for run in self.runs.values()), default=inf)
@@ -358,7 +359,7 @@ class PlainWorld:
     # Decisions.
 
     def _ask(self, policy: Policy) -> None:
-        """Call the policy until it changes nothing more."""
+        """Call the policy until its answer changes nothing."""
         for _ in range(MAX_CALLS):
             self._mask = self.rules.mask(self.moment)
             answer = list(policy.decide(self))
@@ -401,7 +402,7 @@ class PlainWorld:
         self.result.seen[f"preemption in {run.line.phase}"] += 1
 
     def play(self, policy: Policy) -> PlainResult:
-        """Play from the first arrival until every job has finished."""
+        """Simulate from the first arrival until every job has finished."""
         self.reset()
         while self.arrivals_left or self.waiting or self.runs:
             self._advance()
@@ -411,10 +412,10 @@ class PlainWorld:
 
 
 def run(world: PlainWorld, policy: Policy) -> PlainResult:
-    """What a policy makes of the world, which starts anew.
+    """Result of a policy on the world, which is reset first.
 
     Raises:
-        Infeasible: the policy asked for what cannot be done.
+        Infeasible: the policy made an infeasible decision.
         Stalled: the policy lets jobs wait for ever.
     """
     try:

@@ -1,4 +1,4 @@
-"""Worlds small enough to work out by hand: a few pools and jobs in a few words."""
+"""Builders of worlds that are small enough to compute by hand."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from adlro.model.state import (
 )
 from tests.plain.cases import Case
 from tests.plain.policies import Fcfs
+from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld
-from tests.plain.things import Decision
 
 
 def job(arrival, *seconds, **more):
-    """A job with its true seconds by model; `est` if the estimate differs, and any JOB field."""
+    """A job with its true seconds by model; `est` if the estimate differs, and other JOB fields."""
     usual = {"gpus": 1, "share": WHOLE, "limit": inf, "checkpoint": -1, "interval": inf}
     return {"arrival": arrival, "seconds": seconds, **usual, **more}
 
@@ -58,7 +58,7 @@ def cell_speed(time, cell, value):
 
 
 def fill(dtype, specs):
-    """Records [len(specs)] of the fields named in each spec, the others 0."""
+    """Records [len(specs)] with the fields named in each spec; all others are 0."""
     records = np.zeros(len(specs), dtype)
     for record, spec in zip(records, specs, strict=True):
         for name in set(spec) & set(dtype.names):
@@ -67,7 +67,7 @@ def fill(dtype, specs):
 
 
 def build(pools, jobs, events=(), colocation=((1.0, 1.0), (1.0, 1.0)), demands=()):
-    """A world of a few pools with GPUs of 100 MB; a job may use all or its `allowed` ones."""
+    """A world of a few pools with GPUs of 100 MB; a job may use all pools or its `allowed` ones."""
     machines = [(k, *p) for k, p in enumerate(pools) for _ in range(p[0])]
     node_records, pool_records = np.zeros(len(machines), NODE), np.zeros(len(pools), POOL)
     for record, (k, _, gpus, _, cores, memory, _) in zip(node_records, machines, strict=True):
@@ -118,7 +118,7 @@ def wake(at):
 
 
 class Scheduled:
-    """First come, first served, with other decisions at given times."""
+    """First come, first served, with given decisions at given times."""
 
     def __init__(self, **at):
         self.at = {float(name[1:].replace("_", ".")): list(answers) for name, answers in at.items()}

@@ -1,4 +1,4 @@
-"""One run, walked phase by phase: restoring, then working and saving in turn."""
+"""The timeline of one run, phase by phase: restoring, then working and saving in turns."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ RESTORING, WORKING, SAVING = "restoring", "working", "saving"
 
 @dataclass(slots=True)
 class Timeline:
-    """What a run has done until `at`; work is counted in seconds at slowness 1."""
+    """Progress of a run until time `at`; work is counted in seconds at slowness 1."""
 
-    at: float  # walked until here; the start of the run at first
+    at: float  # time reached; at first the start of the run
     todo: float  # work still to do
     interval: float  # working seconds between saves
     cost: float  # seconds to restore and to save
@@ -22,7 +22,7 @@ class Timeline:
     slowness: float = 1.0
     kept: float = inf  # work still to do after the last complete save
     worked: float = 0.0  # working seconds so far
-    worked_kept: float = 0.0  # those until the last complete save
+    worked_kept: float = 0.0  # working seconds until the last complete save
     saves: int = 0
     saved_at: float = -inf
     begun: float = inf  # when working began for the first time
@@ -32,7 +32,7 @@ class Timeline:
         self.begun = self.at + self.cost if self.phase == RESTORING else self.at
 
     def boundary(self) -> float:
-        """When the present phase is over if the run is not."""
+        """End of the present phase, unless the run ends before."""
         if self.phase == RESTORING:
             return self.begun
         if self.interval == inf:
@@ -48,14 +48,14 @@ class Timeline:
         return self.phase == WORKING and rest < NEAR * self.interval
 
     def walk(self, until: float) -> None:
-        """Go on to this time."""
+        """Advance to this time."""
         while not self.is_last() and self.boundary() <= until + NEAR:
             self._spend(self.boundary())
             self._turn()
         self._spend(max(until, self.at))
 
     def end(self) -> float:
-        """When the run is over if nothing changes."""
+        """End of the run if its slowness does not change."""
         run = copy(self)
         while not run.is_last():
             run._spend(run.boundary())
@@ -63,7 +63,7 @@ class Timeline:
         return run.at + run.todo * run.slowness
 
     def _spend(self, until: float) -> None:
-        """Pass the time to `until` in the present phase."""
+        """Advance to `until` within the present phase."""
         if self.phase == WORKING and self.todo > 0:
             self.worked += until - self.at
             self.todo -= (until - self.at) / self.slowness

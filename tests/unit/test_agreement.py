@@ -10,11 +10,11 @@ from adlro.model.state import EVENT_KINDS, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.world import Empty
-from tests.plain.book import make
 from tests.plain.cases import as_workload, random_case
 from tests.plain.learned import NET, Audit, as_params
 from tests.plain.policies import TIRESIAS
 from tests.plain.recorded import Played, Recorder, Scribe
+from tests.plain.registry import make
 from tests.plain.script import Replay
 from tests.plain.simulator import PlainWorld
 from tests.plain.simulator import run as run_plain

@@ -9,13 +9,13 @@ import pytest
 
 from adlro.model.state import FINISH, WHOLE
 from tests.looped import every
-from tests.plain.book import MAKERS, make
 from tests.plain.cases import random_case
 from tests.plain.policies import Fcfs
+from tests.plain.records import Decision, Infeasible, Stalled
+from tests.plain.registry import MAKERS, make
 from tests.plain.script import Replay
 from tests.plain.simulator import PlainWorld, run
 from tests.plain.small import build, job, migrate, pool, preempt, start, wake
-from tests.plain.things import Decision, Infeasible, Stalled
 
 
 def test_two_jobs_share_one_gpu_in_turn():

@@ -6,6 +6,7 @@ import pytest
 
 from adlro.model.state import FAILURE, FINISH, PREEMPTION
 from tests.plain.policies import Fcfs
+from tests.plain.records import Infeasible, Stalled
 from tests.plain.script import Replay
 from tests.plain.simulator import run
 from tests.plain.small import (
@@ -22,7 +23,6 @@ from tests.plain.small import (
     start,
     wake,
 )
-from tests.plain.things import Infeasible, Stalled
 
 
 def test_the_limit_cuts_a_run_and_only_a_longer_one():

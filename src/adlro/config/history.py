@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from adlro.model.cluster import GpuName, Name
-from adlro.model.job import MOST, Extra, Seconds
+from adlro.model.job import MAX_COUNT, Extra, Seconds
 from adlro.model.record import Record
 
 # How fast jobs are said to be, where a history does not say: the scenario whose types are taken.
@@ -15,7 +15,7 @@ SPEEDS = {"measured-mix": "paper16", "gavel-types": "gavel16"}
 UNUSED = {"law": "constant", "seconds": 1.0}  # the size of a type whose jobs have their own
 
 Priority = Annotated[float, Field(ge=0, le=1)]
-Amount = Annotated[float, Field(ge=0, le=MOST)]
+Amount = Annotated[float, Field(ge=0, le=MAX_COUNT)]
 Path = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
@@ -41,7 +41,7 @@ class Recorded(Record):
     gpus_from: Literal["gpus", "cores"] = "gpus"  # cores = each processor is played as a GPU
     unfit: Literal["refuse", "drop"] = "refuse"  # jobs that fit no pool of the cluster
     gpu_names: dict[str, GpuName] = Field(default_factory=dict)  # the history's -> the catalogue's
-    cores_per_gpu: Annotated[int, Field(ge=0, le=MOST)] = 1  # of a job that does not say
+    cores_per_gpu: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1  # of a job that does not say
     memory_gb_per_gpu: Amount = 0.0
     gpu_memory_gb: Amount = 0.0
     requested_s: Seconds | None = None  # None = the longest run in the history

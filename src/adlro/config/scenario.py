@@ -14,7 +14,7 @@ from adlro.config.quotas import Quota, refuse_prices, refuse_quotas
 from adlro.errors import suggestion
 from adlro.model import gpu
 from adlro.model.cluster import Cluster, GpuName, Name
-from adlro.model.job import MOST, Colocation, JobType, Seconds, Share, Spread
+from adlro.model.job import MAX_COUNT, Colocation, JobType, Seconds, Share, Spread
 from adlro.model.record import Record
 
 Skew = Annotated[float, Field(ge=0, le=10)]
@@ -146,7 +146,7 @@ class Scenario(Record):
     limit: Literal["none", "kill"] = "none"  # kill = a job ends at its requested time
     idle_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5  # lambda of the paper's reward
     affinity: dict[str, GpuName] = Field(default_factory=dict)  # job type -> model, static-affinity
-    users: Annotated[int, Field(ge=1, le=MOST)] = 10
+    users: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 10
     user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
     least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # before a run may be preempted

@@ -1,1 +1,1 @@
-"""The nouns of the field: GPU models, clusters, and the records that a policy sees and answers."""
+"""Data model: GPU models, clusters, jobs, and the records that a policy reads and writes."""

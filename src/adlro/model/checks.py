@@ -1,4 +1,7 @@
-"""Is a decision feasible? The same checks in every world; what is wrong is a code of faults.py."""
+"""Feasibility checks of decisions, for the simulator and a live cluster alike.
+
+Each check returns a code of model/violations.py.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from adlro.model.feasibility import anchors, capacity, fits
 from adlro.model.state import Row
 from adlro.model.view import View
 
-_NEARLY = 1e-9  # seconds
+_TOLERANCE_S = 1e-9
 
 
 @njit
 def _check_named(decision: Row, view: View) -> int:
-    """The fault of the node or GPU that a start names, 0 if there is room."""
+    """Violation code of the node or GPU that a start names; 0 if the job fits there."""
     nodes, gpus = view.nodes, view.gpus
     pool, job, n = view.pools[decision.pool], view.jobs[decision.job], decision.node
     if n < -1 or decision.gpu < -1:
@@ -34,7 +37,10 @@ def _check_named(decision: Row, view: View) -> int:
 
 @njit
 def check_start(decision: Row, q: int, view: View) -> int:
-    """The fault of a start, 0 if it is feasible; q is the queue place of its job, -1 = none."""
+    """Violation code of a start, 0 if it is feasible.
+
+    q is the position of the job in the queue; -1 = it does not wait.
+    """
     if q < 0:
         return violations.NOT_WAITING
     if decision.pool < 0 or decision.pool >= len(view.pools):
@@ -50,13 +56,13 @@ def check_start(decision: Row, q: int, view: View) -> int:
 
 @njit
 def check_stop(slot: int, view: View) -> int:
-    """The fault of a preemption or migration, 0 if it is feasible.
+    """Violation code of a preemption or migration, 0 if it is feasible.
 
-    slot is the place of its job in view.running, -1 = it does not run.
+    slot is the position of the job in view.running; -1 = it does not run.
     """
     if slot < 0:
         return violations.NOT_RUNNING
     run = view.running[slot]
-    if view.now - run.start < view.jobs[run.job].least_run - _NEARLY:
+    if view.now - run.start < view.jobs[run.job].least_run - _TOLERANCE_S:
         return violations.TOO_YOUNG
     return violations.NONE

@@ -1,4 +1,4 @@
-"""Clusters: what the operator writes down (TOML), and the pools, nodes and GPUs that follow."""
+"""Cluster descriptions (TOML), and the pool, node and GPU records built from them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from adlro.model.record import Record
 from adlro.model.state import GPU, NODE, POOL, WHOLE, Records
 
 MB_PER_GB = 1024
-_MOST_GPUS = 1_000_000
-# A gang that spans nodes pays for the difference between network and link; 1 = this pair.
+_MAX_GPUS = 1_000_000
+# The network and link for which NodeGroup.span_cost is 1.
 _REFERENCE_NETWORK, _REFERENCE_LINK = 12.5, 300.0  # GB/s: 100 Gb/s network, NVLink 2
 
 
@@ -35,7 +35,7 @@ Hours = Annotated[float, Field(ge=0, le=1e6)]  # after the first arrival
 
 
 class NodeGroup(Record):
-    """Nodes that are alike."""
+    """A group of identical nodes."""
 
     name: Name
     count: Number = 1
@@ -43,11 +43,11 @@ class NodeGroup(Record):
     gpus: Number
     cores: Number
     memory_gb: Annotated[float, Field(gt=0, le=1e6)]
-    link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = the model's own
+    link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = that of the model
     network_gb_s: PositiveFloat = _REFERENCE_NETWORK
     partition: Name = "main"
-    joins_h: Hours = 0.0  # 0 = it is there from the beginning
-    leaves_h: Hours | None = None  # None = it stays for good
+    joins_h: Hours = 0.0  # 0 = present from the beginning
+    leaves_h: Hours | None = None  # None = never
 
     @model_validator(mode="after")
     def _joins_first(self) -> NodeGroup:
@@ -57,31 +57,31 @@ class NodeGroup(Record):
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """The group's own name, with a number where there are several nodes."""
+        """Names of the nodes: the group's name, numbered if there are several nodes."""
         if self.count == 1:
             return (self.name,)
         return tuple(f"{self.name}-{i}" for i in range(self.count))
 
     @property
     def link(self) -> float:
-        """GB/s between the GPUs of one node."""
+        """Bandwidth between the GPUs of one node, GB/s."""
         return self.link_gb_s or gpu.find(self.gpu).link_gb_s
 
     @property
     def span_cost(self) -> float:
-        """How much dearer the network is than the link, 1 = reference pair, 0 = no dearer."""
+        """Extra cost of the network over the link: 1 = reference pair, 0 = no slower."""
         extra = 1 / self.network_gb_s - 1 / self.link
         return max(0.0, extra / (1 / _REFERENCE_NETWORK - 1 / _REFERENCE_LINK))
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What nodes of one pool have in common."""
+        """Properties shared by all nodes of one pool."""
         model = gpu.find(self.gpu).name
         return (self.partition, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
 
 
 class Cluster(Record):
-    """A cluster file."""
+    """Content of a cluster file."""
 
     name: Name = "cluster"
     about: str = ""
@@ -94,22 +94,22 @@ class Cluster(Record):
             if group.name in seen:
                 raise ValueError(f"two groups of nodes are called {group.name!r}")
             seen[group.name] = group
-        if sum(group.count * group.gpus for group in self.nodes) > _MOST_GPUS:
-            raise ValueError(f"nodes: more than {_MOST_GPUS:,} GPUs in all")
+        if sum(group.count * group.gpus for group in self.nodes) > _MAX_GPUS:
+            raise ValueError(f"nodes: more than {_MAX_GPUS:,} GPUs in all")
         if all(group.leaves_h is not None for group in self.nodes):
             raise ValueError("nodes: all of them leave; at least one group must stay (no leaves_h)")
-        for name in seen:  # what follows the last dash could be the number of a node
-            rival = seen.get(name.rpartition("-")[0])
-            if rival is not None and name in rival.node_names:
+        for name in seen:  # the part after the last dash could be the number of a node
+            other = seen.get(name.rpartition("-")[0])
+            if other is not None and name in other.node_names:
                 raise ValueError(
-                    f"nodes: a node of group {rival.name!r} is called {name!r}, and so is another "
+                    f"nodes: a node of group {other.name!r} is called {name!r}, and so is another "
                     "group; rename one"
                 )
         return self
 
 
 class Layout(NamedTuple):
-    """An empty cluster as record arrays, with the names behind the numbers."""
+    """An empty cluster as record arrays, and the names that belong to the indices."""
 
     models: tuple[gpu.GpuModel, ...]  # [M], in file order
     partitions: tuple[str, ...]
@@ -119,7 +119,7 @@ class Layout(NamedTuple):
     nodes: Records  # [N]
     gpus: Records  # [G]
     groups: tuple[NodeGroup, ...]  # [N] the group that each node belongs to
-    lasting: NDArray[np.int64]  # [P] nodes that stay for good
+    lasting: NDArray[np.int64]  # [P] number of nodes that never leave
 
 
 def _unique(values: Iterator[object]) -> list[object]:
@@ -129,7 +129,7 @@ def _unique(values: Iterator[object]) -> list[object]:
 def _pool_names(
     pools: Records, models: tuple[gpu.GpuModel, ...], partitions: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Model and partition, and a number where several pools share both."""
+    """Names [P]: model and partition, numbered if several pools share both."""
     names: list[str] = []
     count: dict[str, int] = {}
     for pool in pools:
@@ -140,7 +140,10 @@ def _pool_names(
 
 
 def lay_out(cluster: Cluster) -> Layout:
-    """Number pools, nodes and GPUs in file order, the nodes of a pool side by side."""
+    """Build the records of an empty cluster.
+
+    Pools, nodes and GPUs are numbered in file order; the nodes of a pool are contiguous.
+    """
     shapes = _unique(group.shape for group in cluster.nodes)
     groups = sorted(cluster.nodes, key=lambda group: shapes.index(group.shape))
     models = tuple(dict.fromkeys(gpu.find(group.gpu) for group in cluster.nodes))

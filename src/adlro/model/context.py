@@ -1,4 +1,4 @@
-"""What a policy is made ready from: a cluster, and what is known of the jobs that come to it."""
+"""The context from which a policy is initialised: the cluster, and facts about its workload."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from adlro.model.state import Counts, Floats, Mask, Records
 
 
 class Rulebook(NamedTuple):
-    """The rules by which a world makes its mask, for whoever rebuilds that world from a view.
+    """The eligibility rules of a world, from which a copy of that world can be rebuilt.
 
-    `allowed` and `holders` are asked for JOB records [J]: where each may run at all, [J, P], and
-    the quotas of its account and its user, [J, 2]; as in model/rules.py.
+    `allowed` and `holders` map JOB records [J] to the pools where each job may run at all, [J, P],
+    and to the quotas of its account and its user, [J, 2]; both as in model/rules.py.
     """
 
     allowed: Callable[[Records], Mask]
@@ -24,69 +24,67 @@ class Rulebook(NamedTuple):
 
 
 class Context(Protocol):
-    """All that a policy may read before the first decision; a scenario fills it, or a live cluster.
+    """Everything a policy may read before the first decision.
 
-    A policy that needs what is not known here refuses, in a phrase.
+    A scenario or a live cluster provides it. A policy that needs a value that is not known here
+    refuses to load, with a reason.
     """
 
     @property
     def name(self) -> str:
-        """The scenario or the cluster, for error messages."""
+        """Name of the scenario or cluster, for error messages."""
 
     @property
     def rows(self) -> int:
-        """How many rows the table of jobs has; what a policy keeps by job, it keeps by row."""
+        """Number of rows of the job table; a policy indexes its per-job memory by row."""
 
     @property
     def models(self) -> tuple[GpuModel, ...]:
-        """GPU models, in the order of the columns of `est`."""
+        """GPU models [M], in the order of the columns of `est`."""
 
     @property
     def pools(self) -> Records:
-        """The pools [P] of the empty cluster."""
+        """Pools [P] of the empty cluster."""
 
     @property
     def nodes(self) -> Records:
-        """Its nodes [N]."""
+        """Nodes [N] of the empty cluster."""
 
     @property
     def gpus(self) -> Records:
-        """Its GPUs [G]."""
+        """GPUs [G] of the empty cluster."""
 
     @property
     def types(self) -> int:
-        """How many types of jobs there are; 0 = none are known."""
+        """Number of job types; 0 = not known."""
 
     @property
     def affinity(self) -> tuple[int, ...]:
-        """The GPU model of each type, for static affinity; () = none are known."""
+        """GPU model of each job type, for static affinity; () = not known."""
 
     @property
     def type_shares(self) -> Floats:
-        """How the capacity LP spreads each type over the pools, [T, P]; [0, P] = not known."""
+        """Shares of each type on the pools by the capacity LP, [T, P]; [0, P] = not known."""
 
     @property
     def lp_prices(self) -> Floats:
-        """What the capacity LP would give for a GPU of each pool, [P]; [0] = not known."""
+        """Prices of a GPU of each pool by the capacity LP, [P]; [0] = not known."""
 
     @property
     def demands(self) -> Records:
-        """DEMAND [K]: what most jobs ask for; [0] = not known."""
+        """DEMAND [K]: the typical demands of the jobs; [0] = not known."""
 
     @property
     def placement(self) -> Records:
-        """DEMAND [K] by which the world places jobs; [0] = it places by best fit."""
+        """DEMAND [K] by which the world places jobs (fragmentation); [0] = best fit."""
 
     @property
     def rules(self) -> Rulebook:
-        """The rules that hold for every policy."""
+        """Eligibility rules that apply to every policy."""
 
 
 class Known(NamedTuple):
-    """A context that is nothing but a context: what stands behind the one it was made from is not.
-
-    Fields as in `Context`.
-    """
+    """A copy of the fields of a `Context`, without the rest of the object that provided them."""
 
     name: str
     rows: int
@@ -104,5 +102,5 @@ class Known(NamedTuple):
 
 
 def known(context: Context) -> Known:
-    """What a policy may be told of whatever serves as its context."""
+    """Copy of the fields that a policy may read, from any object that provides a context."""
     return Known(*(getattr(context, field) for field in Known._fields))

@@ -1,4 +1,7 @@
-"""Room for jobs: what fits where. The same functions in every world."""
+"""Feasibility: which jobs fit on which GPUs, nodes and pools.
+
+The simulator and a live cluster use the same functions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from adlro.model.view import View
 
 @njit
 def takes(job: Row, gpu: Row) -> bool:
-    """True when a GPU has the share and the memory left that a slice needs."""
+    """True when a GPU has enough free share and free memory for a slice."""
     return gpu.free >= job.share and gpu.free_memory >= job.gpu_memory
 
 
@@ -24,18 +27,18 @@ def hosts(job: Row, node: Row) -> bool:
 
 @njit
 def whole_capacity(job: Row, node: Row) -> int:
-    """How many GPUs of the gang the node can take now: by its free GPUs, cores, host memory."""
-    room = min(node.free, job.gpus)
-    if room * job.cores > node.free_cores:  # divide only where it binds: division is slow
-        room = node.free_cores // job.cores
-    if room * job.memory > node.free_memory:
-        room = node.free_memory // job.memory
-    return room
+    """Number of GPUs of a gang that fit on a node now, by free GPUs, cores and host memory."""
+    count = min(node.free, job.gpus)
+    if count * job.cores > node.free_cores:  # divide only where it binds: division is slow
+        count = node.free_cores // job.cores
+    if count * job.memory > node.free_memory:
+        count = node.free_memory // job.memory
+    return count
 
 
 @njit
 def capacity(job: Row, node: Row, gpus: Records) -> int:
-    """How many GPUs of the job the node can take now; 1 or 0 for a slice."""
+    """Number of GPUs of a job that fit on a node now; 1 or 0 for a slice."""
     if job.share == WHOLE:
         return whole_capacity(job, node)
     if hosts(job, node):
@@ -47,19 +50,19 @@ def capacity(job: Row, node: Row, gpus: Records) -> int:
 
 @njit
 def anchors(job: Row, gpu: Row, node: Row, gpus: Records) -> bool:
-    """True when a GPU can be the first of a job that fits its pool: then a start may name it."""
+    """True when a start may name this GPU: it can be the first of a job that fits its pool."""
     return takes(job, gpu) and capacity(job, node, gpus) > 0
 
 
 @njit
 def has_free(pool: Row) -> bool:
-    """False when nothing at all can start on the pool now: every GPU is taken whole, or down."""
+    """False when no job can start on the pool now: every GPU is fully allocated, or down."""
     return pool.free + pool.sliced > 0
 
 
 @njit_apart
 def _fits_blocks(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
-    """As `fits`, looking only into blocks of nodes that may have room."""
+    """As `fits`, but searches only blocks of nodes that may have free GPUs (free_index.py)."""
     bits, wanted = wide(ANY_FREE), job.gpus
     if job.share < WHOLE:
         bits |= left_between(job.share, WHOLE - 1)
@@ -77,7 +80,7 @@ def _fits_blocks(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
 
 @njit
 def fits(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
-    """True when the pool's nodes together can take the whole job now."""
+    """True when the nodes of the pool together can hold the whole job now."""
     wanted = job.gpus
     if pool.free < wanted and pool.sliced == 0:
         return False
@@ -92,7 +95,7 @@ def fits(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
 
 @njit
 def any_feasible(view: View) -> bool:
-    """True when at least one waiting job could start somewhere now."""
+    """True when at least one waiting job can start on one of its eligible pools now."""
     jobs, queue, eligible = view.jobs, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     for q in range(len(queue)):
@@ -104,7 +107,7 @@ def any_feasible(view: View) -> bool:
 
 @njit
 def expected_end(run: Row, now: float) -> float:
-    """When a running job ends by its estimate; an overdue one: in a tenth of its age, or 1 s."""
+    """Expected end of a run by its estimate; if overdue, now + 10 % of its age (at least 1 s)."""
     if run.expected > now:
         return run.expected
     return now + max(0.1 * (now - run.start), 1.0)
@@ -112,14 +115,14 @@ def expected_end(run: Row, now: float) -> float:
 
 @njit
 def served(now: float, run: Row, job: Row) -> float:
-    """GPU-seconds that a running job has had until now."""
-    had: float = run.served + (now - run.start) * (job.gpus * job.share / WHOLE)
-    return had
+    """GPU-seconds that a running job has received until now, over all its runs."""
+    received: float = run.served + (now - run.start) * (job.gpus * job.share / WHOLE)
+    return received
 
 
 @njit
 def smallest_feasible(view: View) -> tuple[int, int]:
-    """Queue place and pool of the feasible pair with the smallest estimate; (-1, -1) if none."""
+    """Queue position and pool of the feasible pair with the smallest estimate; (-1, -1) if none."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     best, best_q, best_p = float("inf"), -1, -1
@@ -135,7 +138,7 @@ def smallest_feasible(view: View) -> tuple[int, int]:
 
 @njit
 def start(out: Records, j: int, p: int) -> int:
-    """Write one decision, start job j on pool p wherever the world places it; returns 1."""
+    """Write one decision: start job j on pool p, on GPUs that the world chooses. Returns 1."""
     out[0].kind = START
     out[0].job = j
     out[0].pool = p
@@ -146,7 +149,7 @@ def start(out: Records, j: int, p: int) -> int:
 
 @njit
 def fastest_feasible(q: int, view: View) -> int:
-    """The pool with the smallest estimate of a waiting job that fits it now, or -1."""
+    """Feasible pool with the smallest estimate for the job at queue position q, or -1."""
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     job, seconds, may = view.jobs[view.queue[q].job], view.est[view.queue[q].job], view.eligible[q]
     best, best_p = float("inf"), -1
@@ -158,7 +161,7 @@ def fastest_feasible(q: int, view: View) -> int:
 
 @njit
 def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
-    """Of the eligible pools with enough GPUs up, the one with the smallest estimate, or -1.
+    """Eligible pool with enough GPUs up and the smallest estimate, or -1.
 
     Shapes: seconds [M], allowed [P].
     """
@@ -171,15 +174,15 @@ def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
 
 @njit
 def width(job: Row) -> float:
-    """GPUs that a job takes; a slice counts as its share."""
+    """Number of GPUs that a job holds; a slice counts as its share."""
     return job.gpus * job.share / WHOLE
 
 
 @njit
 def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> float:
-    """Seconds that a job still needs on the best of its eligible pools; never 0, to divide by.
+    """Estimated seconds that a job still needs on the best of its eligible pools.
 
-    Shapes: seconds [M], allowed [P].
+    At least 1e-9, so that callers can divide by it. Shapes: seconds [M], allowed [P].
     """
     best = float("inf")
     for p in range(len(pools)):
@@ -189,24 +192,24 @@ def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> flo
 
 
 class Pick(NamedTuple):
-    """A job to start and where, and the score for which it was picked: the smallest wins."""
+    """The job to start, its pool, and its score: the smallest score wins."""
 
     score: float
-    place: int  # in the queue; -1 = none yet
+    place: int  # position in the queue; -1 = none yet
     pool: int
 
 
 @njit
 def no_pick() -> Pick:
-    """What the search for the smallest score begins with."""
+    """Initial value of a search for the smallest score."""
     return Pick(float("inf"), wide(-1), wide(-1))
 
 
 @njit
 def better(pick: Pick, score: float, q: int, view: View) -> Pick:
-    """The waiting job with this score, on its fastest feasible pool, if it beats the pick so far.
+    """The job at queue position q on its fastest feasible pool if it scores lower, else `pick`.
 
-    It does not where nothing fits; of equals the older one stays.
+    A job that fits nowhere is never picked; on ties the earlier pick stays.
     """
     if score < pick.score:
         p = fastest_feasible(q, view)
@@ -217,7 +220,7 @@ def better(pick: Pick, score: float, q: int, view: View) -> Pick:
 
 @njit
 def start_pick(pick: Pick, view: View, out: Records) -> int:
-    """Write the start of what was picked; returns the number of decisions: 1, or 0 if none was."""
+    """Write the start of the picked job; returns the number of decisions written (0 or 1)."""
     if pick.place < 0:
         return 0
     return start(out, view.queue[pick.place].job, pick.pool)
@@ -225,7 +228,7 @@ def start_pick(pick: Pick, view: View, out: Records) -> int:
 
 @njit
 def first_feasible(q: int, view: View) -> int:
-    """The lowest of the pools where a waiting job may start and fits now, or -1."""
+    """Lowest-numbered feasible pool of the job at queue position q, or -1."""
     job, may = view.jobs[view.queue[q].job], view.eligible[q]
     for p in range(len(view.pools)):
         if may[p] and fits(job, view.pools[p], view.nodes, view.gpus):
@@ -235,26 +238,26 @@ def first_feasible(q: int, view: View) -> int:
 
 @njit_apart
 def roomiest_node(q: int, view: View) -> int:
-    """The node with the largest capacity for a waiting job, over its feasible pools; or -1.
+    """Node with the largest capacity for a waiting job, over its feasible pools; -1 if none.
 
-    Of equals the lower index. Where a gang begins that no node can hold alone.
+    Ties go to the lower index. A gang that no single node can hold starts there.
     """
     job, may, pools, nodes, gpus = (
         view.jobs[view.queue[q].job], view.eligible[q], view.pools, view.nodes, view.gpus
     )  # fmt: skip
-    most, best = wide(0), wide(-1)
+    largest, best = wide(0), wide(-1)
     for p in range(len(pools)):
         if may[p] and fits(job, pools[p], nodes, gpus):
             for n in range(pools[p].first_node, pools[p].first_node + pools[p].nodes):
-                room = capacity(job, nodes[n], gpus)
-                if room > most:
-                    most, best = wide(room), wide(n)
+                gang = capacity(job, nodes[n], gpus)
+                if gang > largest:
+                    largest, best = wide(gang), wide(n)
     return best
 
 
 @njit
 def start_on(out: Records, j: int, n: int, g: int, nodes: Records, gpus: Records) -> int:
-    """Write one decision, start job j on node n and its GPU g (-1: its lowest free one)."""
+    """Write one decision: start job j on node n and its GPU g (-1: its lowest free GPU)."""
     if g < 0:
         g = nodes[n].first_gpu
         while gpus[g].free < WHOLE:

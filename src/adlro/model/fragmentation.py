@@ -1,7 +1,7 @@
-"""Fragmentation gradient descent: place a job where it spoils the least for the jobs to come.
+"""Fragmentation gradient descent (FGD): place a job where fragmentation grows least.
 
-The fragments of a node are what is left on its GPUs but of no use to a job drawn from the
-scenario's demands, on average (Weng et al., USENIX ATC 2023; exact score, ties to the lower index).
+The fragmentation of a node is the free GPU share that a job drawn from the scenario's demands
+cannot use, in expectation (Weng et al., USENIX ATC 2023; exact score, ties to the lower index).
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ from adlro.compiled import njit_apart, wide
 from adlro.model.feasibility import hosts, takes, whole_capacity
 from adlro.model.state import WHOLE, Records, Row
 
-TIE = 1e-9  # fragments that grow by so little more have grown as much
+TIE = 1e-9  # growths that differ by less count as equal
 
 
 @njit_apart
 def fragments(n: int, demands: Records, nodes: Records, gpus: Records) -> float:
-    """Thousandths left on a node that a demand drawn at random cannot use, on average."""
+    """Expected free thousandths on a node that a random demand cannot use."""
     node = nodes[n]
     end = node.first_gpu + node.gpus
-    left = 0
+    free = 0
     for g in range(node.first_gpu, end):
-        left += gpus[g].free
+        free += gpus[g].free
     total = 0.0
     for k in range(len(demands)):
-        kind = demands[k]
-        able, scraps = 0, 0
+        demand = demands[k]
+        usable_gpus, unusable = 0, 0
         for g in range(node.first_gpu, end):
-            if gpus[g].free >= kind.share:
-                able += 1
+            if gpus[g].free >= demand.share:
+                usable_gpus += 1
             else:
-                scraps += gpus[g].free
+                unusable += gpus[g].free
         can_run = (
-            (kind.pools >> node.pool) & 1
-            and able >= kind.gpus
-            and node.free_cores >= kind.gpus * kind.cores
-            and node.free_memory >= kind.gpus * kind.memory
+            (demand.pools >> node.pool) & 1
+            and usable_gpus >= demand.gpus
+            and node.free_cores >= demand.gpus * demand.cores
+            and node.free_memory >= demand.gpus * demand.memory
         )
-        total += kind.weight * (scraps if can_run else left)
+        total += demand.weight * (unusable if can_run else free)
     return total
 
 
@@ -44,26 +44,29 @@ def fragments(n: int, demands: Records, nodes: Records, gpus: Records) -> float:
 def growth(
     job: Row, n: int, first: int, count: int, demands: Records, nodes: Records, gpus: Records
 ) -> float:
-    """How much the fragments of a node grow if `count` of its GPUs, from `first` on, are taken."""
+    """Growth of a node's fragmentation if a job takes `count` of its GPUs, from `first` on.
+
+    The records are changed and restored.
+    """
     node = nodes[n]
     before = fragments(n, demands, nodes, gpus)
     node.free_cores -= count * job.cores
     node.free_memory -= count * job.memory
-    left, g = count, first
-    while left > 0:
+    remaining, g = count, first
+    while remaining > 0:
         if gpus[g].free >= job.share:
             gpus[g].free -= job.share
-            left -= 1
+            remaining -= 1
         g += 1
     after = fragments(n, demands, nodes, gpus)
     node.free_cores += count * job.cores
     node.free_memory += count * job.memory
-    left = count  # give the same GPUs back, the last one first
-    while left > 0:
+    remaining = count  # release the same GPUs, the last one first
+    while remaining > 0:
         g -= 1
         if job.share < WHOLE or (gpus[g].free == 0 and gpus[g].job < 0 and gpus[g].slice < 0):
             gpus[g].free += job.share
-            left -= 1
+            remaining -= 1
     return after - before
 
 
@@ -71,7 +74,7 @@ def growth(
 def least_fragmenting_node(
     job: Row, wanted: int, pool: Row, demands: Records, nodes: Records, gpus: Records
 ) -> int:
-    """Of the nodes that hold all that is wanted of a gang, the one that is spoilt least; or -1."""
+    """Node that can hold `wanted` GPUs of a gang and whose fragmentation grows least; or -1."""
     best, best_n = float("inf"), -1
     for n in range(pool.first_node, pool.first_node + pool.nodes):
         if whole_capacity(job, nodes[n]) >= wanted:
@@ -85,7 +88,7 @@ def least_fragmenting_node(
 def least_fragmenting_gpu(
     job: Row, n: int, pool: Row, demands: Records, nodes: Records, gpus: Records
 ) -> int:
-    """Of the GPUs of node n (-1: of the pool) that take a slice, the one spoilt least; or -1."""
+    """GPU of node n (-1: of the pool) that can hold a slice with the least growth; or -1."""
     best, best_g = float("inf"), -1
     first = pool.first_node if n < 0 else n
     end = pool.first_node + pool.nodes if n < 0 else n + 1

@@ -1,8 +1,9 @@
-"""What nodes have free, as bits, so that a search does not scan the cluster.
+"""A bit index of free capacity, so that a search need not scan every node.
 
-The nodes of a pool stand in blocks. NODE.rooms of a node says how many of its GPUs are free (bits
-0 to 31) and how much is left on those that hold slices (bits 32 to 62); NODE.block, kept with the
-pool's first nodes, is the union over a block. A pool of one block is scanned as it is.
+The nodes of a pool are divided into blocks. NODE.rooms encodes how many GPUs of a node are free
+(bits 0 to 31) and which shares are free on its GPUs that hold slices (bits 32 to 62). NODE.block,
+stored in the first nodes of the pool, is the union over a block. A pool of one block is scanned
+directly, without the index.
 """
 
 from __future__ import annotations
@@ -11,29 +12,29 @@ from adlro.compiled import njit, njit_apart, wide
 from adlro.model.state import WHOLE, Records, Row
 
 BLOCK = 16  # nodes
-_MOST = 31  # free GPUs that have a bit of their own; more share the last
-_STEP = 33  # thousandths left that share a bit
+_MAX_FREE = 31  # numbers of free GPUs up to this have a bit each; larger ones share the last bit
+_STEP = 33  # thousandths of free share per bit
 
-ANY_FREE = 2**32 - 2  # a node with at least one free GPU
+ANY_FREE = 2**32 - 2  # bits of a node with at least one free GPU
 
 
 @njit
 def free_between(low: int, high: int) -> int:
-    """The bits of nodes with so many free GPUs; none if low > high."""
-    bits: int = max((wide(2) << min(high, _MOST)) - (wide(1) << min(low, _MOST)), wide(0))
+    """Bits of nodes with `low` to `high` free GPUs; none if low > high."""
+    bits: int = max((wide(2) << min(high, _MAX_FREE)) - (wide(1) << min(low, _MAX_FREE)), wide(0))
     return bits
 
 
 @njit
 def left_between(low: int, high: int) -> int:
-    """The bits of nodes with a GPU that holds slices and has so many thousandths left."""
+    """Bits of nodes with a GPU that holds slices and has `low` to `high` thousandths free."""
     bits: int = max((wide(2) << (high // _STEP)) - (wide(1) << (low // _STEP)), wide(0)) << 32
     return bits
 
 
 @njit
 def in_blocks(pool: Row) -> bool:
-    """True when the pool is large enough for its rooms to be kept."""
+    """True when the pool has more than one block, so that the index is maintained for it."""
     large: bool = pool.nodes > BLOCK
     return large
 
@@ -49,12 +50,12 @@ def may_have(n: int, wanted: int, pool: Row, nodes: Records) -> bool:
 
 @njit_apart
 def update(n: int, pools: Records, nodes: Records, gpus: Records) -> None:
-    """Bring the rooms of a node, and of its block, up to date with what it has free."""
+    """Update the bits of a node and of its block after its free capacity changed."""
     node = nodes[n]
     pool = pools[node.pool]
     if not in_blocks(pool):
         return
-    rooms = wide(1) << min(node.free, _MOST)
+    rooms = wide(1) << min(node.free, _MAX_FREE)
     for g in range(node.first_gpu, node.first_gpu + node.gpus):
         if 0 < gpus[g].free < WHOLE:
             rooms |= wide(1) << (32 + gpus[g].free // _STEP)
@@ -71,6 +72,6 @@ def update(n: int, pools: Records, nodes: Records, gpus: Records) -> None:
 
 @njit_apart
 def build(pools: Records, nodes: Records, gpus: Records) -> None:
-    """Note the rooms of every node."""
+    """Build the index of every pool."""
     for n in range(len(nodes)):
         update(n, pools, nodes, gpus)

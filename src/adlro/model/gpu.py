@@ -1,7 +1,7 @@
-"""The GPU catalogue: each model's published figures, and how fast it does a kind of work.
+"""The GPU catalogue: published figures of each model, and its speed at each class of work.
 
-Speeds are relative to the V100 32GB. A measured speed is taken before that of a near relative,
-and that before the roofline, which follows from the published figures (docs/gpus.md).
+Speeds are relative to the V100 32GB. A measured speed takes precedence over that of a similar
+model, and that over the roofline, which follows from the published figures (docs/gpus.md).
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from adlro.errors import ConfigError
 from adlro.model.record import Record
 
 REFERENCE = "V100 32GB"
-_HOST_GB_S = {"PCIe 3.0 x16": 32.0, "PCIe 4.0 x16": 64.0, "PCIe 5.0 x16": 128.0}  # both ways
+_HOST_GB_S = {"PCIe 3.0 x16": 32.0, "PCIe 4.0 x16": 64.0, "PCIe 5.0 x16": 128.0}  # both directions
+# Figures that scale with the compute share and with the memory share of a MIG slice.
 _BY_COMPUTE = frozenset({"fp64_tflops", "fp32_tflops", "fp16_tflops", "tensor_tflops", "tdp_w"})
-_BY_MEMORY = frozenset({"memory_gb", "bandwidth_gb_s"})  # what a slice's share of memory scales
+_BY_MEMORY = frozenset({"memory_gb", "bandwidth_gb_s"})
 
-# What a GPU shows on its meters (docs/gpus.md): shares of its TDP, degrees Celsius.
+# Telemetry readings of a GPU (docs/gpus.md): shares of its TDP, degrees Celsius.
 _IDLE_POWER = 0.15
-_MEMORY_POWER = 0.6  # of what a compute-bound job adds, while memory is the bound
+_MEMORY_POWER = 0.6  # power of a memory-bound job as a share of that of a compute-bound one
 _IDLE_DEGREES, _FULL_DEGREES = 35.0, 80.0
 
 Origin = Literal["measured", "stand-in", "roofline"]
 
 
 class GpuModel(Record):
-    """One GPU model: peak rates without sparsity; None = nobody published it."""
+    """One GPU model: peak rates without sparsity; None = not published."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -43,25 +44,25 @@ class GpuModel(Record):
     fp64_tflops: PositiveFloat
     fp32_tflops: PositiveFloat
     fp16_tflops: PositiveFloat | None = None  # vector units
-    tensor_tflops: NonNegativeFloat | None = None  # FP16 on matrix units; 0 = has none
+    tensor_tflops: NonNegativeFloat | None = None  # FP16 on matrix units; 0 = no such units
     tensor_like: str | None = None  # the model with the same ratio of tensor to FP32 rate
     memory_gb: PositiveFloat
     bandwidth_gb_s: PositiveFloat
     tdp_w: PositiveFloat
     host_interface: Literal["PCIe 3.0 x16", "PCIe 4.0 x16", "PCIe 5.0 x16"]
     interconnect: str | None = None
-    interconnect_gb_s: NonNegativeFloat | None = None  # both ways together; 0 = has none
+    interconnect_gb_s: NonNegativeFloat | None = None  # both directions together; 0 = none
     source: str  # keys of [sources] in gpus.toml
     parent: str | None = None  # the whole GPU, if this is a slice of one
 
     @property
     def link_gb_s(self) -> float:
-        """GB/s to the other GPUs of a node: its interconnect, or else the host interface."""
+        """Bandwidth to the other GPUs of a node, GB/s: interconnect, else host interface."""
         return self.interconnect_gb_s or _HOST_GB_S[self.host_interface]
 
 
 class _Axes(NamedTuple):
-    """One number for each part of a GPU that can bound a job."""
+    """One number for each GPU resource that can limit a job."""
 
     fp64: float
     fp32: float
@@ -70,7 +71,7 @@ class _Axes(NamedTuple):
 
 
 class Demand(Record):
-    """Shares of a job's run time on the reference GPU that each part of the GPU bounds."""
+    """Shares of a job's run time on the reference GPU that are limited by each GPU resource."""
 
     fp64: NonNegativeFloat = 0.0
     fp32: NonNegativeFloat = 0.0
@@ -78,7 +79,7 @@ class Demand(Record):
     bandwidth: NonNegativeFloat = 0.0
 
     @model_validator(mode="after")
-    def _shares_make_a_whole(self) -> Demand:
+    def _shares_sum_to_one(self) -> Demand:
         total = sum(self._axes())
         if abs(total - 1.0) > 1e-6:
             raise ValueError(f"the shares of a demand must sum to 1, not {total:g}")
@@ -88,8 +89,8 @@ class Demand(Record):
         return _Axes(self.fp64, self.fp32, self.tensor, self.bandwidth)
 
 
-# Fitted to the measured speeds on a grid; docs/gpus.md has the fit. The fp32 share also stands
-# for integer and address work, which runs at the same clock on as many units.
+# Fitted to the measured speeds on a grid; docs/gpus.md has the fit. The fp32 share also covers
+# integer and address work, which runs at the same clock on the same number of units.
 DEMANDS: Mapping[str, Demand] = MappingProxyType(
     {
         "simulation": Demand(fp64=0.05, fp32=0.35, bandwidth=0.60),
@@ -100,7 +101,7 @@ DEMANDS: Mapping[str, Demand] = MappingProxyType(
 
 
 class Speed(NamedTuple):
-    """How fast a GPU does a kind of work, and how we know."""
+    """Speed of a GPU at a class of work, and the origin of the figure."""
 
     relative: float  # the reference GPU = 1
     origin: Origin
@@ -148,8 +149,8 @@ def _catalogue() -> _Catalogue:
     return _Catalogue.model_validate(tomllib.loads(text))
 
 
-def _carve(whole: GpuModel, profile: _Profile, source: str) -> GpuModel:
-    """A slice of a GPU, which has no link of its own to other GPUs."""
+def _mig_slice(whole: GpuModel, profile: _Profile, source: str) -> GpuModel:
+    """Model of a MIG slice of a GPU; a slice has no interconnect to other GPUs."""
     figures = whole.model_dump(exclude_none=True)
     for key in _BY_COMPUTE & figures.keys():
         figures[key] *= profile.compute_sevenths / 7
@@ -164,11 +165,11 @@ def _carve(whole: GpuModel, profile: _Profile, source: str) -> GpuModel:
 
 @cache
 def models() -> tuple[GpuModel, ...]:
-    """Every model of the catalogue in file order, slices after the whole GPUs."""
+    """All models of the catalogue in file order, MIG slices after the whole GPUs."""
     catalogue = _catalogue()
     whole = {gpu.name: gpu for gpu in catalogue.gpu}
     slices = (
-        _carve(whole[group.parent], profile, group.source)
+        _mig_slice(whole[group.parent], profile, group.source)
         for group in catalogue.mig
         for profile in group.profiles
     )
@@ -176,7 +177,7 @@ def models() -> tuple[GpuModel, ...]:
 
 
 def _fold(name: str) -> str:
-    """What is left of a name without case, punctuation and the brand in front."""
+    """A name without case, punctuation and leading brand, for comparison."""
     letters = "".join(filter(str.isalnum, name.casefold()))
     return letters.removeprefix("nvidia").removeprefix("amd").removeprefix("tesla")
 
@@ -186,7 +187,7 @@ def _index() -> dict[str, GpuModel]:
     return {_fold(name): gpu for gpu in models() for name in (gpu.name, *gpu.aliases)}
 
 
-def _advice(name: str) -> str:
+def _suggestion(name: str) -> str:
     index = _index()
     near = difflib.get_close_matches(_fold(name), index, n=len(index), cutoff=0.5)
     names = list(dict.fromkeys(repr(index[key].name) for key in near))[:3]
@@ -196,22 +197,22 @@ def _advice(name: str) -> str:
 
 
 def find(name: str) -> GpuModel:
-    """The model of that name or alias; case, punctuation, "NVIDIA", "AMD", "Tesla" do not matter.
+    """Find a model by name or alias; ignores case, punctuation, "NVIDIA", "AMD" and "Tesla".
 
     Raises:
         ConfigError: the catalogue has no such model; the message names close ones.
     """
     gpu = _index().get(_fold(name))
     if gpu is None:
-        raise ConfigError(f"unknown GPU model {name!r}: {_advice(name)}")
+        raise ConfigError(f"unknown GPU model {name!r}: {_suggestion(name)}")
     return gpu
 
 
 def _tensor_rate(gpu: GpuModel) -> float:
-    """TFLOPS at which a GPU does matrix work, with or without units made for it.
+    """TFLOPS of a GPU at matrix work.
 
-    Unknown: its FP32 rate times the ratio of the model it is like. None: its FP16 vector rate,
-    or its FP32 rate if that is unknown too.
+    If the tensor rate is not published: the FP32 rate times the ratio of the model named by
+    `tensor_like`. Without tensor units: the FP16 vector rate, else the FP32 rate.
     """
     if gpu.tensor_tflops is None and gpu.tensor_like is not None:
         like = find(gpu.tensor_like)
@@ -224,32 +225,33 @@ def _rates(gpu: GpuModel) -> _Axes:
 
 
 def _times(demand: Demand, gpu: GpuModel) -> _Axes:
-    """Run time that each part of the GPU bounds; all of it on the reference GPU = 1."""
+    """Run time limited by each GPU resource; the whole run on the reference GPU = 1."""
     parts = zip(demand._axes(), _rates(find(REFERENCE)), _rates(gpu), strict=True)
-    return _Axes(*(share * reference / own for share, reference, own in parts))
+    return _Axes(*(share * reference / rate for share, reference, rate in parts))
 
 
 def roofline(demand: Demand, gpu: GpuModel) -> float:
-    """Speed from the published figures: each share of the run time shrinks with its own rate."""
+    """Speed by the published figures: each share of the run time scales with its rate."""
     return 1.0 / sum(_times(demand, gpu))
 
 
 @cache
 def _known_speeds() -> dict[tuple[str, str], Speed]:
     rows = _catalogue().measured
-    borrowed = {
+    stand_ins = {
         (row.workload_class, name): Speed(row.relative, "stand-in")
         for row in rows
         for name in row.stands_in_for
     }
-    own = {(row.workload_class, row.gpu): Speed(row.relative, "measured") for row in rows}
-    return borrowed | own
+    measured = {(row.workload_class, row.gpu): Speed(row.relative, "measured") for row in rows}
+    return stand_ins | measured
 
 
 def speed(workload_class: str | None, demand: Demand, gpu: GpuModel) -> Speed:
-    """Speed of a GPU at a class of work: measured, else a near relative's, else the roofline.
+    """Speed of a GPU at a class of work: measured, else of a similar model, else the roofline.
 
-    A slice has its parent's speed times the ratio of their rooflines, which is never "measured".
+    A MIG slice has the speed of its parent times the ratio of their rooflines, and its origin is
+    never "measured".
     """
     if gpu.parent is not None:
         whole = find(gpu.parent)
@@ -262,13 +264,13 @@ def speed(workload_class: str | None, demand: Demand, gpu: GpuModel) -> Speed:
 
 
 def slowdown(workload_class: str | None, other: str | None) -> float:
-    """How much a job is slowed by one other on the same GPU: measured within a class, else 1."""
+    """Slowdown of a job by one other job on the same GPU: measured within a class, else 1."""
     known = {row.workload_class: row.slowdown for row in _catalogue().colocation}
     return known.get(workload_class or "", 1.0) if workload_class == other else 1.0
 
 
 class SensorLevels(NamedTuple):
-    """What the meters of a GPU show, or what a job adds to that."""
+    """Telemetry readings of a GPU, or what a job adds to them."""
 
     utilisation: float  # 0 to 1
     bandwidth: float  # GB/s of memory
@@ -277,25 +279,25 @@ class SensorLevels(NamedTuple):
 
 
 def idle(gpu: GpuModel) -> SensorLevels:
-    """The meters of a GPU with nothing on it."""
+    """Readings of an idle GPU."""
     return SensorLevels(0.0, 0.0, _IDLE_DEGREES, _IDLE_POWER * gpu.tdp_w)
 
 
 def busy(demand: Demand, relative: float, gpu: GpuModel) -> SensorLevels:
-    """What a job on all of a GPU adds to the idle meters.
+    """What a job that holds a whole GPU adds to the idle readings.
 
     Args:
-        demand: what bounds it on the reference GPU.
+        demand: the shares of its run time on the reference GPU.
         relative: its speed on this GPU, the reference = 1.
         gpu: the model.
     """
     times = _times(demand, gpu)
     utilisation = min(1.0, relative * sum(times))  # as fast as the roofline = always busy
-    by_memory = times.bandwidth / sum(times)
-    drive = utilisation * (1 - by_memory + _MEMORY_POWER * by_memory)
+    memory_bound = times.bandwidth / sum(times)
+    power = utilisation * (1 - memory_bound + _MEMORY_POWER * memory_bound)  # 1 = the TDP
     return SensorLevels(
         utilisation,
-        utilisation * by_memory * gpu.bandwidth_gb_s,
-        drive * (_FULL_DEGREES - _IDLE_DEGREES),
-        drive * (1 - _IDLE_POWER) * gpu.tdp_w,
+        utilisation * memory_bound * gpu.bandwidth_gb_s,
+        power * (_FULL_DEGREES - _IDLE_DEGREES),
+        power * (1 - _IDLE_POWER) * gpu.tdp_w,
     )

@@ -1,4 +1,4 @@
-"""Job types: what the jobs of one type have in common, and how their demands are drawn."""
+"""Job types: the properties that jobs of one type share, and the laws of their demands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Choice(Record):
-    """A number drawn from a few values with given probabilities; a bare number is that number."""
+    """A discrete distribution over a few values; in a file a bare number means a constant."""
 
     values: Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
     p: tuple[NonNegativeFloat, ...]
@@ -31,7 +31,7 @@ class Choice(Record):
         return self
 
     def drawn(self) -> list[float]:
-        """The values that can come up."""
+        """Values with a probability above 0."""
         return [value for value, p in zip(self.values, self.p, strict=True) if p > 0]
 
 
@@ -54,8 +54,10 @@ def _at_least_one(choice: Choice) -> Choice:
 
 
 def _countable(choice: Choice) -> Choice:
-    if max(choice.values) > MOST:
-        raise ValueError(f"{max(choice.values):g} is more than the {MOST:,} that can be counted")
+    if max(choice.values) > MAX_COUNT:
+        raise ValueError(
+            f"{max(choice.values):g} is more than the {MAX_COUNT:,} that can be counted"
+        )
     return choice
 
 
@@ -66,7 +68,7 @@ def _part_of_a_gpu(choice: Choice) -> Choice:
     return choice
 
 
-MOST = 1_000_000  # of anything that is counted: GPUs, cores, GB, users
+MAX_COUNT = 1_000_000  # upper limit of every count: GPUs, cores, GB, users
 Amount = Annotated[Choice, AfterValidator(_countable), BeforeValidator(_as_choice)]
 Count = Annotated[Amount, AfterValidator(_whole_numbers)]
 Gang = Annotated[Count, AfterValidator(_at_least_one)]
@@ -79,7 +81,7 @@ Spread = Annotated[float, Field(ge=0, le=5)]  # of a lognormal law
 
 
 class Lognormal(Record):
-    """Most jobs are short, some very long; clipped at `cap` times the median."""
+    """Lognormal job size; clipped at `cap` times the median."""
 
     law: Literal["lognormal"] = "lognormal"
     median_s: Seconds
@@ -88,7 +90,7 @@ class Lognormal(Record):
 
 
 class Pareto(Record):
-    """A power law: P(size > s) = (minimum / s)^alpha; clipped at `cap` times the minimum."""
+    """Pareto job size: P(size > s) = (minimum / s)^alpha; clipped at `cap` times the minimum."""
 
     law: Literal["pareto"]
     minimum_s: Seconds
@@ -97,21 +99,21 @@ class Pareto(Record):
 
 
 class Exponential(Record):
-    """No memory."""
+    """Exponential job size."""
 
     law: Literal["exponential"]
     mean_s: Seconds
 
 
 class Constant(Record):
-    """Every job the same."""
+    """The same size for every job."""
 
     law: Literal["constant"]
     seconds: Seconds
 
 
 class LogUniform(Record):
-    """Uniform in the logarithm between neighbouring borders, each piece with its probability."""
+    """Piecewise log-uniform job size: between neighbouring borders, each piece with its `p`."""
 
     law: Literal["log-uniform"]
     borders_s: Annotated[tuple[Seconds, ...], Field(min_length=2)]
@@ -139,7 +141,7 @@ Size = Annotated[
 
 
 class Priority(Record):
-    """Uniform between two numbers in [0, 1]."""
+    """Priority of a job: uniform between two numbers in [0, 1]."""
 
     low: Annotated[float, Field(ge=0, le=1)] = 0.0
     high: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -152,14 +154,14 @@ class Priority(Record):
 
 
 class JobType(Record):
-    """What the jobs of one type have in common; demands are for each GPU of the gang."""
+    """Properties shared by the jobs of one type; demands are for each GPU of the gang."""
 
     name: Name
     share: Share  # of the jobs; the shares are scaled to add up to 1
     size: Size  # seconds on a GPU of speed 1 (the reference, V100)
-    kind: Literal["simulation", "ml", "data"] | None = None  # whose measured speeds apply
-    demand: gpu.Demand | None = None  # what bounds it on a GPU nobody measured
-    speed: dict[GpuName, Speed] = Field(default_factory=dict)  # the user's own measurements
+    kind: Literal["simulation", "ml", "data"] | None = None  # class whose measured speeds apply
+    demand: gpu.Demand | None = None  # for the roofline of GPUs that were not measured
+    speed: dict[GpuName, Speed] = Field(default_factory=dict)  # measured by the user
     gpus: Gang = Choice(values=(1,), p=(1,))
     gpu_memory_gb: Amount = Choice(values=(0,), p=(1,))
     cores: Count = Choice(values=(1,), p=(1,))
@@ -168,9 +170,9 @@ class JobType(Record):
     partitions: tuple[Name, ...] = ()  # () = all
     priority: Priority = Priority()
     communication: Extra = 0.0  # extra share of run time when a gang spans nodes
-    checkpoint_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # None = it cannot
-    checkpoint_every_s: Seconds | None = None  # of work between its own saves; None = never
-    gpu_share: Part = Choice(values=(1,), p=(1,))  # of its one GPU; 1 = all of each GPU
+    checkpoint_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # None = cannot checkpoint
+    checkpoint_every_s: Seconds | None = None  # of work between automatic saves; None = never
+    gpu_share: Part = Choice(values=(1,), p=(1,))  # of a single GPU; 1 = all of each GPU
 
     @model_validator(mode="after")
     def _usable(self) -> JobType:
@@ -208,10 +210,10 @@ def _both_ways(value: object) -> object:
 
 
 class Colocation(Record):
-    """How much slices of two job types slow each other on one GPU: the first, the second."""
+    """Slowdowns of slices of two job types that share a GPU: of the first, of the second."""
 
     types: tuple[Name, Name]
-    slowdown: Annotated[tuple[Slowdown, Slowdown], BeforeValidator(_both_ways)]  # 1 = not at all
+    slowdown: Annotated[tuple[Slowdown, Slowdown], BeforeValidator(_both_ways)]  # 1 = none
 
     @model_validator(mode="after")
     def _one_answer(self) -> Colocation:

@@ -1,7 +1,8 @@
-"""GPUs that a job already holds, as a world reports them: written down after a check, or refused.
+"""Recording of GPUs that a running job is reported to hold, after a check.
 
-`place` chooses where a start goes and trusts its caller. A live cluster tells what runs where, and
-may be wrong or know gangs that no policy of ours would have placed: uneven ones, say.
+`place` chooses GPUs for a start and trusts its caller. A live cluster reports where jobs already
+run; such a report may be wrong, or describe a placement that `place` would not make (an uneven
+gang, for example).
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from adlro.model.view import Rows
 
 
 class Occupied(NamedTuple):
-    """Where a job stands: what RUNNING says of it."""
+    """Placement of a job, as RUNNING records it."""
 
     pool: int
     gpu: int  # the first of the gang; the others follow GPU.next
-    nodes: int  # how many it spans
+    nodes: int  # number of nodes that it spans
 
 
 def _refusal(job: Records, held: Mapping[int, int], pools: Records, nodes: Records) -> str | None:
-    """Why a whole-GPU job cannot hold so many GPUs of each node; None = it can."""
+    """Reason why a whole-GPU job cannot hold these GPUs of each node; None = it can."""
     if job["share"] < WHOLE:
         return "it takes a slice of a GPU, and a slice is placed by `place`"
     if sum(held.values()) != job["gpus"]:
@@ -34,13 +35,13 @@ def _refusal(job: Records, held: Mapping[int, int], pools: Records, nodes: Recor
     unknown = [n for n in held if not 0 <= n < len(nodes)]
     if unknown:
         return f"there is no node {unknown[0]}; they count from 0 to {len(nodes) - 1}"
-    homes = sorted({int(nodes["pool"][n]) for n in held})
-    if len(homes) > 1:
-        return f"it would span pools {homes[0]} and {homes[1]}; a gang stands on one"
-    if job["gpu_memory"] > pools["gpu_memory"][homes[0]]:
+    spanned = sorted({int(nodes["pool"][n]) for n in held})
+    if len(spanned) > 1:
+        return f"it would span pools {spanned[0]} and {spanned[1]}; a gang stands on one"
+    if job["gpu_memory"] > pools["gpu_memory"][spanned[0]]:
         return (
-            f"it needs {job['gpu_memory']} MB on each GPU and pool {homes[0]} has "
-            f"{pools['gpu_memory'][homes[0]]}"
+            f"it needs {job['gpu_memory']} MB on each GPU and pool {spanned[0]} has "
+            f"{pools['gpu_memory'][spanned[0]]}"
         )
     for n, count in held.items():
         reason = _refusal_of_node(job, n, count, nodes[n])
@@ -50,7 +51,7 @@ def _refusal(job: Records, held: Mapping[int, int], pools: Records, nodes: Recor
 
 
 def _refusal_of_node(job: Records, n: int, count: int, node: Records) -> str | None:
-    """Why a job cannot hold `count` GPUs of node n; None = it can."""
+    """Reason why a job cannot hold `count` GPUs of node n; None = it can."""
     if count < 1:
         return f"it would hold {count} GPUs of node {n}; name only nodes that it stands on"
     if not node["up"]:
@@ -68,21 +69,21 @@ def _refusal_of_node(job: Records, n: int, count: int, node: Records) -> str | N
 def occupy(
     j: int, held: Mapping[int, int], jobs: Records, pools: Records, nodes: Records, gpus: Records
 ) -> Occupied:
-    """Hand the job in row j so many free GPUs of each node, with their cores and memory.
+    """Allocate free GPUs of given nodes, with their cores and memory, to the job in row j.
 
     Args:
-        j: the job's row.
-        held: node -> GPUs of it; all nodes of one pool.
-        jobs: JOB, as all that follow the world's own records, of which the last three are changed.
-        pools: POOL.
-        nodes: NODE.
-        gpus: GPU.
+        j: row of the job.
+        held: number of GPUs by node; all nodes belong to one pool.
+        jobs: JOB [J].
+        pools: POOL [P], changed.
+        nodes: NODE [N], changed.
+        gpus: GPU [G], changed.
 
     Returns:
-        Where the job stands.
+        The placement of the job.
 
     Raises:
-        PlacementError: it cannot stand there; then nothing is changed.
+        PlacementError: the job cannot hold these GPUs; nothing is changed.
     """
     job = jobs[j]
     reason = _refusal(job, held, pools, nodes)
@@ -103,8 +104,8 @@ def occupy(
 
 
 def _free_gpus(node: Records, gpus: Records) -> Rows:
-    """The GPUs of a node with nothing on them, the lowest first."""
+    """Free GPUs of a node in rising order."""
     first = int(node["first_gpu"])
-    own = np.arange(first, first + int(node["gpus"]))
-    free: Rows = own[gpus["free"][own] == WHOLE]
+    of_node = np.arange(first, first + int(node["gpus"]))
+    free: Rows = of_node[gpus["free"][of_node] == WHOLE]
     return free

@@ -1,4 +1,7 @@
-"""Which GPUs a job gets, and giving them back. The same functions in every world."""
+"""Placement: allocation of GPUs to a job, and their release.
+
+The simulator and a live cluster use the same functions.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,30 @@ from adlro.model.state import WHOLE, Records, Row
 
 @njit
 def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
-    """The node to fill next: the tightest that holds all that is wanted, else the roomiest."""
-    tight, roomy, most = -1, -1, 0
+    """Node to fill next: the tightest that holds `wanted` GPUs, else the one with most capacity."""
+    tight, largest, largest_room = -1, -1, 0
     n, end = pool.first_node, pool.first_node + pool.nodes
     while n < end:
         stop = min(n + BLOCK, end)
-        if in_blocks(pool):  # what could still be better than what was found
+        if in_blocks(pool):  # skip blocks that hold no better node than the one found
+            low = wanted if tight >= 0 else largest_room + 1
             high = nodes[tight].free - 1 if tight >= 0 else pool.node_gpus
-            if not may_have(n, free_between(wanted if tight >= 0 else most + 1, high), pool, nodes):
+            if not may_have(n, free_between(low, high), pool, nodes):
                 n = stop
                 continue
         for k in range(n, stop):
             room = whole_capacity(job, nodes[k])
             if room >= wanted and (tight < 0 or nodes[k].free < nodes[tight].free):
                 tight = k
-            if room > most:
-                roomy, most = k, room
+            if room > largest_room:
+                largest, largest_room = k, room
         n = stop
-    return tight if tight >= 0 else roomy
+    return tight if tight >= 0 else largest
 
 
 @njit_apart
 def tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) -> int:
-    """Of the GPUs of a node (-1: of the pool) that take a slice, the one with the least left."""
+    """GPU of a node (-1: of the pool) that can hold a slice and has the smallest free share."""
     best, least = -1, WHOLE + 1
     n = pool.first_node if node < 0 else node
     end = pool.first_node + pool.nodes if node < 0 else node + 1
@@ -54,7 +58,7 @@ def tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) 
 
 @njit
 def _take(gpu: int, last: int, j: int, gpus: Records) -> int:
-    """Hand one GPU to job j and hang it behind the gang's last GPU (-1: it is the first)."""
+    """Allocate one GPU to job j and append it to the gang's list (last = -1: it is the first)."""
     gpus[gpu].free = 0
     gpus[gpu].job = j
     gpus[gpu].next = -1
@@ -92,10 +96,13 @@ def _place_slice(
 def place(
     decision: Row, jobs: Records, demands: Records, pools: Records, nodes: Records, gpus: Records
 ) -> tuple[int, int]:
-    """Hand the GPUs, cores and memory of a start to its job: best fit, or by the `demands`.
+    """Allocate GPUs, cores and memory to the job of a start, by best fit or FGD (`demands`).
 
-    The caller has checked that the pool fits and that a node or GPU named belongs to it and has
-    room. Returns the gang's first GPU (the others follow GPU.next) and how many nodes it spans.
+    The caller has checked that the job fits the pool, and that a named node or GPU belongs to the
+    pool and has enough free.
+
+    Returns:
+        The first GPU of the gang (the others follow GPU.next), and the number of nodes it spans.
     """
     j = decision.job
     job, pool = jobs[j], pools[decision.pool]
@@ -130,7 +137,7 @@ def place(
         n = -1
     pool.free -= job.gpus
     if in_blocks(pool):
-        _note_chain(first, pools, nodes, gpus)
+        _update_gang_nodes(first, pools, nodes, gpus)
     return first, spanned
 
 
@@ -150,18 +157,18 @@ def _release_slice(g: int, job: Row, pools: Records, nodes: Records, gpus: Recor
 
 
 @njit_apart
-def _note_chain(g: int, pools: Records, nodes: Records, gpus: Records) -> None:
-    """Note the rooms of all nodes of a gang, each once; g is its first GPU."""
+def _update_gang_nodes(g: int, pools: Records, nodes: Records, gpus: Records) -> None:
+    """Update the free index of every node of a gang, each once; g is the gang's first GPU."""
     while g >= 0:
-        following = gpus[g].next
-        if following < 0 or gpus[following].node != gpus[g].node:
+        next_gpu = gpus[g].next
+        if next_gpu < 0 or gpus[next_gpu].node != gpus[g].node:
             update(gpus[g].node, pools, nodes, gpus)
-        g = following
+        g = next_gpu
 
 
 @njit
 def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
-    """Give back all that a running job holds; the chain of its GPUs stays readable until reuse."""
+    """Release everything that a run holds; the list of its GPUs stays readable until reuse."""
     job, pool = jobs[run.job], pools[run.pool]
     if job.share < WHOLE:
         _release_slice(run.gpu, job, pools, nodes, gpus)
@@ -177,12 +184,12 @@ def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Recor
         gpus[g].job = -1
         g = gpus[g].next
     if in_blocks(pool):
-        _note_chain(wide(run.gpu), pools, nodes, gpus)
+        _update_gang_nodes(wide(run.gpu), pools, nodes, gpus)
 
 
 @njit
 def link_slice(slot: int, running: Records, gpus: Records) -> None:
-    """Hang a slice that starts in front of the others on its GPU."""
+    """Insert a starting slice at the head of the list of slices on its GPU."""
     gpu = gpus[running[slot].gpu]
     running[slot].before = -1
     running[slot].after = gpu.slice
@@ -193,7 +200,7 @@ def link_slice(slot: int, running: Records, gpus: Records) -> None:
 
 @njit
 def unlink_slice(slot: int, running: Records, gpus: Records) -> None:
-    """Take a slice that ends out of the chain on its GPU."""
+    """Remove an ending slice from the list of slices on its GPU."""
     run = running[slot]
     if run.before >= 0:
         running[run.before].after = run.after
@@ -205,7 +212,7 @@ def unlink_slice(slot: int, running: Records, gpus: Records) -> None:
 
 @njit
 def relink_slice(slot: int, running: Records, gpus: Records) -> None:
-    """Tell the neighbours of a slice that it now stands at place `slot` of `running`."""
+    """Update the list of slices on a GPU after a slice moved to index `slot` of `running`."""
     run = running[slot]
     if run.before >= 0:
         running[run.before].after = slot

@@ -1,4 +1,4 @@
-"""The base of everything that is read from a file, and what is said of one that is wrong."""
+"""Base class of records read from files, and the error messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pydantic_core import ErrorDetails
 
 
 class Record(BaseModel):
-    """Immutable; a misspelt key is an error, and so is a number that is not finite."""
+    """Immutable record; an unknown key or a number that is not finite is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def _place(loc: tuple[int | str, ...]) -> list[str]:
-    """Where a mistake is, without the tags that pydantic puts in and that nobody wrote."""
+def _key_path(loc: tuple[int | str, ...]) -> list[str]:
+    """Keys that lead to an error, without the union tags that pydantic inserts."""
     match loc:
         case ("arrivals", _, *rest):
             loc = ("arrivals", *rest)
@@ -24,8 +24,8 @@ def _place(loc: tuple[int | str, ...]) -> list[str]:
     return [str(part) for part in loc if part != "[key]"]
 
 
-def _in_words(error: ErrorDetails) -> str:
-    """What is wrong, where pydantic talks of Python."""
+def _message(error: ErrorDetails) -> str:
+    """The error in words of TOML, where pydantic's message mentions Python types."""
     context = error.get("ctx", {})
     match error["type"]:
         case "model_type" if context["class_name"] == "Choice":
@@ -42,10 +42,10 @@ def _in_words(error: ErrorDetails) -> str:
 
 
 def one_line(exc: ValidationError) -> str:
-    """The first thing that is wrong: key, what is wrong, the value."""
+    """The first error as one line: key, problem, value."""
     error = exc.errors(include_url=False)[0]
-    place, message = _place(error["loc"]), _in_words(error)
-    key = ".".join(place) + ": " if place else ""
+    path, message = _key_path(error["loc"]), _message(error)
+    key = ".".join(path) + ": " if path else ""
     if error["type"] == "extra_forbidden":
         return f"{key}unknown key; remove it or correct its spelling"
     if error["type"] in ("missing", "value_error", "union_tag_not_found"):

@@ -1,4 +1,4 @@
-"""What a policy sees at one moment; the same in every world."""
+"""The state that a policy sees at one moment, in the simulator and on a live cluster alike."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 
 from adlro.model.state import Floats, Mask, Records
 
-RECENT_ARRIVALS = 128  # arrivals that a view names, and that a row outlives before it is reused
-RECENT = 32  # the last of them, which tell what comes: how much, how often, how long
+RECENT_ARRIVALS = 128  # arrivals listed in a view; a row is not reused before as many jobs arrived
+RECENT = 32  # the latest of these, from which features of the arrival process are computed
 
-Rows = NDArray[np.int64]  # [.] places in the table of jobs
+Rows = NDArray[np.int64]  # [.] rows of the job table
 
 
 class View(NamedTuple):
     """The state that a policy decides on; dimensions as in model/state.py.
 
-    The rows of `jobs` and `est` that mean anything are those that queue, running, recent or GPU.job
-    name. Jobs that have not arrived stand in none of them.
+    Only those rows of `jobs` and `est` are meaningful that queue, running, recent or GPU.job refer
+    to. None of them refers to a job that has not arrived.
     """
 
     now: float  # seconds since the start of the run
     jobs: Records  # [rows] JOB
-    est: Floats  # [rows, M] seconds by the estimate
-    queue: Records  # [Q] WAITING, by JOB.id: the oldest first
-    eligible: Mask  # [Q, P] where each of them may start
+    est: Floats  # [rows, M] estimated seconds
+    queue: Records  # [Q] WAITING, sorted by JOB.id: the oldest first
+    eligible: Mask  # [Q, P] pools where each waiting job may start
     running: Records  # [R] RUNNING
     pools: Records  # [P] POOL
     nodes: Records  # [N] NODE
     gpus: Records  # [G] GPU
-    arrived: int  # how many jobs have arrived so far
+    arrived: int  # number of jobs that have arrived so far
     recent: Rows  # [at most RECENT_ARRIVALS] rows of the last arrivals, the oldest first

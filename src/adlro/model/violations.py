@@ -1,4 +1,4 @@
-"""Why a run can stop before its end, in words that name what the policy asked for."""
+"""Codes of the violations that stop a run before its end, and the error message of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from adlro.model.state import DECISION_KINDS, Records
 
 
 def message(totals: Records) -> str:
-    """The sentence for the fault that a run stopped with; totals is its TOTALS record."""
+    """Error message of the violation that stopped a run; totals is its TOTALS record."""
     fault, job, pool = (int(totals[key]) for key in ("fault", "fault_job", "fault_pool"))
     value, now = float(totals["fault_value"]), float(totals["now"])
     kind = DECISION_KINDS[int(value)] if fault in (NOT_RUNNING, TOO_YOUNG) else ""

@@ -1,1 +1,1 @@
-"""Pure functions of a view that policies plan with: plans, drain cost, assignment, programs."""
+"""Planning functions shared by policies: plans, drain cost, matching, linear programs."""

@@ -1,15 +1,16 @@
-"""From a target pool for each job to decisions: whom to stop, and who starts where. Not a policy.
+"""Decisions that lead to given target pools: which runs to preempt, which jobs to start where.
 
-Jobs are taken in the policy's order. One whose target has no room stops the runs there that the
-plan does not want there, and if that is not enough (plans count GPUs, not cores or memory) those
-that come after it in the order; in both the last first, and those only that it takes. If all of
-them make no room, nobody is stopped for it. Whoever cannot checkpoint, or is too young, is left
-alone. Then, as the world stands, those of the plan start, and after them whoever waits and fits,
-each on the pool where it needs least: no GPU is idle while a waiting job fits it. The plan places
-by best fit; where the world places otherwise, what then does not fit starts where it can.
+Jobs are processed in the order of the policy. If a job does not fit on its target, runs there that
+have another target are preempted; if that is not enough (plans count GPUs, not cores or memory),
+also runs there that come later in the order. In both cases the last of the order goes first, and no
+more than needed. If the job would still not fit, no run is preempted for it. Runs that cannot
+checkpoint or are too young are never preempted. Then the planned jobs start, and after them every
+other waiting job that fits, each on its fastest pool: no GPU stays idle while a waiting job fits.
+The plan places by best fit; if the world places otherwise, a planned job that does not fit on its
+target starts on another pool.
 
-Stops are one answer and each start is one: a start may close a pool to others (quotas), and the
-next call shows it. Dimensions as in active.py; Q waiting jobs.
+All preemptions form one answer, and each start is an answer: a start may close a pool to other jobs
+(quotas), which the next call shows. Dimensions as in active_jobs.py; Q waiting jobs.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ import numpy as np
 from adlro.compiled import njit, njit_allocating
 from adlro.model.feasibility import fits, start
 from adlro.model.placement import place, release
-from adlro.model.state import DECISION, DEMAND, PREEMPT, WAKE, Floats, Mask, Records
+from adlro.model.state import DECISION, DEMAND, PREEMPT, WAKE, Counts, Floats, Mask, Records
 from adlro.model.view import View
 from adlro.planning.active_jobs import Active, Indices, Notes
 
 
-class Cluster(NamedTuple):
-    """The records that moves change, as copies; jobs are known by their place in `active`."""
+class ClusterCopy(NamedTuple):
+    """Copies of the records that planned actions change; jobs are indexed as in `active`."""
 
     jobs: Records  # [A]
     running: Records  # [R]
@@ -36,26 +37,28 @@ class Cluster(NamedTuple):
     gpus: Records
 
 
-class Assignment(NamedTuple):
-    """Where the jobs are to run, and where they do."""
+class TargetPlan(NamedTuple):
+    """Target pool and present pool of each active job."""
 
-    order: Indices  # [A] places in `active`, the most important first
+    order: Indices  # [A] indices into `active`, the most important job first
     target: Indices  # [A] pools, -1 = none
-    pinned: Mask  # [A] must not be stopped
-    run: Indices  # [A] place in `running`, -1 = waits
-    held: Indices  # [A] the pool where it runs, -1 = none; changes as moves are planned
+    pinned: Mask  # [A] must not be preempted
+    run: Indices  # [A] index in `running`, -1 = waits
+    held: Indices  # [A] the pool where it runs, -1 = none; updated as actions are planned
 
 
 @njit_allocating
-def take_in_order(chosen, pools, width, room, target):
-    """Give each job of the list its pool of the list, while the room [P] lasts; fills target [A].
+def take_in_order(
+    chosen: Counts, pools: Counts, width: Floats, room: Floats, target: Indices
+) -> None:
+    """Assign pools greedily: each pair (job, pool) in turn, while the pool has enough GPUs.
 
     Args:
-        chosen: [K] jobs, the first choice of all first; a job may stand there several times.
-        pools: [K] what it would take.
-        width: [A] GPUs that a job takes.
-        room: [P] GPUs; what is left of it afterwards.
-        target: [A] -1 = none yet.
+        chosen: [K] jobs of the pairs, the best pair first; a job may occur several times.
+        pools: [K] pools of the pairs.
+        width: [A] GPUs that a job holds.
+        room: [P] GPUs available; reduced by those assigned.
+        target: [A] filled in; -1 = none yet.
     """
     for k in range(len(chosen)):
         a, p = chosen[k], pools[k]
@@ -65,41 +68,43 @@ def take_in_order(chosen, pools, width, room, target):
 
 
 @njit_allocating
-def _copy(view, active):
-    """The cluster of a view."""
+def _copy_cluster(view: View, active: Active) -> ClusterCopy:
+    """Copy of the cluster of a view."""
     running = view.running.copy()
     for a in range(len(active.rows)):
         if active.run[a] >= 0:
             running[active.run[a]].job = a
-    return Cluster(
+    return ClusterCopy(
         view.jobs[active.rows], running, view.pools.copy(), view.nodes.copy(), view.gpus.copy()
     )
 
 
 @njit_allocating
-def _copy_again(cluster):
-    """The same with room of its own; jobs and runs are shared, for nobody changes them."""
+def _copy_allocation(cluster: ClusterCopy) -> ClusterCopy:
+    """Copy of pools, nodes and GPUs; jobs and runs are shared, as they do not change."""
     pools, nodes, gpus = cluster.pools.copy(), cluster.nodes.copy(), cluster.gpus.copy()
-    return Cluster(cluster.jobs, cluster.running, pools, nodes, gpus)
+    return ClusterCopy(cluster.jobs, cluster.running, pools, nodes, gpus)
 
 
 @njit
-def _release(r, cluster):
-    """Give back what the r-th run holds."""
+def _release(r: int, cluster: ClusterCopy) -> None:
+    """Release everything that run r holds."""
     release(cluster.running[r], cluster.jobs, cluster.pools, cluster.nodes, cluster.gpus)
 
 
 @njit
-def _fits(a, p, cluster):
-    """True when job a has room on pool p."""
+def _fits(a: int, p: int, cluster: ClusterCopy) -> bool:
+    """True when job a fits on pool p."""
     return fits(cluster.jobs[a], cluster.pools[p], cluster.nodes, cluster.gpus)
 
 
 @njit
-def _holds_without(k, stopped, spared, plan, cluster):
-    """True when the k-th of the order fits its target once all `stopped` but the spared one left.
+def _fits_if_spared(
+    k: int, stopped: Indices, spared: int, plan: TargetPlan, cluster: ClusterCopy
+) -> bool:
+    """True when the k-th job of the order fits its target without preempting stopped[spared].
 
-    `cluster` is changed.
+    Releases all other `stopped` runs in `cluster`.
     """
     for i in range(len(stopped)):
         if i != spared and stopped[i] >= 0:
@@ -109,43 +114,48 @@ def _holds_without(k, stopped, spared, plan, cluster):
 
 
 @njit_allocating
-def _victims(k, plan, cluster):
-    """Jobs that must leave the target of the k-th job so that it fits; none if that is in vain."""
+def _victims(k: int, plan: TargetPlan, cluster: ClusterCopy) -> Indices:
+    """Jobs to preempt so that the k-th job of the order fits its target; none if it cannot fit."""
     order, target = plan.order, plan.target
     a, p = order[k], target[order[k]]
     stopped, count, enough = np.empty(len(order), np.int64), 0, False
-    after = _copy_again(cluster)
-    for i in range(2 * len(order)):
-        wanted, place_in_order = i >= len(order), len(order) - 1 - i % len(order)
-        b = order[place_in_order]
-        if enough or (wanted and place_in_order <= k):
+    after = _copy_allocation(cluster)
+    for i in range(2 * len(order)):  # first runs with another target, then those after job k
+        has_this_target, rank = i >= len(order), len(order) - 1 - i % len(order)
+        b = order[rank]
+        if enough or (has_this_target and rank <= k):
             break
-        if plan.held[b] == p and (target[b] == p) == wanted and not plan.pinned[b]:
+        if plan.held[b] == p and (target[b] == p) == has_this_target and not plan.pinned[b]:
             _release(plan.run[b], after)
             stopped[count] = b
             count += 1
             enough = _fits(a, p, after)
     if not enough:
         return stopped[:0]
-    for i in range(count - 1):  # one whose leaving turns out not to be needed stays
-        if _holds_without(k, stopped[:count], i, plan, _copy_again(cluster)):
+    for i in range(count - 1):  # spare the runs whose preemption turns out not to be needed
+        if _fits_if_spared(k, stopped[:count], i, plan, _copy_allocation(cluster)):
             stopped[i] = -1
-    kept = stopped[:count]
-    return kept[kept >= 0]
+    victims = stopped[:count]
+    return victims[victims >= 0]
 
 
 @njit_allocating
-def plan_actions(order, target, active, view):
-    """Who is to be stopped (1, [A]), and the turns of those that are to start (0 = none, [A]).
+def plan_actions(
+    order: Indices, target: Indices, active: Active, view: View
+) -> tuple[Indices, Indices]:
+    """Plan the preemptions and starts that lead to the targets.
 
     Args:
-        order: [A] jobs by their place in `active`, the most important first.
+        order: [A] indices into `active`, the most important job first.
         target: [A] pools, -1 = none.
         active: the active jobs.
-        view: what the policy sees.
+        view: the present view.
+
+    Returns:
+        stop [A], 1 = preempt this job; step [A], rank among the planned starts, 0 = none.
     """
-    cluster = _copy(view, active)
-    plan = Assignment(order, target, active.pinned, active.run, active.pool.copy())
+    cluster = _copy_cluster(view, active)
+    plan = TargetPlan(order, target, active.pinned, active.run, active.pool.copy())
     stop, step = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
     decision, demands, turn = np.zeros(1, DECISION)[0], np.zeros(0, DEMAND), 0
     for k in range(len(order)):
@@ -170,8 +180,8 @@ def plan_actions(order, target, active, view):
 
 
 @njit
-def _where_to_start(q, goal, view):
-    """The goal (-1 = none) if job q can start there, else its fastest pool where it can, or -1."""
+def _where_to_start(q: int, goal: int, view: View) -> int:
+    """Pool `goal` (-1 = none) if job q can start there, else its fastest feasible pool, or -1."""
     waiting, may = view.queue[q], view.eligible[q]
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     job, seconds = view.jobs[waiting.job], view.est[waiting.job]
@@ -187,18 +197,18 @@ def _where_to_start(q, goal, view):
 
 
 @njit_allocating
-def first_start(worth, steps, goals, view, out):
-    """Write the start of the first job that can: by its step, then by worth, then by age.
+def first_start(worth: Floats, steps: Floats, goals: Floats, view: View, out: Records) -> int:
+    """Write the start of the first job that can start: by step, then by worth, then by age.
 
     Args:
-        worth: [Q] of those without a step, the largest first.
-        steps: [J] turns in the plan, 0 = not in it.
-        goals: [J] pools that the plan has for those in it.
-        view: what the policy sees.
-        out: where the decision is written.
+        worth: [Q] score of jobs without a step, the largest first.
+        steps: [J] rank among the planned starts, 0 = not planned.
+        goals: [J] target pools of the planned jobs.
+        view: the present view.
+        out: buffer for the decision.
 
     Returns:
-        How many decisions were written.
+        Number of decisions written.
     """
     first, chosen, pool = (np.inf, np.inf, np.inf), -1, -1
     for q in range(len(view.queue)):
@@ -216,7 +226,11 @@ def first_start(worth, steps, goals, view, out):
 def preempt_for(
     view: View, notes: Notes, active: Active, target: Indices, order: Indices, out: Records
 ) -> int:
-    """Write the stops that lead to the targets, and note who starts where; how many stops."""
+    """Write the preemptions that lead to the targets, and store the planned starts in `notes`.
+
+    Returns:
+        Number of preemptions written.
+    """
     stop, step = plan_actions(order, target, active, view)
     notes.step[active.rows], notes.goal[active.rows] = step, target
     stopped = active.rows[stop > 0]
@@ -225,13 +239,16 @@ def preempt_for(
 
 
 def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> int:
-    """Write a start: of the plan in its order, then of who fits, by falling `worth` [Q]."""
+    """Write one start: of the planned jobs in order, then of others that fit, by falling `worth`.
+
+    Shapes: worth [Q]. Returns the number of decisions written.
+    """
     count: int = first_start(worth, notes.step, notes.goal, view, np.asarray(out))
     return count
 
 
 def wake(at: float, out: Records) -> int:
-    """Write a wake at this time; none if it is infinite. How many decisions."""
+    """Write a wake at this time, none if it is infinite; returns the number of decisions."""
     if at == np.inf:
         return 0
     out["kind"][0], out["at"][0] = WAKE, at

@@ -1,80 +1,79 @@
-"""The jobs that wait or run, as arrays, for policies that plan over all of them at once.
+"""Active (waiting or running) jobs as arrays, for policies that plan over all of them at once.
 
-Dimensions: A active jobs (oldest first), R runs, P pools, J rows of the table of jobs.
-Not a policy.
+Dimensions: A active jobs (oldest first), R runs, P pools, J rows of the job table.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adlro.compiled import njit, njit_allocating
 from adlro.model.context import Context
-from adlro.model.state import WHOLE, Floats, Mask, Records
+from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 from adlro.model.timeline import left_by_estimate, span_factor, timeline
 from adlro.model.view import View
 
-HEAD = 12  # numbers of a policy's memory that stand before the rows of the jobs
-STEP, GOAL, _KNOWN = range(3)  # columns of a row after those of the pools; _KNOWN: JOB.id + 1
-SHARED = 3  # how many these are
-_NEARLY = 1e-9  # seconds: the world stops a run that is too young by less than this
-_LEAST = 1e-9  # seconds: no estimate counts as less, to divide by
+HEAD = 12  # numbers at the start of a policy's memory, before the rows of the jobs
+STEP, GOAL, _ID = range(3)  # columns of a row after those of the pools; _ID: JOB.id + 1
+SHARED = 3  # number of these columns
+_TOLERANCE_S = 1e-9  # the world accepts to preempt a run that is too young by less than this
+_MIN_SECONDS = 1e-9  # lower bound of estimates, which are divided by
 
 Indices = NDArray[np.int64]
 
 
 class Notes(NamedTuple):
-    """What a policy keeps from call to call, as views of its memory."""
+    """Memory that a planning policy keeps between calls, as named views of one array."""
 
     head: Floats  # [HEAD] numbers of the whole run; the first is the seed
-    eligible: Floats  # [J, P] where a job may run, as seen when it last waited, or where it runs
-    step: Floats  # [J] when its turn to start comes in the plan of this moment, 0 = not in it
-    goal: Floats  # [J] the pool that the plan has for it
-    own: Floats  # [J, ...] the policy's own columns
+    eligible: Floats  # [J, P] eligible pools when it last waited; if never seen: where it runs
+    step: Floats  # [J] rank among the planned starts of this moment, 0 = not planned
+    goal: Floats  # [J] target pool of a planned start
+    own: Floats  # [J, ...] columns of the individual policy
 
 
 class Active(NamedTuple):
     """The active jobs of a moment, oldest first."""
 
-    rows: Indices  # in the table of jobs
-    run: Indices  # place in `running`, -1 = it waits
+    rows: Indices  # in the job table
+    run: Indices  # index in `running`, -1 = it waits
     pool: Indices  # where it runs, -1 = it waits
     left: Floats  # share of its work still to do, by the estimate
     begun: Mask  # its next run begins with restoring a checkpoint
     restarts: Indices
-    pinned: Mask  # it runs, and cannot be stopped: no checkpoints, too young, or just restored
-    width: Floats  # GPUs that it takes; a slice as its share
-    served: Floats  # GPU-seconds that it has had
-    seconds: Floats  # [A, P] that it still needs there; infinite where it may not run
-    room: Floats  # [P] GPUs up that are not held by the pinned
+    pinned: Mask  # it runs and must not be preempted: no checkpoints, too young, or just restored
+    width: Floats  # GPUs that it holds; a slice as its share
+    served: Floats  # GPU-seconds received
+    seconds: Floats  # [A, P] estimated time left on each pool; infinite where it may not run
+    room: Floats  # [P] GPUs up that are not held by pinned jobs
 
     def fastest(self) -> Floats:
-        """Seconds that each job still needs on the best of its pools; infinite if it has none."""
+        """Seconds [A] that each job still needs on its best pool; infinite if it has none."""
         best: Floats = self.seconds.min(axis=1)
         return best
 
     def relative(self) -> Floats:
-        """Speeds [A, P] as shares of the job's best; 0 where it may not run."""
+        """Speeds [A, P] relative to the job's best; 0 where it may not run."""
         best = self.fastest()
         finite = np.where(np.isfinite(best), best, 0.0)
         speeds: Floats = finite[:, None] / self.seconds
         return speeds
 
     def open(self) -> Mask:
-        """Pairs [A, P] that a plan may use: the job can move and the pool could hold it."""
+        """Pairs [A, P] that a plan may use: the job is not pinned and the pool is large enough."""
         fitting = self.width[:, None] <= self.room + 1e-9
         mask: Mask = np.isfinite(self.seconds) & fitting & ~self.pinned[:, None]
         return mask
 
     def tie_break(self) -> Floats:
-        """What to add to a gain [A, P] of about 1 so that equals take turns.
+        """Bonus [A, P] to add to a gain of about 1, so that equal jobs take turns.
 
-        A thousandth from the most to the least served, and a tenth of that for staying: a job that
-        has had less takes the place of its equal, but not one that has had just as much.
+        Up to 0.001 from the most to the least served job, and 0.0001 for staying on a pool: a job
+        replaces an equal one that has received more service, but not one that has received as much.
         """
         count, pools = self.seconds.shape
         rank = np.empty(count)
@@ -85,18 +84,18 @@ class Active(NamedTuple):
 
 
 def memory_size(context: Context, columns: int = 0) -> int:
-    """How many numbers a policy with so many columns of its own for each job keeps."""
+    """Size of the memory of a policy with `columns` numbers of its own per job."""
     return int(HEAD + context.rows * (len(context.pools) + SHARED + columns))
 
 
 def plain_view(view: View) -> View:
-    """The same view with plain arrays: reading a recarray is slow."""
+    """The view with plain arrays instead of recarrays, whose field access is slow."""
     now, *arrays, arrived, recent = view
     return View._make([now, *map(np.asarray, arrays), arrived, recent])
 
 
 def notes_of(memory: Floats, view: View, columns: int = 0) -> Notes:
-    """A policy's memory by name; also notes which jobs are active, and where they may run."""
+    """Named views of a policy's memory, after updating the active jobs and their eligibility."""
     pools = len(view.pools)
     rows = memory[HEAD:].reshape(-1, pools + SHARED + columns)
     note_jobs(view, rows)
@@ -105,34 +104,35 @@ def notes_of(memory: Floats, view: View, columns: int = 0) -> Notes:
 
 
 def fingerprint(view: View) -> tuple[float, float, float]:
-    """Changes when a job comes or goes, or a node."""
+    """Three numbers that change when a job arrives or ends, or a node fails or is repaired."""
     active = len(view.queue) + len(view.running)
     return float(view.arrived), float(active), float(zlib.crc32(view.nodes["up"].tobytes()))
 
 
 @njit
-def left_now(now, run, job, pool, est):
-    """Share of its work that a run would have left if it were stopped now; est [M] is its job's."""
+def left_now(now: float, run: Row, job: Row, pool: Row, est: Floats) -> float:
+    """Share of its work that a run would have left if preempted now; est [M] of its job."""
     worked, _, _, _ = timeline(now - run.start, run, job)
-    seconds = max(est[pool.model] * span_factor(run, job, pool), _LEAST)
+    seconds = max(est[pool.model] * span_factor(run, job, pool), _MIN_SECONDS)
     return left_by_estimate(worked, now, run, seconds) if worked > 0 else run.left
 
 
 @njit
-def _is_pinned(now, run, job):
-    """True when a run must not be stopped: no checkpoints, too young, or just restored.
+def _is_pinned(now: float, run: Row, job: Row) -> bool:
+    """True when a run must not be preempted: no checkpoints, too young, or just restored.
 
-    Who has not worked as long as it restored goes on, or short rounds would only ever restore.
+    A run continues until it has worked as long as it took to restore: with short rounds it would
+    otherwise never do more than restore.
     """
     age = now - run.start
-    if job.checkpoint < 0 or age < job.least_run - _NEARLY:
+    if job.checkpoint < 0 or age < job.least_run - _TOLERANCE_S:
         return True
     return run.saved > 0 and age < 2 * job.checkpoint
 
 
 @njit_allocating
-def gather(view, eligible):
-    """The fields of Active, in their order; eligible [J, P] as in Notes."""
+def gather(view: View, eligible: Floats) -> tuple[Any, ...]:
+    """Fields of `Active`, in their order; eligible [J, P] as in `Notes`."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     running, pools = view.running, view.pools
     runs, count = len(running), len(running) + len(queue)
@@ -162,7 +162,7 @@ def gather(view, eligible):
             restarts[a], begun[a] = waiting.restarts, waiting.saved > 0
         for p in range(len(pools)):
             if eligible[j, p] > 0 and job.gpus <= pools[p].gpus:
-                seconds[a, p] = max(est[j, pools[p].model] * left[a], _LEAST)
+                seconds[a, p] = max(est[j, pools[p].model] * left[a], _MIN_SECONDS)
     for r in range(runs):
         job = jobs[running[r].job]
         if _is_pinned(now, running[r], job):
@@ -175,22 +175,22 @@ def gather(view, eligible):
 
 
 @njit
-def _takes_over(row, job, pools):
-    """True when a row of the memory is that of another job than this; it then starts from zero."""
-    known = float(job.id + 1)
-    if row[pools + _KNOWN] == known:
+def _takes_over(row: Floats, job: Row, pools: int) -> bool:
+    """Reset a row of the memory if it belongs to another job; True if it did."""
+    stored = float(job.id + 1)
+    if row[pools + _ID] == stored:
         return False
     for k in range(len(row)):
         row[k] = 0.0
-    row[pools + _KNOWN] = known
+    row[pools + _ID] = stored
     return True
 
 
 @njit_allocating
-def note_jobs(view, rows):
-    """Keep where the active jobs may run, in their rows [J, ...].
+def note_jobs(view: View, rows: Floats) -> None:
+    """Store the pools where the active jobs may run in their memory rows [J, ...].
 
-    A job that is seen waiting may run where it is eligible; one that never was, only where it runs.
+    A job that has been seen waiting may run where it was eligible; any other only where it runs.
     """
     jobs, queue, running, pools = view.jobs, view.queue, view.running, len(view.pools)
     for q in range(len(queue)):
@@ -205,27 +205,27 @@ def note_jobs(view, rows):
 
 
 @njit
-def preemptible_at(view):
-    """When the next run that could be stopped if it were older becomes so; infinite = none.
+def preemptible_at(view: View) -> float:
+    """Time at which the next run becomes old enough to be preempted; infinite = none.
 
-    Always after now: start + least_run may be rounded down to a moment at which it is too young.
+    Always after now: start + least_run may be rounded down to a time at which it is too young.
     """
     now, jobs, running, first = view.now, view.jobs, view.running, np.inf
     for r in range(len(running)):
         job, start = jobs[running[r].job], running[r].start
-        if job.checkpoint >= 0 and now - start < job.least_run - _NEARLY:
+        if job.checkpoint >= 0 and now - start < job.least_run - _TOLERANCE_S:
             first = min(first, start + job.least_run)
     return max(first, np.nextafter(now, np.inf))
 
 
 def too_young(now: float, running: Records, jobs: Records) -> Mask:
-    """Runs [R] that may not be stopped yet; jobs are theirs, in their order."""
-    young: Mask = now - running["start"] < jobs["least_run"] - _NEARLY
+    """Runs [R] that may not be preempted yet; jobs [R] are the jobs of these runs."""
+    young: Mask = now - running["start"] < jobs["least_run"] - _TOLERANCE_S
     return young
 
 
 def next_preemptible(view: View) -> float:
-    """As `preemptible_at`."""
+    """As `preemptible_at`, as a Python float."""
     return float(preemptible_at(view))
 
 

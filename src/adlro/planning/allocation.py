@@ -1,9 +1,9 @@
-"""Linear programs over time shares: what share of its time each job spends on each pool.
+"""Linear programs over time shares: the share of its time that each job spends on each pool.
 
 X [A, P] >= 0, sum over pools X <= 1 for each job, sum over jobs width * X <= room for each pool
-(Narayanan et al., Gavel, OSDI 2020). Solved by HiGHS' dual simplex, so that the answer is a corner
-with few fractions; through scipy's milp (with no integers), which gives the same answers, digit for
-digit, as linprog in 60 % of its time. Not a policy.
+(Narayanan et al., Gavel, OSDI 2020). Solved by HiGHS' dual simplex, so that the solution is a
+vertex with few fractional shares; through scipy's milp (without integer variables), which returns
+the same solutions as linprog, digit for digit, in 60 % of its time.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from adlro.model.state import Floats, Mask
 from adlro.planning.active_jobs import Active, Indices
 
 TIME_LIMIT_S = 30.0  # for one program
-_SECOND = 1e-3  # weight of what is best for the sum beside what is best for the worst
-_EXACT = 1e-6  # shares as near as this to 0 or 1 are 0 or 1
+_SUM_WEIGHT = 1e-3  # weight of the mean speed beside the smallest normalised speed
+_TOLERANCE = 1e-6  # shares this near to 0 or 1 are rounded
 
 
 def _solve(gain: Floats, rows: csc_array, bounds: Floats, where: str) -> Floats:
-    """The x >= 0 with the largest gain @ x under rows @ x <= bounds.
+    """The x >= 0 that maximises gain @ x subject to rows @ x <= bounds.
 
     Raises:
-        PolicyError: there is none, or the solver gave up.
+        PolicyError: there is no solution, or the solver gave up.
     """
     limits = LinearConstraint(rows, -np.inf, bounds)
     found = milp(-gain, constraints=limits, options={"time_limit": TIME_LIMIT_S})
     if found.status != 0:
-        said = " ".join(str(found.message).split())
-        raise PolicyError(f"policy {where}: its linear program was not solved: {said}")
+        reason = " ".join(str(found.message).split())
+        raise PolicyError(f"policy {where}: its linear program was not solved: {reason}")
     return np.asarray(found.x, np.float64)
 
 
 def _limits(a: Indices, p: Indices, active: Active) -> tuple[Floats, Indices, Floats]:
-    """Coefficients, rows and bounds of the limits of jobs (A rows), then of pools (P rows)."""
+    """Coefficients, rows and bounds of the constraints of jobs (A rows), then of pools (P rows)."""
     jobs = len(active.rows)
     coefficients = np.concatenate([np.ones(len(a)), active.width[a]])
     bounds = np.concatenate([np.ones(jobs), np.maximum(active.room, 0.0)])
@@ -44,14 +44,15 @@ def _limits(a: Indices, p: Indices, active: Active) -> tuple[Floats, Indices, Fl
 
 
 def _table(x: Floats, mask: Mask) -> Floats:
-    x = np.where(x < _EXACT, 0.0, np.where(x > 1 - _EXACT, 1.0, x))
+    """Shares [A, P] from the solution x of the pairs in the mask, rounded to exact 0 and 1."""
+    x = np.where(x < _TOLERANCE, 0.0, np.where(x > 1 - _TOLERANCE, 1.0, x))
     shares = np.zeros(mask.shape)
     shares[mask] = x
     return shares
 
 
-def most(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
-    """The shares [A, P] with the largest sum of gain * X; 0 outside of the mask.
+def max_total_shares(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
+    """Shares [A, P] that maximise the sum of gain * X; 0 outside of the mask.
 
     Raises:
         PolicyError: see _solve.
@@ -65,17 +66,17 @@ def most(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
     return _table(_solve(gain[mask], matrix, bounds, where), mask)
 
 
-def fairest(speeds: Floats, need: Floats, active: Active, mask: Mask, where: str) -> Floats:
-    """The shares [A, P] with the largest s such that each job's speed is at least s * need.
+def max_min_shares(speeds: Floats, need: Floats, active: Active, mask: Mask, where: str) -> Floats:
+    """Shares [A, P] that maximise s such that each job's speed is at least s * need.
 
-    What that leaves open is settled by the sum of all speeds, at a thousandth of the weight.
+    Among these, the mean of all speeds is maximised, with a thousandth of the weight.
 
     Args:
-        speeds: [A, P] of a job that has all of its time there, relative to its best.
+        speeds: [A, P] speed of a job that spends all its time there, relative to its best.
         need: [A] > 0, in the same unit.
-        active: whose limits hold.
-        mask: [A, P] what may be used; a job with none of it is left out.
-        where: the policy and the moment, for the error.
+        active: the active jobs, with their widths and the GPUs of each pool.
+        mask: [A, P] pairs that may be used; a job without any is left out.
+        where: policy and time, for the error message.
 
     Raises:
         PolicyError: see _solve.
@@ -86,11 +87,11 @@ def fairest(speeds: Floats, need: Floats, active: Active, mask: Mask, where: str
     able = np.flatnonzero(mask.any(axis=1))
     scale = need[able] / need[able].max()
     values, rows, bounds = _limits(a, p, active)
-    first, last = len(bounds), len(a)  # the rows of the needs, and the column of s
+    first, last = len(bounds), len(a)  # first row of the needs, and column of s
     values = np.concatenate([values, -speeds[mask], scale])
     rows = np.concatenate([rows, first + np.searchsorted(able, a), first + np.arange(len(able))])
     columns = np.concatenate([np.tile(np.arange(last), 3), np.full(len(able), last)])
     bounds = np.concatenate([bounds, np.zeros(len(able))])
     matrix = csc_array((values, (rows, columns)), shape=(len(bounds), last + 1))
-    gain = np.append(speeds[mask] * (_SECOND / len(able)), 1.0)
+    gain = np.append(speeds[mask] * (_SUM_WEIGHT / len(able)), 1.0)
     return _table(_solve(gain, matrix, bounds, where)[:last], mask)

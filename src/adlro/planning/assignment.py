@@ -1,42 +1,45 @@
-"""Single jobs matched with the GPUs of pools so that the sum of their worth is largest.
+"""Maximum-weight matching of single-GPU jobs to the GPUs of pools.
 
-Not a policy. The GPUs of a pool are alike, so this is a transport problem with few sinks: jobs come
-one by one, each by the cheapest chain of moves (it takes a place in a pool, whose cheapest job goes
-on to another pool, or out), which keeps the sum the largest of all for those who have come.
-Dimensions: A jobs, P pools; place P is outside.
+The GPUs of a pool are interchangeable, so this is a transportation problem with few sinks. Jobs are
+added one by one along the cheapest augmenting path (the job takes a GPU of a pool, the cheapest job
+there moves to another pool or becomes unmatched), so that the matching is optimal for the jobs
+added so far. Dimensions: A jobs, P pools; index P means unmatched.
 """
+
+from __future__ import annotations
 
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
+from adlro.model.state import Counts, Floats
 
 
 @njit
-def _refresh(p, worth, where, loss, who):
-    """The least that is lost when one job of pool p goes elsewhere (loss [P, P + 1]), and whose."""
+def _refresh(p: int, worth: Floats, where: Counts, loss: Floats, mover: Counts) -> None:
+    """Recompute the smallest loss when a job of pool p moves (loss [P, P + 1]), and that job."""
     total = worth.shape[1]
     for q in range(total + 1):
-        loss[p, q], who[p, q] = np.inf, -1
+        loss[p, q], mover[p, q] = np.inf, -1
     for a in range(len(where)):
         if where[a] == p:
             for q in range(total + 1):
                 there = worth[a, q] if q < total else 0.0
                 is_open = q == total or there > 0.0
                 if q != p and is_open and worth[a, p] - there < loss[p, q]:
-                    loss[p, q], who[p, q] = worth[a, p] - there, a
+                    loss[p, q], mover[p, q] = worth[a, p] - there, a
 
 
 @njit
-def _leads_to(p, q, before):
-    """True when the chain to p passes q: by rounding it can seem to pay to close a circle."""
+def _leads_to(p: int, q: int, before: Counts) -> bool:
+    """True when the path to p passes q: rounding can make a cycle seem profitable."""
     while p >= 0 and p != q:
         p = before[p]
     return p == q
 
 
 @njit
-def _find(a, worth, room, loss, cost, before):
-    """The end of the cheapest chain that makes place for job a; cost, before [P + 1] trace it."""
+def _find(a: int, worth: Floats, room: Floats, loss: Floats, cost: Floats, before: Counts) -> int:
+    """Last pool of the cheapest augmenting path for job a; cost and before [P + 1] describe it."""
     total = worth.shape[1]
     for p in range(total + 1):
         cost[p], before[p] = np.inf, -1
@@ -58,27 +61,27 @@ def _find(a, worth, room, loss, cost, before):
 
 
 @njit_allocating
-def match(worth, free):
-    """Pools [A] of the matching with the largest sum; -1 = none.
+def match(worth: Floats, free: Floats) -> Counts:
+    """Pools [A] of the matching with the largest sum of worth; -1 = unmatched.
 
     Args:
-        worth: [A, P], 0 = cannot.
-        free: [P] GPUs; only whole ones count.
+        worth: [A, P] weights, 0 = not allowed.
+        free: [P] GPUs; rounded down to whole GPUs.
     """
     count, total = worth.shape
     room, where = np.floor(free + 1e-9), np.full(count, -1)
-    loss, who = np.full((total, total + 1), np.inf), np.full((total, total + 1), -1)
+    loss, mover = np.full((total, total + 1), np.inf), np.full((total, total + 1), -1)
     cost, before = np.empty(total + 1), np.empty(total + 1, np.int64)
     for a in range(count):
         p = _find(a, worth, room, loss, cost, before)
         if p < total:
             room[p] -= 1.0
         while before[p] >= 0:
-            where[who[before[p], p]] = p if p < total else -1
+            where[mover[before[p], p]] = p if p < total else -1
             if p < total:
-                _refresh(p, worth, where, loss, who)
+                _refresh(p, worth, where, loss, mover)
             p = before[p]
         if p < total:
             where[a] = p
-            _refresh(p, worth, where, loss, who)
+            _refresh(p, worth, where, loss, mover)
     return where

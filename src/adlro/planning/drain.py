@@ -1,9 +1,9 @@
-"""The drain cost of a choice: what all waiting jobs would take if no more came.
+"""The drain cost of a choice: total completion time of the waiting jobs if no more arrive.
 
-Make the choice, let Min-Min plan the other waiting jobs by estimates, and add up the completions,
-counted from now. Two choices compare by it because both are charged for the same jobs. The plan
-counts GPUs only, as that of planning/min_min.py; a slice takes a GPU, or nothing if it fits beside
-others where no GPU is free.
+After the choice, Min-Min plans the other waiting jobs by estimates; the cost is the sum of all
+completion times, counted from now. Choices are comparable because all are charged for the same
+jobs. The plan counts GPUs only, as in planning/min_min.py; a slice holds a GPU, or none if it fits
+beside other slices where no GPU is free.
 """
 
 from __future__ import annotations
@@ -18,52 +18,52 @@ from adlro.model.state import WHOLE, Floats, Records, Row
 from adlro.model.view import View
 from adlro.planning.min_min import fill_free_times, reserve
 
-MOST_PAIRS = 16  # choices between which a plan decides
-MOST_SHORTEST = 40  # waiting jobs that are planned, beside those of the choices
+MOST_PAIRS = 16  # maximum number of choices
+MOST_SHORTEST = 40  # maximum number of planned jobs, besides those of the choices
 MOST_PLANNED = MOST_SHORTEST + MOST_PAIRS
 
 
 class Drain(NamedTuple):
-    """The plan as things are, before any choice: K jobs, P pools, G GPUs."""
+    """The plan before any choice, and buffers for one choice: K jobs, P pools, G GPUs."""
 
     now: float
-    places: Floats  # [K] queue places, rising; jobs that no pool can take are left out
-    seconds: Floats  # [K * P] by the estimate; infinite where the job cannot run
-    needs: Floats  # [K * P] GPUs that the plan must have free; 0 = a slice that fits now
-    ends: Floats  # [K] smallest expected completion: no choice makes it sooner
-    counts: Floats  # [P] free times in use
+    places: Floats  # [K] queue positions, rising; jobs that no pool can hold are left out
+    seconds: Floats  # [K * P] estimates; infinite where the job cannot run
+    needs: Floats  # [K * P] free GPUs required by the plan; 0 = a slice that fits now
+    ends: Floats  # [K] smallest expected completion: a lower bound for every choice
+    counts: Floats  # [P] number of free times in use
     times: Floats  # [G] expected free times, sorted within each pool
-    own_ends: Floats  # [K] ends and times of the choice at hand
-    own_times: Floats  # [G]
-    picks: Floats  # [K] its plan in order: planned job * P + pool
-    pick_starts: Floats  # [K]
+    own_ends: Floats  # [K] ends under the current choice
+    own_times: Floats  # [G] free times under the current choice
+    picks: Floats  # [K] plan after the current choice, in order: planned job * P + pool
+    pick_starts: Floats  # [K] start times of that plan
 
 
 class Pairs(NamedTuple):
     """Feasible pairs of a waiting job and a pool, the smallest estimate first."""
 
-    places: Floats  # [MOST_PAIRS] of the queue
+    places: Floats  # [MOST_PAIRS] queue positions
     pools: Floats  # [MOST_PAIRS]
-    seconds: Floats  # [MOST_PAIRS] by the estimate
+    seconds: Floats  # [MOST_PAIRS] estimates
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """How many numbers `split_pairs` and `open_drain` need together."""
+    """Size of the scratch buffer of `split_pairs` and `open_drain` together."""
     return 3 * MOST_PAIRS + 2 * gpus + pools + MOST_PLANNED * (5 + 2 * pools)
 
 
 @njit
 def split_pairs(scratch: Floats) -> tuple[Pairs, Floats]:
-    """Room for pairs, and the rest of the scratch."""
+    """Split the scratch buffer into the arrays of `Pairs` and the rest."""
     n = MOST_PAIRS
     return Pairs(scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n]), scratch[3 * n :]
 
 
 @njit
 def _put_pair(count: int, most: int, q: int, p: int, seconds: float, pairs: Pairs) -> int:
-    """Insert a pair behind those that are not longer; returns how many there are, `most` at most.
+    """Insert a pair into the list of the `most` shortest pairs; returns the new length.
 
-    The longest falls out if there are too many.
+    Ties keep their order of insertion; the longest pair is dropped if the list is full.
     """
     if count == most and seconds >= pairs.seconds[most - 1]:
         return count
@@ -78,10 +78,9 @@ def _put_pair(count: int, most: int, q: int, p: int, seconds: float, pairs: Pair
 
 @njit
 def shortest_pairs(most: int, view: View, pairs: Pairs) -> int:
-    """Fill in the feasible pairs with the smallest estimates; of equals the older job, lower pool.
+    """Write the `most` feasible pairs with the smallest estimates; returns their number.
 
-    Returns:
-        How many there are, at most `most`.
+    Ties go to the older job, then to the lower pool.
     """
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
@@ -99,7 +98,7 @@ def shortest_pairs(most: int, view: View, pairs: Pairs) -> int:
 
 @njit
 def span_penalty(job: Row, pool: Row, nodes: Records) -> float:
-    """The span factor of a whole job that starts on a pool now; 1 if one node can hold it."""
+    """Span factor of a whole-GPU job that starts on a pool now; 1 if one node can hold it."""
     factor: float = 1.0 + job.communication * pool.span_cost
     if job.gpus == 1 or factor == 1.0:
         return 1.0
@@ -111,7 +110,7 @@ def span_penalty(job: Row, pool: Row, nodes: Records) -> float:
 
 @njit
 def next_finish(now: float, running: Records) -> float:
-    """When the next run is expected to end; infinite if nothing runs."""
+    """Earliest expected end of a run; infinite if nothing runs."""
     soonest = np.inf
     for r in range(len(running)):
         soonest = min(soonest, expected_end(running[r], now))
@@ -120,7 +119,7 @@ def next_finish(now: float, running: Records) -> float:
 
 @njit
 def _put_place(count: int, q: int, places: Floats) -> int:
-    """Insert a queue place into a rising list unless it is there; returns the new length."""
+    """Insert a queue position into a rising list unless present; returns the new length."""
     i = count
     while i > 0 and places[i - 1] >= q:
         i -= 1
@@ -134,7 +133,11 @@ def _put_place(count: int, q: int, places: Floats) -> int:
 
 @njit
 def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
-    """The MOST_SHORTEST jobs that are shortest on the best pool that can take them, by place."""
+    """Write the queue positions of the MOST_SHORTEST shortest jobs, rising; returns their number.
+
+    A job counts with its estimate on the best pool that can hold it. Shapes: lengths and places
+    [MOST_PLANNED].
+    """
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, count = view.pools, 0
     for q in range(len(queue)):
@@ -160,7 +163,7 @@ def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
 
 @njit
 def _fill_needs(k: int, q: int, view: View, seconds: Floats, needs: Floats) -> None:
-    """Write what planned job k, at queue place q, asks of each pool."""
+    """Write the estimate and the required GPUs of planned job k, at queue position q, by pool."""
     est, eligible, pools, nodes, gpus = view.est, view.eligible, view.pools, view.nodes, view.gpus
     j, left = view.queue[q].job, view.queue[q].left
     job = view.jobs[j]
@@ -177,7 +180,7 @@ def _fill_needs(k: int, q: int, view: View, seconds: Floats, needs: Floats) -> N
 def _completion(
     k: int, earliest: float, drain: Drain, pools: Records, times: Floats
 ) -> tuple[float, int]:
-    """Smallest expected completion of a planned job, and its pool."""
+    """Smallest expected completion of planned job k, and its pool."""
     best, best_p = np.inf, 0
     for p in range(len(pools)):
         at = k * len(pools) + p
@@ -192,10 +195,10 @@ def _completion(
 
 @njit
 def open_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
-    """Make ready what all choices have in common; scratch is what `split_pairs` left over.
+    """Prepare the plan that all choices share; scratch is the rest returned by `split_pairs`.
 
-    Planned are the MOST_SHORTEST shortest of the waiting jobs and the jobs at the first `count`
-    places of `pairs`: the same for each choice.
+    The planned jobs are the same for each choice: the MOST_SHORTEST shortest waiting jobs and the
+    jobs of the first `count` entries of `pairs`.
     """
     now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
     total, a = len(view.gpus), 2 * len(view.gpus) + len(pools)
@@ -227,7 +230,7 @@ def open_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
 
 @njit
 def place_in(drain: Drain, q: int) -> int:
-    """Which of the planned jobs stands at a queue place; -1 = it is not planned."""
+    """Index of the planned job at queue position q; -1 = not planned."""
     for k in range(len(drain.places)):
         if drain.places[k] == q:
             return k
@@ -236,7 +239,7 @@ def place_in(drain: Drain, q: int) -> int:
 
 @njit
 def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools: Records) -> None:
-    """Let a job hold its GPUs in the plan of the choice at hand."""
+    """Reserve the GPUs of a job until `until` in the plan of the current choice."""
     first = pools[p].first_gpu
     if need == 0 and drain.counts[p] > 0 and drain.own_times[first] <= earliest:
         need = 1
@@ -248,10 +251,11 @@ def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools:
 def _plan(
     rest: int, cost: float, most: float, earliest: float, drain: Drain, pools: Records
 ) -> float:
-    """Add the completions of `rest` jobs whose own_ends are finite, Min-Min's order, to a cost.
+    """Add the completions of the `rest` jobs with finite own_ends, in Min-Min's order, to a cost.
 
-    Bounds only grow, so a stale one is refreshed before it is believed; and completions come in
-    rising order, so what is left costs at least as much for each job as the last.
+    Completions only grow as the plan fills up, so a stored one is a lower bound and is recomputed
+    before use. Jobs complete in rising order, so each remaining job costs at least as much as the
+    last: the search stops once the cost cannot stay below `most`.
     """
     ends, now, done = drain.own_ends, drain.now, 0
     while rest > 0:
@@ -277,14 +281,14 @@ def _plan(
 
 @njit
 def cost_of(k: int, p: int, time: float, most: float, drain: Drain, pools: Records) -> float:
-    """Drain cost of a choice; infinite once it is clear that it is not below `most`.
+    """Drain cost of a choice; infinite if it is not below `most`.
 
     Args:
-        k: planned job that starts now; -1 = none, to wait.
-        p: where it starts.
-        time: seconds that it runs there; for -1 the moment before which nothing starts.
-        most: what the cost must be below.
-        drain: as opened; the plan that follows the choice is left in it.
+        k: planned job that starts now; -1 = none, wait.
+        p: pool where it starts.
+        time: seconds that it runs there; for k = -1 the time before which nothing starts.
+        most: upper bound; the evaluation stops early at this cost.
+        drain: from `open_drain`; on return it holds the plan that follows the choice.
         pools: [P].
     """
     ends, own_ends, now = drain.ends, drain.own_ends, drain.now

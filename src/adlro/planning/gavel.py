@@ -1,16 +1,17 @@
-"""What the Gavel policies have in common: time shares from a linear program, kept by rounds.
+"""Common part of the Gavel policies: time shares from a linear program, enforced by rounds.
 
-Shares X [A, P] are solved for (shares.py) in the first round after a job or a node has come or
-gone. In a round each pair (job, pool) with X > 0 has the priority
+The shares X [A, P] are solved for (allocation.py) in the first round after a job or a node has come
+or gone. In a round each pair (job, pool) with X > 0 has the priority
 
     (owed + X * round) / (received + round)
 
-with owed the sum of X times the time since, and received the time that the job ran there: X over
-the share of the time that it would have had there with the round to come, so that nobody divides by
-0 and a small share need not come first (POLICIES 1.6). Both go on over a new solution, as Gavel's
-own deficits do, or small shares would never be served where jobs come and go often; but a job is
-owed at most ten rounds, and owes at most one. Pairs are taken by falling priority (of equals: the
-larger X, who runs there already, the older) while the GPUs last. Not a policy.
+where owed is the integral of X over time, and received the time that the job ran there (after
+Narayanan et al., Gavel, OSDI 2020, section 5: X over the share of time received). Counting the next
+round in both avoids a division by 0 and that small shares always come first. Both integrals
+continue over a new solution, as Gavel's deficits do; otherwise small shares would never be served
+if jobs come and go often. A job is owed at most ten rounds and owes at most one. Pairs are taken by
+falling priority while GPUs are available; ties go to the larger X, then to the pool where the job
+runs, then to the older job.
 """
 
 from __future__ import annotations
@@ -26,44 +27,45 @@ from adlro.model.state import Floats, Records
 from adlro.model.view import View
 from adlro.planning import rounds
 from adlro.planning.actions import take_in_order
-from adlro.planning.active_jobs import Active, Notes, memory_size, notes_of
+from adlro.planning.active_jobs import Active, Indices, Notes, memory_size, notes_of
 from adlro.planning.rounds import RoundPlan
 
 ROUND_S = 360.0
-_MOST_OWED = 10.0  # rounds
-_MORE = 3  # columns of a row after shares, owed and received: for the policy's own use
+_MAX_OWED = 10.0  # rounds
+_EXTRA_COLUMNS = 3  # of a row, after shares, owed and received: for the individual policy
 
-Solver = Callable[[View, Active, Floats], Floats]  # the last: the policy's own columns, [J, 3]
+# Solves for the shares [A, P]; the last argument: the extra columns [J, 3] of the policy.
+Solver = Callable[[View, Active, Floats], Floats]
 
 
 class Ledger(NamedTuple):
-    """What pairs of a job and a pool have coming to them, as views of the memory."""
+    """Shares and service of the pairs (job, pool), as views of the memory."""
 
-    shares: Floats  # [J, P] the X of the last solution
+    shares: Floats  # [J, P] X of the last solution
     owed: Floats  # [J, P] seconds
     received: Floats  # [J, P] seconds
 
 
 def params(context: Context) -> Floats:
-    """Seconds from round to round."""
+    """Parameters [1]: length of a round in seconds."""
     return np.array([ROUND_S])
 
 
 def memory(context: Context) -> int:
-    """Beside what rounds need, for each job: X, owed and received by pool, and three numbers."""
-    return memory_size(context, 3 * len(context.pools) + _MORE)
+    """Size of the memory: that of rounds; per job X, owed, received by pool and extra columns."""
+    return memory_size(context, 3 * len(context.pools) + _EXTRA_COLUMNS)
 
 
 @njit_allocating
-def bring_up_to_date(last, length, rows, view, ledger):
+def update_ledger(last: float, length: float, rows: Indices, view: View, ledger: Ledger) -> None:
     """Add the time since the last round to owed and received, and limit both.
 
     Args:
-        last: when that round was.
-        length: seconds from round to round.
-        rows: [A] of the active jobs.
-        view: what the policy sees.
-        ledger: what is brought up to date.
+        last: time of the last round.
+        length: length of a round in seconds.
+        rows: [A] rows of the active jobs.
+        view: the present view.
+        ledger: updated.
     """
     now, jobs, running = view.now, view.jobs, view.running
     shares, owed, received = ledger.shares, ledger.owed, ledger.received
@@ -75,20 +77,20 @@ def bring_up_to_date(last, length, rows, view, ledger):
         for p in range(shares.shape[1]):
             owed[j, p] += shares[j, p] * since
             received[j, p] = min(received[j, p], owed[j, p] + length)
-            owed[j, p] = min(owed[j, p], received[j, p] + _MOST_OWED * length)
+            owed[j, p] = min(owed[j, p], received[j, p] + _MAX_OWED * length)
 
 
 def _account(view: View, notes: Notes, active: Active, length: float) -> None:
-    """Bring owed and received up to date with the time since the last round."""
+    """Update owed and received in the memory by the time since the last round."""
     if not notes.head[rounds.BEGUN]:
         return
     pools = len(view.pools)
     ledger = Ledger(*(notes.own[:, k * pools : (k + 1) * pools] for k in range(3)))
-    bring_up_to_date(notes.head[rounds.LAST], length, active.rows, view, ledger)
+    update_ledger(notes.head[rounds.LAST], length, active.rows, view, ledger)
 
 
 def _by_priority(view: View, notes: Notes, active: Active, length: float) -> RoundPlan:
-    """Targets from the shares: the pairs with the highest priority that fit."""
+    """Plan of a round: the pairs with the highest priority for which GPUs are available."""
     pools = len(view.pools)
     shares, owed, received = (notes.own[active.rows, k * pools : (k + 1) * pools] for k in range(3))
     shares = np.where(active.open(), shares, 0.0)
@@ -104,9 +106,9 @@ def _by_priority(view: View, notes: Notes, active: Active, length: float) -> Rou
 
 
 def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solver) -> int:
-    """The decide of all Gavel policies, given what solves for the shares."""
+    """The `decide` of all Gavel policies, given the solver for the shares."""
     pools, length = len(view.pools), float(params[0])
-    notes = notes_of(memory, view, 3 * pools + _MORE)
+    notes = notes_of(memory, view, 3 * pools + _EXTRA_COLUMNS)
 
     def plan(view: View, notes: Notes, active: Active, changed: bool) -> RoundPlan:
         _account(view, notes, active, length)

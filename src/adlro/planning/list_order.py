@@ -1,6 +1,6 @@
-"""Steps of a plan whose jobs go in another order than Min-Min's; each such policy has its own.
+"""List scheduling in other orders than Min-Min's (MCT, Max-Min, sufferage, weighted Min-Min).
 
-The plan is that of planning/min_min.py: expected free times [G], sorted within each pool.
+The plan has the format of planning/min_min.py: expected free times [G], sorted within each pool.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 from adlro.model.view import View
 from adlro.planning.min_min import asked, fill_free_times, ready_time, reserve
 
-BY_END, BY_LOSS, BY_WEIGHT = range(3)  # what makes a job go next, see `largest_first_start`
-_LEAST_PRIORITY = 0.01  # a job of less counts as this
+BY_END, BY_LOSS, BY_WEIGHT = range(3)  # rules for the next job, see `largest_first_start`
+_MIN_PRIORITY = 0.01  # lower priorities count as this
 
 
 class Best(NamedTuple):
-    """A job's best pool in the plan."""
+    """The best pool of a job in the plan."""
 
-    end: float  # smallest expected completion; infinite if no pool can take the job
-    pool: int  # where
-    second: float  # smallest on any other pool; infinite if there is none
+    end: float  # smallest expected completion; infinite if no pool can hold the job
+    pool: int  # the pool of this completion
+    second: float  # smallest completion on any other pool; infinite if there is none
 
 
 @njit
 def may_start(first: int, view: View, counts: Floats, times: Floats) -> bool:
-    """False when the plan has no free GPU left and no slice waits: then nothing starts now.
+    """False when no job can start now: the plan has no free GPU left and no slice waits.
 
-    Of the queue only the places from `first` on count.
+    Only queue positions from `first` on are considered.
     """
     now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
     for p in range(len(pools)):
@@ -45,7 +45,7 @@ def may_start(first: int, view: View, counts: Floats, times: Floats) -> bool:
 
 @njit
 def best_in_plan(q: int, view: View, times: Floats) -> Best:
-    """Where the plan as it stands would complete the job at queue place q first; times [G]."""
+    """Best pool of the job at queue position q in the present plan; times [G]."""
     now, est, eligible, pools = view.now, view.est, view.eligible, view.pools
     nodes, gpus, j, left = view.nodes, view.gpus, view.queue[q].job, view.queue[q].left
     job = view.jobs[j]
@@ -63,7 +63,7 @@ def best_in_plan(q: int, view: View, times: Floats) -> Best:
 
 @njit
 def is_due(job: Row, pool: Row, view: View, times: Floats) -> bool:
-    """True when the plan has a job start on a pool now and it truly fits."""
+    """True when the plan starts a job on a pool now, and it actually fits there."""
     now, nodes, gpus = view.now, view.nodes, view.gpus
     due: bool = ready_time(now, job, pool, nodes, gpus, times) <= now
     return due and fits(job, pool, nodes, gpus)
@@ -71,35 +71,35 @@ def is_due(job: Row, pool: Row, view: View, times: Floats) -> bool:
 
 @njit
 def hold(job: Row, best: Best, pools: Records, counts: Floats, times: Floats) -> None:
-    """Let a job hold its place in the plan until it is completed."""
+    """Reserve the GPUs of a job in the plan until its completion."""
     gang = wide(job.gpus)
     reserve(pools[best.pool].first_gpu, int(counts[best.pool]), gang, best.end, times)
 
 
 @njit
-def _worth(rule: int, now: float, job: Row, best: Best) -> float:
-    """What the rule makes of a job: the largest goes next."""
+def _score(rule: int, now: float, job: Row, best: Best) -> float:
+    """Score of a job by the rule; the job with the largest score is planned next."""
     if rule == BY_LOSS:
-        lost: float = np.rint((best.second - best.end) * 1e6)
-        return lost
+        sufferage: float = np.rint((best.second - best.end) * 1e6)
+        return sufferage
     if rule == BY_WEIGHT:
-        late: float = (now - best.end) / np.sqrt(max(job.priority, _LEAST_PRIORITY))
-        return late
+        weighted: float = (now - best.end) / np.sqrt(max(job.priority, _MIN_PRIORITY))
+        return weighted
     return best.end
 
 
 @njit
 def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, Best]:
-    """Queue place of the job to plan next, or -1, and its best pool; planned [Q]."""
+    """Queue position of the job to plan next, or -1, and its best pool; planned [Q]."""
     now, jobs, queue = view.now, view.jobs, view.queue
-    next_q, most, chosen = -1, -np.inf, Best(np.inf, 0, np.inf)
+    next_q, largest, chosen = -1, -np.inf, Best(np.inf, 0, np.inf)
     for q in range(len(queue)):
         if not planned[q]:
             best = best_in_plan(q, view, times)
             if best.end < np.inf:
-                worth = _worth(rule, now, jobs[queue[q].job], best)
-                if worth > most or (worth == most and best.end < chosen.end):
-                    next_q, most, chosen = q, worth, best
+                score = _score(rule, now, jobs[queue[q].job], best)
+                if score > largest or (score == largest and best.end < chosen.end):
+                    next_q, largest, chosen = q, score, best
     return next_q, chosen
 
 
@@ -107,7 +107,7 @@ def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, 
 def _first_start(
     rule: int, view: View, times: Floats, counts: Floats, planned: Mask
 ) -> tuple[int, int]:
-    """See `largest_first_start`, which brings the scratch: times [G], counts [P], planned [Q]."""
+    """As `largest_first_start`, with scratch arrays times [G], counts [P] and planned [Q]."""
     jobs, queue, pools = view.jobs, view.queue, view.pools
     fill_free_times(asked(jobs, queue), view, counts, times)
     while may_start(wide(0), view, counts, times):
@@ -130,13 +130,13 @@ def _with_scratch(rule: int, view: View) -> tuple[int, int]:
 
 @njit
 def largest_first_start(rule: int, view: View) -> tuple[int, int]:
-    """Queue place and pool of the first start in a plan, largest first; (-1, -1) if all wait.
+    """Queue position and pool of the first start in a plan, largest score first; (-1, -1) if none.
 
-    By smallest completion (BY_END); by the loss between that and the second smallest (BY_LOSS); or
-    by the time until then, negative, over the root of the priority (BY_WEIGHT). Of equals the
-    earlier completion goes first, then the older job; all are computed anew after each job planned.
-    Losses count in whole microseconds: on two pools of one model those of all jobs are equal but
-    for rounding, which must not decide.
+    The score is the smallest completion (BY_END); the difference between the second smallest and
+    the smallest completion, the sufferage (BY_LOSS); or the negative time until completion over the
+    square root of the priority (BY_WEIGHT). Ties go to the earlier completion, then to the older
+    job. Scores are recomputed after each planned job. Sufferage is rounded to microseconds: on two
+    pools of one model it is equal for all jobs except for rounding errors, which must not decide.
     """
     if not any_feasible(view):
         return -1, -1

@@ -1,7 +1,7 @@
-"""The Min-Min plan: who would run where and when, if all waiting jobs were placed by estimates.
+"""The Min-Min plan of all waiting jobs by estimates: pool and start time of each.
 
 A plan is one array of expected free times, [G], sorted within each pool from times[p.first_gpu] on.
-Of each pool only as many of the earliest are kept as the waiting jobs ask for: no plan needs more.
+For each pool only the earliest times are stored, as many as the waiting jobs require in total.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from adlro.model.feasibility import any_feasible, expected_end, fits
 from adlro.model.state import WHOLE, Floats, Records, Row
 from adlro.model.view import View
 
-_FEW = 24  # numbers up to which a scan is quicker than a heap
+_MAX_SCAN = 24  # up to this length a scan is faster than a heap
 
 
 @njit
-def _chances(jobs: Records, queue: Records, pools: Records) -> int:
-    """GPUs with nothing on them, and slices waiting: they may start where no GPU is free."""
+def _possible_starts(jobs: Records, queue: Records, pools: Records) -> int:
+    """Number of free GPUs plus waiting slices, which may start where no GPU is free."""
     count = 0
     for p in range(len(pools)):
         count += pools[p].free
@@ -29,7 +29,7 @@ def _chances(jobs: Records, queue: Records, pools: Records) -> int:
 
 @njit
 def asked(jobs: Records, queue: Records) -> int:
-    """How many GPUs all waiting jobs ask for, a slice counted as one."""
+    """Number of GPUs that all waiting jobs request; a slice counts as one."""
     count = 0
     for q in range(len(queue)):
         count += jobs[queue[q].job].gpus
@@ -38,7 +38,7 @@ def asked(jobs: Records, queue: Records) -> int:
 
 @njit
 def _sink(times: Floats, first: int, k: int, count: int) -> None:
-    """Let entry k of the heap times[first : first + count], largest on top, sink to its place."""
+    """Sift entry k of the max-heap times[first : first + count] down."""
     value = times[first + k]
     while 2 * k + 1 < count:
         below = 2 * k + 1
@@ -53,7 +53,7 @@ def _sink(times: Floats, first: int, k: int, count: int) -> None:
 
 @njit
 def _insert(ready: float, gpus: int, first: int, count: int, most: int, times: Floats) -> int:
-    """Put `gpus` equal times into a sorted list of the `most` earliest; returns its new length."""
+    """Insert `gpus` equal times into a sorted list of the `most` earliest; returns its length."""
     while gpus > 0 and (count < most or ready < times[first + count - 1]):
         k = min(count, most - 1)
         while k > 0 and times[first + k - 1] > ready:
@@ -69,7 +69,7 @@ def _insert(ready: float, gpus: int, first: int, count: int, most: int, times: F
 def _keep_earliest(
     ready: float, gpus: int, first: int, count: int, most: int, times: Floats
 ) -> int:
-    """Put `gpus` equal times into a heap that keeps the `most` earliest; returns its new size."""
+    """Insert `gpus` equal times into a max-heap of the `most` earliest; returns its size."""
     while gpus > 0 and count < most:
         k = count
         while k > 0 and times[first + ((k - 1) >> 1)] < ready:
@@ -96,7 +96,7 @@ def _sort_heap(times: Floats, first: int, count: int) -> None:
 
 @njit_apart
 def _last_slice_end(slot: int, now: float, running: Records) -> float:
-    """When the last slice on a GPU is expected to end; infinite but for the first of them."""
+    """Expected end of the last slice on a GPU; infinite unless `slot` is its first slice."""
     if running[slot].before >= 0:
         return np.inf
     latest = now
@@ -108,7 +108,7 @@ def _last_slice_end(slot: int, now: float, running: Records) -> float:
 
 @njit
 def frees_at(r: int, now: float, jobs: Records, running: Records) -> float:
-    """When the GPUs of a run should be free; infinite for slices but the first on their GPU."""
+    """Expected time when the GPUs of run r are free; infinite for all but a GPU's first slice."""
     if jobs[running[r].job].share < WHOLE:
         return _last_slice_end(r, now, running)
     return expected_end(running[r], now)
@@ -116,7 +116,7 @@ def frees_at(r: int, now: float, jobs: Records, running: Records) -> float:
 
 @njit
 def free_until(p: int, at: float, view: View) -> int:
-    """How many GPUs of a pool are expected to be free at a time, if nothing more starts there."""
+    """Number of GPUs of a pool expected to be free at a time if no other job starts there."""
     now, jobs, running = view.now, view.jobs, view.running
     count: int = view.pools[p].free
     for r in range(len(running)):
@@ -127,12 +127,14 @@ def free_until(p: int, at: float, view: View) -> int:
 
 @njit
 def fill_free_times(wanted: int, view: View, counts: Floats, times: Floats) -> None:
-    """Write the expected free times of the GPUs that are up, sorted within each pool; free = now.
+    """Write the expected free times of the GPUs that are up, sorted within each pool.
+
+    The free time of an idle GPU is now.
 
     Args:
-        wanted: how many of the earliest of each pool are needed.
+        wanted: number of earliest times needed per pool.
         view: the state.
-        counts: [P], filled with how many times were written for each pool.
+        counts: [P], filled with the number of times written for each pool.
         times: [G], filled.
     """
     now, jobs, running, pools = view.now, view.jobs, view.running, view.pools
@@ -153,14 +155,14 @@ def fill_free_times(wanted: int, view: View, counts: Floats, times: Floats) -> N
             if ready < np.inf:
                 count, gang = int(counts[running[r].pool]), jobs[running[r].job].gpus
                 first = pool.first_gpu + free
-                if most <= _FEW:
+                if most <= _MAX_SCAN:
                     count = _insert(ready, gang, first, count, most, times)
                 else:
                     count = _keep_earliest(ready, gang, first, count, most, times)
                 counts[running[r].pool] = count
     for p in range(len(pools)):
         free = min(pools[p].free, wanted)
-        if min(pools[p].gpus, wanted) - free > _FEW:
+        if min(pools[p].gpus, wanted) - free > _MAX_SCAN:
             _sort_heap(times, pools[p].first_gpu + free, int(counts[p]))
         counts[p] += free
 
@@ -180,7 +182,7 @@ def reserve(first: int, count: int, gpus: int, until: float, times: Floats) -> N
 def ready_time(
     now: float, job: Row, pool: Row, nodes: Records, gpus: Records, times: Floats
 ) -> float:
-    """When the plan has room for a job on a pool; infinite if too few GPUs are up."""
+    """Earliest start of a job on a pool in the plan; infinite if too few GPUs are up."""
     if job.share < WHOLE and fits(job, pool, nodes, gpus):
         return now
     if pool.gpus < job.gpus:
@@ -193,9 +195,9 @@ def ready_time(
 def completions(
     first: int, last: int, view: View, times: Floats, ends: Floats, choice: Floats
 ) -> None:
-    """Write the smallest expected completion, and its pool, of queue places first to last - 1.
+    """Write the smallest expected completion, and its pool, for queue positions first to last - 1.
 
-    Shapes: times [G], ends and choice [Q]; a job that no pool can take ends at infinity.
+    Shapes: times [G], ends and choice [Q]; infinite for a job that no pool can hold.
     """
     now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
@@ -214,51 +216,51 @@ def completions(
 
 @njit
 def _earliest(ends: Floats) -> int:
-    """Place of the smallest number; the first of equals."""
-    best, place = ends[0], 0
+    """Index of the smallest number; the first on ties."""
+    best, position = ends[0], 0
     for q in range(1, len(ends)):
         if ends[q] < best:
-            best, place = ends[q], q
-    return place
+            best, position = ends[q], q
+    return position
 
 
 @njit
 def _before(a: float, b: float, ends: Floats) -> bool:
-    """True when queue place a comes before b: the smaller end, then the earlier place."""
+    """True when queue position a comes before b: the smaller end, then the smaller position."""
     first: bool = ends[int(a)] < ends[int(b)] or (ends[int(a)] == ends[int(b)] and a < b)
     return first
 
 
 @njit
-def _settle_down(heap: Floats, k: int, count: int, ends: Floats) -> None:
-    """Let place k of a heap of queue places, the earliest end on top, sink to where it belongs."""
-    place = heap[k]
+def _sift_down(heap: Floats, k: int, count: int, ends: Floats) -> None:
+    """Sift entry k of a heap of queue positions, the earliest end on top, down."""
+    position = heap[k]
     while 2 * k + 1 < count:
         below = 2 * k + 1
         if below + 1 < count and _before(heap[below + 1], heap[below], ends):
             below += 1
-        if not _before(heap[below], place, ends):
+        if not _before(heap[below], position, ends):
             break
         heap[k] = heap[below]
         k = below
-    heap[k] = place
+    heap[k] = position
 
 
 @njit_apart
-def _build(heap: Floats, ends: Floats) -> None:
-    """Make a heap of all queue places."""
+def _build_heap(heap: Floats, ends: Floats) -> None:
+    """Build the heap of all queue positions."""
     for q in range(len(ends)):
         heap[q] = q
     for k in range((len(ends) >> 1) - 1, -1, -1):
-        _settle_down(heap, k, len(ends), ends)
+        _sift_down(heap, k, len(ends), ends)
 
 
 @njit
 def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
-    """Plan job after job until one starts now; scratch holds G + P + 3 Q numbers.
+    """Plan jobs one after the other until one starts now; scratch holds G + P + 3 Q numbers.
 
-    Completions only grow as the plan fills up, so a stale one is a lower bound: the job with the
-    smallest is recomputed until its value stands. That is the same order as recomputing all.
+    Completions only grow as the plan fills up, so a stored one is a lower bound: the smallest is
+    recomputed until it does not change. This gives the same order as recomputing all of them.
     """
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
@@ -268,11 +270,11 @@ def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
     heap = scratch[split + 2 * count : split + 3 * count]
     fill_free_times(asked(jobs, queue), view, counts, times)
     completions(wide(0), count, view, times, ends, choice)
-    chances = _chances(jobs, queue, pools)  # what may still start now
-    if count > _FEW:
-        _build(heap, ends)
-    while chances > 0:
-        q = int(heap[0]) if count > _FEW else _earliest(ends)
+    possible = _possible_starts(jobs, queue, pools)  # upper bound; the plan ends at 0
+    if count > _MAX_SCAN:
+        _build_heap(heap, ends)
+    while possible > 0:
+        q = int(heap[0]) if count > _MAX_SCAN else _earliest(ends)
         if ends[q] == np.inf:
             break
         j, p = queue[q].job, int(choice[q])
@@ -280,18 +282,18 @@ def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
         ready = ready_time(now, jobs[j], pool, nodes, gpus, times)
         if ready + est[j, pool.model] * queue[q].left > ends[q]:
             completions(q, q + 1, view, times, ends, choice)
-            if count > _FEW:
-                _settle_down(heap, wide(0), count, ends)
+            if count > _MAX_SCAN:
+                _sift_down(heap, wide(0), count, ends)
             continue
         if ready <= now and fits(jobs[j], pool, nodes, gpus):
             return q, p
         for k in range(pool.first_gpu, pool.first_gpu + gang):
             if times[k] <= now:
-                chances -= 1
+                possible -= 1
         reserve(pool.first_gpu, int(counts[p]), gang, ends[q], times)
         ends[q] = np.inf
-        if count > _FEW:
-            _settle_down(heap, wide(0), count, ends)
+        if count > _MAX_SCAN:
+            _sift_down(heap, wide(0), count, ends)
     return -1, -1
 
 
@@ -302,13 +304,13 @@ def _long_queue_start(view: View) -> tuple[int, int]:
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """How many numbers of scratch spare an everyday queue an allocation of its own."""
+    """Size of a scratch buffer that avoids allocations for queues of up to 128 jobs."""
     return gpus + pools + 3 * 128
 
 
 @njit
 def min_min_start(view: View, scratch: Floats) -> tuple[int, int]:
-    """Queue place and pool of the first start in the Min-Min plan; (-1, -1) if all should wait."""
+    """Queue position and pool of the first start in the Min-Min plan; (-1, -1) if none starts."""
     if not any_feasible(view):
         return -1, -1
     if len(scratch) < len(view.gpus) + len(view.pools) + 3 * len(view.queue):

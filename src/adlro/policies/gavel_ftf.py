@@ -21,7 +21,7 @@ import numpy as np
 
 from adlro.planning import gavel
 from adlro.planning.active_jobs import plain_view
-from adlro.planning.allocation import fairest
+from adlro.planning.allocation import max_min_shares
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory
@@ -67,7 +67,7 @@ def _solve(view, active, own):
         """The shares that come closest to a worst ratio, and True if they reach it."""
         need = best / np.where(able, ratio * alone - age, np.inf)
         need = np.maximum(need, _LEAST * speed)
-        shares = fairest(speeds, need, active, mask, where)
+        shares = max_min_shares(speeds, need, active, mask, where)
         return shares, ((speeds * shares).sum(axis=1) / need)[able].min() >= 1 - _NEARLY
 
     low, shares, high = worst(best), None, np.inf
@@ -79,7 +79,7 @@ def _solve(view, active, own):
         else:
             low = tried
         if shares is None:
-            shares = fairest(speeds, speed, active, mask, where)
+            shares = max_min_shares(speeds, speed, active, mask, where)
             high = worst(best / np.maximum((speeds * shares).sum(axis=1), _LEAST * speed))
         tried = np.sqrt(low * high)
     return shares

@@ -11,7 +11,7 @@ import numpy as np
 
 from adlro.planning import gavel
 from adlro.planning.active_jobs import plain_view
-from adlro.planning.allocation import fairest
+from adlro.planning.allocation import max_min_shares
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory
@@ -21,7 +21,7 @@ def _solve(view, active, own):
     fastest, mask = active.fastest(), active.open()
     need = np.where(np.isfinite(fastest), fastest, 1.0)  # work, where the best speed is 1
     where = f"gavel-makespan at {view.now:.0f} s"
-    return fairest(active.relative(), need, active, mask, where)
+    return max_min_shares(active.relative(), need, active, mask, where)
 
 
 def decide(view, params, memory, out):

@@ -11,7 +11,7 @@ import numpy as np
 
 from adlro.planning import gavel
 from adlro.planning.active_jobs import plain_view
-from adlro.planning.allocation import fairest
+from adlro.planning.allocation import max_min_shares
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory
@@ -21,7 +21,7 @@ def _solve(view, active, own):
     speeds, mask = active.relative(), active.open()
     even = speeds @ (view.pools["gpus"] / max(view.pools["gpus"].sum(), 1))
     need = np.where(even > 0, even, 1.0) / view.jobs["gpus"][active.rows]
-    return fairest(speeds, need, active, mask, f"gavel-max-min at {view.now:.0f} s")
+    return max_min_shares(speeds, need, active, mask, f"gavel-max-min at {view.now:.0f} s")
 
 
 def decide(view, params, memory, out):

@@ -9,7 +9,7 @@ planning/gavel.py has the shares, rounds and priorities, planning/actions.py the
 
 from adlro.planning import gavel
 from adlro.planning.active_jobs import plain_view
-from adlro.planning.allocation import most
+from adlro.planning.allocation import max_total_shares
 
 PREEMPTIVE = True
 params, memory = gavel.params, gavel.memory
@@ -17,7 +17,7 @@ params, memory = gavel.params, gavel.memory
 
 def _solve(view, active, own):
     gain = active.relative() + active.tie_break()
-    return most(gain, active, active.open(), f"gavel-max-sum at {view.now:.0f} s")
+    return max_total_shares(gain, active, active.open(), f"gavel-max-sum at {view.now:.0f} s")
 
 
 def decide(view, params, memory, out):

@@ -36,7 +36,7 @@ from adlro.model.context import Context
 from adlro.model.state import WAKE, Floats, Records
 from adlro.model.view import View
 from adlro.policies.lookahead_kernel import FAULT, Handed, Scratch, look_ahead
-from adlro.sim.rebuild import Rebuilt
+from adlro.sim.rebuild import RebuiltWorld
 from adlro.sim.signature import ANSWER, DECIDE, FLOATS, WORLD, compile_decide, entry_point
 from adlro.sim.simulator import Player, ViewCopies, is_compiled
 
@@ -124,7 +124,7 @@ class _Run(NamedTuple):
     copied: Floats  # the base policy's memory in a copy
     trial: Records  # the base policy's answers in a copy
     choices: Floats  # scratch for the description of the choices
-    rebuilt: Rebuilt
+    rebuilt: RebuiltWorld
 
 
 class Lookahead:
@@ -144,7 +144,7 @@ class Lookahead:
         if run is None or run.memory is not memory:
             context = self._context
             choices = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
-            rebuilt = Rebuilt(view, context.types, context.placement, context.rules)
+            rebuilt = RebuiltWorld(view, context.types, context.placement, context.rules)
             run = _Run(memory, np.array(memory[_OWN:]), np.array(out), choices, rebuilt)
             self._runs.last = run
         return run
@@ -161,7 +161,7 @@ class Lookahead:
         if memory[_WAKE] <= view.now:
             memory[_WAKE] = math.inf
         _, copied, trial, choices, rebuilt = self._run(view, memory, out)
-        rebuilt.follow(view, memory[_WAKE])
+        rebuilt.update(view, memory[_WAKE])
         mine, before = np.asarray(out), memory[_OWN:].copy()
         scratch = Scratch(choices, np.zeros(MOST_CHOICES), np.zeros(MOST_CHOICES), trial)
         handed = Handed(params, memory[_OWN:], copied)

@@ -16,7 +16,7 @@ from adlro.features.start_kernel import Choices, describe_choices
 from adlro.model import violations
 from adlro.model.feasibility import start
 from adlro.model.state import START, WAKE, Floats, Records, Row
-from adlro.sim.rebuild_kernel import fill_in
+from adlro.sim.rebuild_kernel import fill_from_estimates
 from adlro.sim.rollout_kernel import PolicyCall, ask, branch
 from adlro.sim.world import World, view_of
 
@@ -137,7 +137,7 @@ def look_ahead(
     count = _count_others(answered, may_wait, out, choices, queue, others)
     if count == 0:
         return answered
-    fill_in(world)
+    fill_from_estimates(world)
     own = 0.0
     for n in range(-1, count):  # -1 = the base policy's own answer
         tried = answered

@@ -1,1 +1,1 @@
-"""The simulated world: events, placement and the clock, compiled; it knows no policy."""
+"""The compiled simulator: world state, event loop, rollouts on copies. Imports no policy."""

@@ -1,6 +1,7 @@
-"""The true ends of the running jobs, compiled: a heap beside the array of running records.
+"""Heap of the true ends of all runs, beside the array of running records (compiled).
 
-ends[k].slot is the running record at place k of the heap, ends[i].place the place of record i.
+ends[k].slot is the index of the running record at heap position k; ends[i].place is the heap
+position of running record i.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from adlro.sim.world import World
 
 @njit
 def _earlier(a: int, b: int, world: World) -> bool:
-    """True when running record a ends before b; at the same time: the older job."""
+    """True when running record a ends before b; ties go to the older job."""
     ends, running, jobs = world.ends, world.running, world.jobs
     if ends[a].end != ends[b].end:
         return ends[a].end < ends[b].end
@@ -22,41 +23,43 @@ def _earlier(a: int, b: int, world: World) -> bool:
 
 @njit
 def place_in_heap(slot: int, place: int, ends: Records) -> None:
-    """Stand a running record at a place of the heap."""
+    """Store a running record at a position of the heap."""
     ends[place].slot = slot
     ends[slot].place = place
 
 
 @njit
 def sift(k: int, count: int, world: World) -> None:
-    """Restore the heap of `count` ends after the record at place k changed."""
+    """Restore the heap of `count` ends after the record at position k changed."""
     ends = world.ends
     slot = wide(ends[k].slot)
     while k > 0:
-        up = (k - 1) >> 1
-        if not _earlier(slot, wide(ends[up].slot), world):
+        parent = (k - 1) >> 1
+        if not _earlier(slot, wide(ends[parent].slot), world):
             break
-        place_in_heap(wide(ends[up].slot), k, ends)
-        k = up
+        place_in_heap(wide(ends[parent].slot), k, ends)
+        k = parent
     while True:
-        down = 2 * k + 1
-        if down >= count:
+        child = 2 * k + 1
+        if child >= count:
             break
-        if down + 1 < count and _earlier(wide(ends[down + 1].slot), wide(ends[down].slot), world):
-            down += 1
-        if not _earlier(wide(ends[down].slot), slot, world):
+        if child + 1 < count and _earlier(
+            wide(ends[child + 1].slot), wide(ends[child].slot), world
+        ):
+            child += 1
+        if not _earlier(wide(ends[child].slot), slot, world):
             break
-        place_in_heap(wide(ends[down].slot), k, ends)
-        k = down
+        place_in_heap(wide(ends[child].slot), k, ends)
+        k = child
     place_in_heap(slot, k, ends)
 
 
 @njit
 def remove(slot: int, world: World) -> None:
-    """Take a running record out of the heap and close the gap in the array."""
-    w, running, ends = world.totals[0], world.running, world.ends
-    last = w.running - 1
-    w.running = last
+    """Remove a running record from the heap, and fill the gap in the array with the last record."""
+    totals, running, ends = world.totals[0], world.running, world.ends
+    last = totals.running - 1
+    totals.running = last
     k, other = wide(ends[slot].place), wide(ends[last].slot)
     if other != slot:
         place_in_heap(other, k, ends)

@@ -1,18 +1,18 @@
-"""What happens to the cluster, compiled: nodes fail and are repaired, speeds change."""
+"""Events of the cluster: failures and repairs of nodes, changes of speed (compiled)."""
 
 from __future__ import annotations
 
 from adlro.compiled import njit_apart, wide
 from adlro.model.free_index import update
 from adlro.model.state import FAILURE, REPAIR, WHOLE, Row
-from adlro.sim.progress_kernel import change_pace
-from adlro.sim.terminate_kernel import find_run, interrupt, pace_slices, read
+from adlro.sim.progress_kernel import update_slowness
+from adlro.sim.terminate_kernel import find_run, interrupt, read, update_slices
 from adlro.sim.world import World
 
 
 @njit_apart
-def _set_up(n: int, up: int, world: World) -> None:
-    """Take an empty node out of service, or back into it."""
+def _set_in_service(n: int, up: int, world: World) -> None:
+    """Set an empty node up (1) or down (0)."""
     node = world.nodes[n]
     pool = world.pools[node.pool]
     change = node.gpus if up else -node.gpus
@@ -27,10 +27,10 @@ def _set_up(n: int, up: int, world: World) -> None:
 
 
 @njit_apart
-def _switch_node(event: Row, world: World) -> None:
-    """Let a node fail, with what runs on it, or come back."""
+def _fail_or_repair(event: Row, world: World) -> None:
+    """Apply the failure of a node, which interrupts its runs, or its repair."""
     gpus, n, up = world.gpus, event.node, 1 if event.kind == REPAIR else 0
-    lost = wide(1 if event.value == 0 else 0)  # planned: its jobs are saved
+    failed = wide(1 if event.value == 0 else 0)  # in a planned failure, jobs save a checkpoint
     node = world.nodes[n]
     if node.up == up:
         return
@@ -38,8 +38,8 @@ def _switch_node(event: Row, world: World) -> None:
     for g in range(first, end):  # nothing runs on a node that is down
         while gpus[g].job >= 0 or gpus[g].slice >= 0:
             slot = gpus[g].slice if gpus[g].slice >= 0 else find_run(gpus[g].job, world)
-            interrupt(slot, lost, world)
-    _set_up(n, up, world)
+            interrupt(slot, failed, world)
+    _set_in_service(n, up, world)
     if len(world.readings) > 0:
         for g in range(first, end):
             read(g, world)
@@ -47,23 +47,23 @@ def _switch_node(event: Row, world: World) -> None:
 
 @njit_apart
 def apply_event(event: Row, world: World) -> None:
-    """Let one event of the list happen now."""
+    """Apply one event of the list now."""
     if event.kind in (REPAIR, FAILURE):
-        _switch_node(event, world)
+        _fail_or_repair(event, world)
         return
-    w, gpus, g = world.totals[0], world.gpus, wide(event.gpu)
-    w.worn = 1
+    totals, gpus, g = world.totals[0], world.gpus, wide(event.gpu)
+    totals.worn = 1
     if g >= 0:
         world.wear[g, 0], world.wear[g, 1] = event.value, event.heat
         if gpus[g].job >= 0:
-            change_pace(find_run(gpus[g].job, world), world)
-        pace_slices(g, wide(-1), world)
+            update_slowness(find_run(gpus[g].job, world), world)
+        update_slices(g, wide(-1), world)
         if len(world.readings) > 0:
             read(g, world)
         return
     world.cells[event.type, event.model] = event.value
-    for slot in range(w.running):
+    for slot in range(totals.running):
         run = world.running[slot]
         on_model = world.pools[run.pool].model == event.model
         if on_model and world.jobs[run.job].type == event.type:
-            change_pace(slot, world)
+            update_slowness(slot, world)

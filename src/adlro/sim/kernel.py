@@ -1,6 +1,6 @@
-"""The event loop, compiled: the clock and the decisions. Rules: docs/simulator.md.
+"""The compiled event loop: clock, events and decisions. Rules: docs/simulator.md.
 
-Two drivers use the same `advance` and `apply`: `run` here for compiled policies, and the loop in
+Two drivers share `advance` and `apply`: `run` in this module for compiled policies, and the loop in
 simulator.py, through steps.py, for policies in plain Python.
 """
 
@@ -15,169 +15,170 @@ from adlro.model import violations
 from adlro.model.checks import check_start, check_stop
 from adlro.model.feasibility import any_feasible
 from adlro.model.placement import link_slice, place
-from adlro.model.rules import has_rules, is_over, refresh_mask
+from adlro.model.rules import exceeds_quota, has_rules, refresh_mask
 from adlro.model.state import FINISH, MIGRATE, PREEMPT, START, WAKE, WHOLE, Floats, Records, Row
 from adlro.model.timeline import end_after, span_factor
 from adlro.sim.completion_heap_kernel import place_in_heap, sift
 from adlro.sim.event_kernel import apply_event
-from adlro.sim.progress_kernel import put_end, slowness
+from adlro.sim.progress_kernel import set_end, slowness
 from adlro.sim.queue_kernel import dequeue, enqueue, find, move
-from adlro.sim.terminate_kernel import find_run, interrupt, pace_slices, read_chain, terminate
+from adlro.sim.terminate_kernel import find_run, interrupt, read_chain, terminate, update_slices
 from adlro.sim.world import World, rules_of, tables_of, view_of
 
-MOST_WAKES = 100_000  # timers in a row with no finish, event or arrival between them
-MOST_CALLS = 100_000  # of decide in one moment
+MAX_WAKES = 100_000  # consecutive timers without a finish, event or arrival between them
+MAX_CALLS = 100_000  # calls of decide at one time
 
 
 @njit_part
 def advance(world: World) -> bool:
-    """Move the clock to the next moment and let all that is due happen.
+    """Move the clock to the next event and process all events that are due at that time.
 
     Returns:
-        False when nothing can happen any more: every job is done, or the policy stalled (a fault).
+        False when the run is over: every job has finished, or the policy stalled (a fault).
     """
-    w = world.totals[0]
-    moment = _next_moment(world)
-    if moment == np.inf or w.wakes >= MOST_WAKES:
-        return _stall(moment, world)
-    _let_pass(moment - w.now, w)
-    w.now = moment
-    before = w.events
-    while w.running > 0 and world.ends[world.ends[0].slot].end <= moment:
+    totals = world.totals[0]
+    moment = _next_time(world)
+    if moment == np.inf or totals.wakes >= MAX_WAKES:
+        return _record_stall(moment, world)
+    _add_to_integrals(moment - totals.now, totals)
+    totals.now = moment
+    before = totals.events
+    while totals.running > 0 and world.ends[world.ends[0].slot].end <= moment:
         _finish(wide(world.ends[0].slot), world)
-    while w.events_done < len(world.events) and world.events[w.events_done].time <= moment:
-        apply_event(world.events[w.events_done], world)
-        w.events_done += 1
-        w.events += 1
-    while w.arrived < len(world.arrivals) and _next_arrival(world) <= moment:
-        _arrive(world.arrivals[w.arrived], world)
-    if w.events > before:
-        w.wakes = 0
-    if w.wake <= moment:
-        w.wake = np.inf
-        w.wakes += 1
-        w.events += 1
+    events = world.events
+    while totals.events_done < len(events) and events[totals.events_done].time <= moment:
+        apply_event(events[totals.events_done], world)
+        totals.events_done += 1
+        totals.events += 1
+    while totals.arrived < len(world.arrivals) and _next_arrival(world) <= moment:
+        _arrive(world.arrivals[totals.arrived], world)
+    if totals.events > before:
+        totals.wakes = 0
+    if totals.wake <= moment:
+        totals.wake = np.inf
+        totals.wakes += 1
+        totals.events += 1
     if has_rules(world.quotas, world.ageing):
-        refresh_mask(wide(0), w.waiting, view_of(world), rules_of(world))
-    return w.finished < len(world.arrivals)
+        refresh_mask(wide(0), totals.waiting, view_of(world), rules_of(world))
+    return totals.finished < len(world.arrivals)
 
 
 @njit
 def _next_arrival(world: World) -> float:
-    """When the next job arrives; there must be one."""
+    """Time of the next arrival; there must be one."""
     arrival: float = world.jobs[world.arrivals[world.totals[0].arrived]].arrival
     return arrival
 
 
 @njit
-def _next_moment(world: World) -> float:
-    """When something happens next: a timer, a finish, an arrival or an event; infinite = never."""
-    w = world.totals[0]
-    moment: float = w.wake
-    if w.running > 0:
+def _next_time(world: World) -> float:
+    """Time of the next timer, finish, arrival or event; infinite = none."""
+    totals = world.totals[0]
+    moment: float = totals.wake
+    if totals.running > 0:
         moment = min(moment, world.ends[world.ends[0].slot].end)
-    if w.arrived < len(world.arrivals):
+    if totals.arrived < len(world.arrivals):
         moment = min(moment, _next_arrival(world))
-    if w.events_done < len(world.events):
-        moment = min(moment, max(world.events[w.events_done].time, w.now))
+    if totals.events_done < len(world.events):
+        moment = min(moment, max(world.events[totals.events_done].time, totals.now))
     return moment
 
 
 @njit_apart
-def _stall(moment: float, world: World) -> bool:
-    """Note that nothing can happen any more, or nothing but timers."""
-    w = world.totals[0]
-    w.fault = violations.STALLED if moment == np.inf else violations.ENDLESS_WAKES
-    w.fault_value = w.waiting if moment == np.inf else w.wakes
-    w.fault_job = world.jobs[world.queue[w.head].job].id if w.waiting > 0 else -1
+def _record_stall(moment: float, world: World) -> bool:
+    """Record the fault that no event is left, or only timers; returns False."""
+    totals = world.totals[0]
+    totals.fault = violations.STALLED if moment == np.inf else violations.ENDLESS_WAKES
+    totals.fault_value = totals.waiting if moment == np.inf else totals.wakes
+    totals.fault_job = world.jobs[world.queue[totals.head].job].id if totals.waiting > 0 else -1
     return False
 
 
 @njit
-def _let_pass(seconds: float, w: Row) -> None:
-    """Add the time that passes to the integrals."""
-    w.job_seconds += seconds * (w.waiting + w.running)
-    w.wait_seconds += seconds * w.waiting
-    w.idle_seconds += seconds * (w.up_gpus - w.busy_gpus)
-    if w.busy_slices > 0:
-        w.idle_seconds -= seconds * (w.busy_slices / WHOLE)
-        w.stranded_seconds += seconds * (w.stranded / WHOLE)
+def _add_to_integrals(seconds: float, totals: Row) -> None:
+    """Add `seconds` of the present state to the integrals of the totals."""
+    totals.job_seconds += seconds * (totals.waiting + totals.running)
+    totals.wait_seconds += seconds * totals.waiting
+    totals.idle_seconds += seconds * (totals.up_gpus - totals.busy_gpus)
+    if totals.busy_slices > 0:
+        totals.idle_seconds -= seconds * (totals.busy_slices / WHOLE)
+        totals.stranded_seconds += seconds * (totals.stranded / WHOLE)
 
 
 @njit
 def _finish(slot: int, world: World) -> None:
-    """End a run whose job is done."""
-    w = world.totals[0]
-    world.outcome[world.running[slot].job].finish = w.now
+    """End a run whose job is complete."""
+    totals = world.totals[0]
+    world.outcome[world.running[slot].job].finish = totals.now
     terminate(slot, wide(FINISH), world)
-    w.finished += 1
-    w.events += 1
+    totals.finished += 1
+    totals.events += 1
 
 
 @njit
 def _arrive(j: int, world: World) -> None:
-    """Let the next job come."""
-    w = world.totals[0]
+    """Add the next arriving job to the queue."""
+    totals = world.totals[0]
     enqueue(j, world)
-    w.arrived += 1
-    w.rows = max(w.rows, j + 1)
-    w.events += 1
+    totals.arrived += 1
+    totals.rows = max(totals.rows, j + 1)
+    totals.events += 1
 
 
 @njit
-def _stop(fault: int, decision: Row, value: float, w: Row) -> int:
-    """Note why a run stops, and with which decision."""
-    w.fault, w.fault_value = fault, value
-    w.fault_job, w.fault_pool = decision.job, decision.pool
+def _set_fault(fault: int, decision: Row, value: float, totals: Row) -> int:
+    """Record the violation that stops the run, and its decision; returns -1."""
+    totals.fault, totals.fault_value = fault, value
+    totals.fault_job, totals.fault_pool = decision.job, decision.pool
     return -1
 
 
 @njit
 def _start(decision: Row, q: int, world: World) -> None:
-    """Start the job at place q of the queue, which has been checked."""
-    w, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
+    """Start the job at position q of the queue; the decision has been checked."""
+    totals, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
     j = decision.job
     job, pool, waiting = world.jobs[j], world.pools[decision.pool], world.queue[q]
     first, spanned = place(decision, world.jobs, world.demands, world.pools, world.nodes, gpus)
-    slot, gpu = w.running, wide(first)
+    slot, gpu = totals.running, wide(first)
     run, end, result = running[slot], ends[slot], world.outcome[j]
     run.job, run.pool, run.gpu, run.nodes = j, decision.pool, first, spanned
     run.restarts, run.left, run.saved = waiting.restarts, waiting.left, waiting.saved
-    run.start, run.served = w.now, waiting.served
+    run.start, run.served = totals.now, waiting.served
     factor = span_factor(run, job, pool)
-    seen = world.est[j, pool.model] * run.left * factor
-    run.expected = min(end_after(seen, w.now, run, job), w.now + job.limit)
+    estimated = world.est[j, pool.model] * run.left * factor
+    run.expected = min(end_after(estimated, totals.now, run, job), totals.now + job.limit)
     end.todo = end.kept = world.seconds[j, pool.model] * world.undone[q]
-    end.since, end.slowness = w.now, factor
-    w.running += 1
+    end.since, end.slowness = totals.now, factor
+    totals.running += 1
     sliced = job.share < WHOLE
     if not sliced:
-        w.busy_gpus += job.gpus
+        totals.busy_gpus += job.gpus
     else:
-        w.busy_slices += job.share
+        totals.busy_slices += job.share
         link_slice(slot, running, gpus)
         if gpus[first].free + job.share < WHOLE:
-            w.stranded -= job.share
+            totals.stranded -= job.share
         else:
-            w.stranded += gpus[first].free
-    if w.worn or sliced:
+            totals.stranded += gpus[first].free
+    if totals.worn or sliced:
         end.slowness = slowness(slot, world)
-    put_end(slot, world)
+    set_end(slot, world)
     place_in_heap(slot, slot, ends)
-    sift(slot, w.running, world)
+    sift(slot, totals.running, world)
     if sliced:
-        pace_slices(gpu, slot, world)
+        update_slices(gpu, slot, world)
     if len(world.readings) > 0:
         read_chain(gpu, world)
     if waiting.restarts == 0:
-        result.start = w.now
+        result.start = totals.now
     result.pool, result.nodes, result.restarts = decision.pool, spanned, waiting.restarts
     dequeue(q, world)
 
 
 @njit_apart
 def _preempt(slot: int, migrates: bool, world: World) -> None:
-    """Stop a run for the policy; one that migrates may go back to where it was."""
+    """Preempt a run for the policy; a migration may return to the pool that it held."""
     j, held = world.running[slot].job, wide(world.running[slot].pool)
     interrupt(slot, wide(0), world)
     world.totals[0].preemptions += 1
@@ -189,45 +190,45 @@ def _preempt(slot: int, migrates: bool, world: World) -> None:
 
 @njit_part
 def apply(answered: int, out: Records, world: World) -> int:
-    """Carry out the first `answered` decisions of `out`, in order, each checked in its turn.
+    """Apply the first `answered` decisions of `out` in order; each is checked just before.
 
     Returns:
-        How many jobs were started or stopped; -1 when the run stops with a fault.
+        Number of starts, preemptions and migrations; -1 when the run stops with a fault.
     """
-    w = world.totals[0]
+    totals = world.totals[0]
     if answered < 0 or answered > len(out):
-        w.fault, w.fault_value, w.fault_job = violations.TOO_MANY, answered, len(out)
+        totals.fault, totals.fault_value, totals.fault_job = violations.TOO_MANY, answered, len(out)
         return -1
     done = 0
     for i in range(answered):
         decision = out[i]
         if decision.kind == WAKE:
-            if not decision.at > w.now:
-                return _stop(violations.WAKE_IN_THE_PAST, decision, decision.at, w)
-            w.wake = min(w.wake, decision.at)
+            if not decision.at > totals.now:
+                return _set_fault(violations.WAKE_IN_THE_PAST, decision, decision.at, totals)
+            totals.wake = min(totals.wake, decision.at)
             continue
         done += 1
         if decision.kind != START:
             if decision.kind not in (PREEMPT, MIGRATE):
-                return _stop(violations.UNKNOWN_KIND, decision, float(decision.kind), w)
+                return _set_fault(violations.UNKNOWN_KIND, decision, float(decision.kind), totals)
             slot = find_run(decision.job, world)
             fault = check_stop(slot, tables_of(world))
             if fault != violations.NONE:
-                return _stop(fault, decision, float(decision.kind), w)
+                return _set_fault(fault, decision, float(decision.kind), totals)
             _preempt(slot, decision.kind == MIGRATE, world)
         if decision.kind != PREEMPT:
             q = find(decision.job, world)
             fault = check_start(decision, q, tables_of(world))
             limited = fault == violations.NONE and len(world.quotas) > 0
-            if limited and is_over(decision, view_of(world), rules_of(world)):
+            if limited and exceeds_quota(decision, view_of(world), rules_of(world)):
                 fault = violations.OVER_QUOTA
             if fault != violations.NONE:
                 named = decision.gpu if decision.gpu != -1 else decision.node
-                return _stop(fault, decision, float(named), w)
+                return _set_fault(fault, decision, float(named), totals)
             _start(decision, q, world)
-        decision.node = decision.gpu = -1  # the next answer that names none means none
+        decision.node = decision.gpu = -1  # so that the next answer names none by default
     if done > 0 and has_rules(world.quotas, world.ageing):
-        refresh_mask(wide(0), w.waiting, view_of(world), rules_of(world))
+        refresh_mask(wide(0), totals.waiting, view_of(world), rules_of(world))
     return done
 
 
@@ -239,21 +240,21 @@ def run(
     out: Records,
     world: World,
 ) -> None:
-    """Play a workload to its end (or to a fault, noted in the totals) under a compiled policy."""
-    w = world.totals[0]
+    """Simulate a workload to its end under a compiled policy; a fault is recorded in the totals."""
+    totals = world.totals[0]
     while advance(world):
-        done, last = 1, w.decisions + MOST_CALLS
+        done, last = 1, totals.decisions + MAX_CALLS
         while done > 0:
-            if w.decisions == last:
-                w.fault, w.fault_value = violations.ENDLESS_ANSWERS, MOST_CALLS
+            if totals.decisions == last:
+                totals.fault, totals.fault_value = violations.ENDLESS_ANSWERS, MAX_CALLS
                 return
-            w.decisions += 1
+            totals.decisions += 1
             view = view_of(world)
             answered = decide(view, params, memory, out)
-            real = answered > 0 and out[0].kind == START  # it is checked, so it was feasible
-            if not real and w.waiting > 0 and w.busy_gpus < w.up_gpus:
+            real = answered > 0 and out[0].kind == START  # `apply` checks that it was feasible
+            if not real and totals.waiting > 0 and totals.busy_gpus < totals.up_gpus:
                 real = any_feasible(view)
-            w.real_decisions += real
+            totals.real_decisions += real
             if answered == 0:
                 break
             done = apply(answered, out, world)
@@ -276,23 +277,23 @@ def _copy_table(table: Floats, to: Floats) -> None:
 
 @njit_part
 def copy_memory(memory: Floats, to: Floats) -> None:
-    """Copy what a policy keeps from call to call."""
+    """Copy the memory that a policy keeps between calls."""
     for i in range(len(memory)):
         to[i] = memory[i]
 
 
 @njit_part
 def clone(world: World, to: World) -> None:
-    """Copy the state of a world into another of the same cluster: only what is in use.
+    """Copy the state of a world into another of the same cluster, only the part in use.
 
-    What it costs does not depend on how many jobs there are. Workload and books stay as they are.
+    The cost does not depend on the number of jobs. Workload, outcomes and spans are not copied.
     """
-    w = world.totals[0]
-    to.totals[0] = w
+    totals = world.totals[0]
+    to.totals[0] = totals
     to.totals[0].head = 0
-    for i in range(w.waiting):
-        move(w.head + i, i, world, to)
-    for i in range(w.running):
+    for i in range(totals.waiting):
+        move(totals.head + i, i, world, to)
+    for i in range(totals.running):
         to.running[i] = world.running[i]
         to.ends[i] = world.ends[i]
     _copy_table(world.wear, to.wear)

@@ -1,20 +1,20 @@
-"""Runs, compiled: how fast one goes on, how much of its work is done, and when it ends.
+"""Progress of runs: their slowness, the work done, and their end (compiled).
 
-Work is counted in seconds at slowness 1; model/timeline.py turns it into time.
+Work is counted in seconds at slowness 1; model/timeline.py converts it to time.
 """
 
 from __future__ import annotations
 
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.state import WHOLE
-from adlro.model.timeline import NEARLY, end_after, span_factor, timeline
+from adlro.model.timeline import TOLERANCE_S, end_after, span_factor, timeline
 from adlro.sim.completion_heap_kernel import sift
 from adlro.sim.world import World
 
 
 @njit_apart
 def slowness(slot: int, world: World) -> float:
-    """Seconds that one second of a run's work takes now."""
+    """Slowness of a run: seconds that one second of its work takes now."""
     running, gpus, jobs, wear = world.running, world.gpus, world.jobs, world.wear
     run = running[slot]
     job, pool = jobs[run.job], world.pools[run.pool]
@@ -36,7 +36,7 @@ def slowness(slot: int, world: World) -> float:
 
 @njit_apart
 def account_progress(slot: int, world: World) -> None:
-    """Bring the work of a run up to date."""
+    """Update the work still to do, and that at the last checkpoint, of a run to the present."""
     now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
     job = world.jobs[run.job]
     before, saves_before, _, _ = timeline(end.since - run.start, run, job)
@@ -44,14 +44,14 @@ def account_progress(slot: int, world: World) -> None:
     if saves > saves_before:
         end.kept = end.todo - (saves * job.interval - before) / end.slowness
     end.todo -= (worked - before) / end.slowness
-    if end.todo < NEARLY:
+    if end.todo < TOLERANCE_S:
         end.todo = 0.0
     end.since = now
 
 
 @njit
-def put_end(slot: int, world: World) -> None:
-    """Work out when a run ends: after its work, or at its limit."""
+def set_end(slot: int, world: World) -> None:
+    """Set the end of a run: when its work is done, or at its limit."""
     run, end = world.running[slot], world.ends[slot]
     job = world.jobs[run.job]
     end.end = end_after(end.todo * end.slowness, world.totals[0].now, run, job)
@@ -61,9 +61,9 @@ def put_end(slot: int, world: World) -> None:
 
 
 @njit_apart
-def change_pace(slot: int, world: World) -> None:
-    """Let a run go on at the slowness that now holds, and move its end."""
+def update_slowness(slot: int, world: World) -> None:
+    """Recompute the slowness of a run, and move its end accordingly."""
     account_progress(slot, world)
     world.ends[slot].slowness = slowness(slot, world)
-    put_end(slot, world)
+    set_end(slot, world)
     sift(wide(world.ends[slot].place), world.totals[0].running, world)

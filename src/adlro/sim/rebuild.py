@@ -1,7 +1,7 @@
-"""A world rebuilt from what a policy sees: the ground on which choices are tried on copies.
+"""A world rebuilt from a view, on copies of which rollouts try decisions.
 
-Made from a view and from the cluster's rules; what neither says (ends, wear, slowdowns) is filled
-in by the estimate: rebuild_kernel.py.
+It is built from a view and the rules of the cluster; hidden quantities (true ends, GPU speeds,
+co-location slowdowns) are filled in by estimates in rebuild_kernel.py.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from adlro.model.state import (
 from adlro.model.view import Rows, View
 from adlro.sim.world import World
 
-_LEAST_ACTIVE, _LEAST_ROWS = 64, 256
+_MIN_ACTIVE, _MIN_ROWS = 64, 256  # initial capacities
 
 
-class Rebuilt:
-    """A world that follows the views of one run, and a second one to copy it into.
+class RebuiltWorld:
+    """A world updated from the views of one run, and a second world to copy it into.
 
-    Both have the same table of jobs: a row for each of the view's, and behind these free rows for
-    jobs that may come. The jobs of the view are written down as they arrive; the rest is as large
-    as what waits and runs needs.
+    Both share one job table: a row for each row of the view, followed by free rows for possible
+    arrivals. Jobs of the view are copied once, when they arrive; the capacity of the other arrays
+    grows with the number of active jobs.
     """
 
     def __init__(self, view: View, types: int, placement: Records, rules: Rulebook) -> None:
-        """Make room.
+        """Allocate both worlds.
 
         Args:
-            view: any of the run's.
-            types: how many types of jobs there are.
+            view: any view of the run.
+            types: number of job types.
             placement: DEMAND [K] by which jobs are placed; [0] = best fit.
-            rules: those of the world that the views are of.
+            rules: rules of the world that the views show.
         """
         self._types, self._placement, self._rules = types, placement, rules
-        self._make_worlds(view, _LEAST_ACTIVE, _LEAST_ROWS)
+        self._allocate(view, _MIN_ACTIVE, _MIN_ROWS)
 
-    def _make_worlds(self, view: View, active: int, rows: int) -> None:
-        """Room for so many active jobs, and for so many in the table, none of whom is known yet."""
+    def _allocate(self, view: View, active: int, rows: int) -> None:
+        """Allocate worlds for `active` active jobs and `rows` rows of the job table."""
         pools, models = len(view.pools), view.est.shape[1]
         gpus, types = len(view.gpus), max(self._types, 1)
         est, quotas, caps, ageing = np.zeros((rows, models)), *self._rules[2:]
@@ -69,53 +69,58 @@ class Rebuilt:
         self.world = empty()
         shared = World._fields[World._fields.index("jobs") :]
         self.copy = empty()._replace(**{name: getattr(self.world, name) for name in shared})
-        self._arrived = 0  # jobs that are written down
+        self._arrived = 0  # number of arrivals copied to the job table
 
-    def _unknown(self, view: View) -> Rows:
-        """Rows of the jobs that are not written down yet."""
+    def _new_rows(self, view: View) -> Rows:
+        """Rows of the jobs that are not in the job table yet."""
         new = view.arrived - self._arrived
         if new <= len(view.recent) and self._arrived > 0:
             return view.recent[len(view.recent) - new :]
-        every = (view.queue["job"], view.running["job"], view.recent)
-        return np.unique(np.concatenate(every)).astype(np.int64)
+        listed = (view.queue["job"], view.running["job"], view.recent)
+        return np.unique(np.concatenate(listed)).astype(np.int64)
 
-    def _note_jobs(self, view: View) -> None:
-        """Write down who has arrived since the last view."""
-        rows, world = self._unknown(view), self.world
+    def _copy_new_jobs(self, view: View) -> None:
+        """Copy the jobs that have arrived since the last view to the job table."""
+        rows, world = self._new_rows(view), self.world
         jobs = np.asarray(view.jobs)[rows]
         world.jobs[rows], world.est[rows] = jobs, view.est[rows]
         world.allowed[rows] = self._rules.allowed(jobs)
         world.holders[rows] = self._rules.holders(jobs)
         self._arrived = view.arrived
 
-    def _expect(self, view: View, more: int) -> None:
-        """List who has come last, and rows for so many who may come."""
+    def _list_arrivals(self, view: View, more: int) -> None:
+        """Set the list of arrivals: the recent ones, then free rows for `more` possible ones."""
         rows = np.arange(len(view.jobs), len(view.jobs) + more)
         arrivals = np.concatenate([view.recent, rows])
         self.world = self.world._replace(arrivals=arrivals)
         self.copy = self.copy._replace(arrivals=arrivals)
 
-    def follow(self, view: View, wake: float, more: int = 0) -> None:
-        """Write down how things stand.
+    def update(self, view: View, wake: float, more: int = 0) -> None:
+        """Update the world to a view.
 
         Args:
-            view: what there is to see now.
-            wake: when the policy asked to be woken; infinite = it did not.
-            more: jobs that may come: world.arrivals ends with free rows of the table for them.
+            view: the present view.
+            wake: time of the wake that the policy requested; infinite = none.
+            more: number of possible arrivals: world.arrivals ends with free rows for them.
         """
         waiting, running, rows = len(view.queue), len(view.running), len(view.jobs) + more
         active = waiting + running + more
         if active > len(self.world.queue) or rows > len(self.world.jobs):
-            room = max(2 * active, len(self.world.queue)), max(2 * rows, len(self.world.jobs))
-            self._make_worlds(view, *room)
+            sizes = max(2 * active, len(self.world.queue)), max(2 * rows, len(self.world.jobs))
+            self._allocate(view, *sizes)
         if view.arrived > self._arrived:
-            self._note_jobs(view)
-        self._expect(view, more)
+            self._copy_new_jobs(view)
+        self._list_arrivals(view, more)
         world, arrived = self.world, len(view.recent)
-        w = world.totals[0]
-        w["now"], w["wake"], w["waiting"], w["running"] = view.now, wake, waiting, running
-        w["arrived"], w["arrived_before"] = arrived, view.arrived - arrived
-        w["rows"], w["finished"] = len(view.jobs), arrived - waiting - running
+        totals = world.totals[0]
+        totals["now"], totals["wake"], totals["waiting"], totals["running"] = (
+            view.now,
+            wake,
+            waiting,
+            running,
+        )
+        totals["arrived"], totals["arrived_before"] = arrived, view.arrived - arrived
+        totals["rows"], totals["finished"] = len(view.jobs), arrived - waiting - running
         world.queue[:waiting], world.eligible[:waiting] = view.queue, view.eligible
         world.running[:running] = view.running
         world.pools[:], world.nodes[:], world.gpus[:] = view.pools, view.nodes, view.gpus

@@ -1,4 +1,4 @@
-"""A world rebuilt from a view, compiled: what a policy does not see is filled in by estimates."""
+"""Hidden quantities of a world rebuilt from a view, filled in by estimates (compiled)."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from adlro.model.feasibility import expected_end
 from adlro.model.state import WHOLE
 from adlro.model.timeline import span_factor, timeline
 from adlro.sim.completion_heap_kernel import place_in_heap, sift
-from adlro.sim.terminate_kernel import stranded
+from adlro.sim.terminate_kernel import free_beside_slices
 from adlro.sim.world import World
 
 
 @njit
-def fill_in(world: World) -> None:
-    """Fill in what a policy does not see, as far as it can know: all ends as by the estimate.
+def fill_from_estimates(world: World) -> None:
+    """Fill in the quantities that a policy does not see; every run ends by its estimate.
 
-    A job that is overdue is expected anew, and so ends then in every copy.
+    An overdue run gets a new expected end, and ends at that time in every copy.
     """
-    w, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
-    w.busy_gpus = w.busy_slices = w.stranded = w.up_gpus = 0
+    totals, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
+    totals.busy_gpus = totals.busy_slices = totals.stranded = totals.up_gpus = 0
     for p in range(len(world.pools)):
-        w.up_gpus += world.pools[p].gpus
+        totals.up_gpus += world.pools[p].gpus
     for g in range(len(gpus)):
         if gpus[g].slice >= 0:
-            w.stranded += stranded(gpus[g])
-    for r in range(w.running):
+            totals.stranded += free_beside_slices(gpus[g])
+    for r in range(totals.running):
         run, end = running[r], ends[r]
         job = world.jobs[run.job]
         if job.share == WHOLE:
-            w.busy_gpus += job.gpus
+            totals.busy_gpus += job.gpus
         else:
-            w.busy_slices += job.share
-        run.expected = min(expected_end(run, w.now), run.start + job.limit)
-        end.end, end.since = run.expected, w.now
+            totals.busy_slices += job.share
+        run.expected = min(expected_end(run, totals.now), run.start + job.limit)
+        end.end, end.since = run.expected, totals.now
         end.slowness = span_factor(run, job, world.pools[run.pool])
         until, _, _, _ = timeline(run.expected - run.start, run, job)
-        before, _, _, _ = timeline(w.now - run.start, run, job)
+        before, _, _, _ = timeline(totals.now - run.start, run, job)
         end.todo = end.kept = (until - before) / end.slowness
         place_in_heap(r, r, ends)
         sift(r, r + 1, world)
-    for q in range(w.waiting):
+    for q in range(totals.waiting):
         world.undone[q] = world.queue[q].left

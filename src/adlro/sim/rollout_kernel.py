@@ -1,6 +1,6 @@
-"""Playing on, compiled: a policy takes a world, or a copy of it, to the end of its jobs.
+"""Rollouts: a policy simulates a copy of a world to the end of its jobs (compiled).
 
-What is tried on copies goes through here: labels for training, and looking ahead.
+Used for training labels and by the look-ahead policies.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 from adlro.compiled import njit
 from adlro.model import violations
 from adlro.model.state import Floats, Records
-from adlro.sim.kernel import MOST_CALLS, advance, apply, clone, copy_memory
+from adlro.sim.kernel import MAX_CALLS, advance, apply, clone, copy_memory
 from adlro.sim.world import World, view_of
 
 
 class PolicyCall(NamedTuple):
-    """A compiled policy and what it is handed with every call."""
+    """A compiled policy with its parameters and memory."""
 
     decide: Callable[..., int]  # a first-class compiled function, see signature.py
     params: Floats
@@ -24,54 +24,62 @@ class PolicyCall(NamedTuple):
 
 
 @njit
-def ask(asked: PolicyCall, out: Records, world: World) -> int:
-    """Ask a policy about a world; returns how many decisions it wrote."""
-    return asked.decide(view_of(world), asked.params, asked.memory, out)
+def ask(policy: PolicyCall, out: Records, world: World) -> int:
+    """Call a policy on a world; returns the number of decisions written to `out`."""
+    return policy.decide(view_of(world), policy.params, policy.memory, out)
 
 
 @njit
-def _rollout(answered: int, asked: PolicyCall, out: Records, world: World) -> bool:
-    """Play to the end from so many decisions in `out` on, 0 = the next event. False = a fault.
+def _rollout(answered: int, policy: PolicyCall, out: Records, world: World) -> bool:
+    """Apply the first `answered` decisions of `out`, then simulate to the end; False = a fault.
 
-    There is one `apply` and one `advance` here: each takes seconds to compile.
+    With answered = 0 the rollout begins with the next event. `apply` and `advance` are called at
+    one place each, because each inlined copy takes seconds to compile.
     """
-    w, calls = world.totals[0], 0
+    totals, calls = world.totals[0], 0
     while True:
         while answered > 0:
             done = apply(answered, out, world)
             if done < 0:
                 return False
             calls += 1
-            if calls == MOST_CALLS:
-                w.fault, w.fault_value = violations.ENDLESS_ANSWERS, MOST_CALLS
+            if calls == MAX_CALLS:
+                totals.fault, totals.fault_value = violations.ENDLESS_ANSWERS, MAX_CALLS
                 return False
-            answered = ask(asked, out, world) if done > 0 else 0
+            answered = ask(policy, out, world) if done > 0 else 0
         if not advance(world):
             break
         calls = 0
-        answered = ask(asked, out, world)
-    is_sound: bool = w.fault == 0
-    return is_sound
+        answered = ask(policy, out, world)
+    succeeded: bool = totals.fault == 0
+    return succeeded
 
 
 @njit
 def branch(
-    answered: int, asked: PolicyCall, copied_memory: Floats, out: Records, world: World, copy: World
+    answered: int,
+    policy: PolicyCall,
+    copied_memory: Floats,
+    out: Records,
+    world: World,
+    copy: World,
 ) -> bool:
-    """Carry out so many decisions of `out` on a copy of a world and play it to its end.
+    """Apply the first `answered` decisions of `out` to a copy of a world; simulate it to its end.
 
-    The copy's own workload and books count. The policy begins with a copy of its memory, which may
-    be the same array if nobody needs it any more. Returns False after a fault, which is noted in
-    the copy.
+    The rollout uses the workload of the copy and writes outcomes there. The policy starts with a
+    copy of its memory, which may be the same array if the caller no longer needs it.
+
+    Returns:
+        False after a fault, which is recorded in the copy.
     """
     clone(world, copy)
-    copy_memory(asked.memory, copied_memory)
-    return _rollout(answered, PolicyCall(asked.decide, asked.params, copied_memory), out, copy)
+    copy_memory(policy.memory, copied_memory)
+    return _rollout(answered, PolicyCall(policy.decide, policy.params, copied_memory), out, copy)
 
 
 @njit
 def copy_job(i: int, world: World, j: int, to: World) -> None:
-    """Copy all that a workload says of the job in row i to row j of another, or of the same."""
+    """Copy the job in row i of a workload to row j of another workload, or of the same."""
     to.jobs[j] = world.jobs[i]
     for m in range(world.est.shape[1]):
         to.est[j, m], to.seconds[j, m] = world.est[i, m], world.seconds[i, m]

@@ -1,7 +1,7 @@
-"""The one signature of decide, and the kernel compiled once for all policies that have it.
+"""The signature of decide, and the kernel compiled once for all policies.
 
-A compiled policy is handed to the kernel as a first-class function with an explicit type. A plain
-dispatcher as argument would be a new type, so a new compile, for each policy and each process.
+A compiled policy is passed to the kernel as a first-class function with an explicit type. A plain
+dispatcher as argument would be a new type, and so a new compile, for each policy and each process.
 """
 
 from __future__ import annotations
@@ -83,24 +83,24 @@ WORLD = types.NamedTuple(
 DECIDE = types.intp(VIEW, FLOATS, FLOATS, ANSWER)  # view, params, memory, out
 
 
-_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+_COMPILE_LOCK = threading.Lock()  # two threads may both find that nothing is compiled yet
 
 
 def compiled_run() -> Dispatcher:
-    """The kernel's `run`, compiled (or loaded) for every policy of the signature."""
+    """The kernel's `run`, compiled or loaded from the cache; serves every compiled policy."""
     run = dispatcher(kernel.run)
     if not run.overloads:
-        with _ONE_AT_A_TIME:
-            if not run.overloads:  # asked again inside: another thread may have been here
+        with _COMPILE_LOCK:
+            if not run.overloads:  # checked again: another thread may have compiled it meanwhile
                 run.compile((types.FunctionType(DECIDE), FLOATS, FLOATS, ANSWER, WORLD))
                 run.disable_compile()
     return run
 
 
 class Steps(NamedTuple):
-    """What the driver for policies in plain Python calls.
+    """Compiled functions that the driver for policies in plain Python calls.
 
-    Without the dispatchers, which would look at the types of all arrays in each call.
+    They bypass numba's dispatchers, which inspect the types of all arrays at each call.
     """
 
     advance: Callable[[World], bool]
@@ -110,7 +110,7 @@ class Steps(NamedTuple):
 
 
 def entry_point(function: Callable[..., Any], *signature: types.Type) -> Callable[..., Any]:
-    """A compiled function for one signature, to be called with exactly these types."""
+    """Entry point of a compiled function for one signature; call it with exactly these types."""
     compiled = dispatcher(function)
     if signature not in compiled.overloads:
         compiled.compile(signature)
@@ -129,15 +129,15 @@ def _compiled_steps() -> Steps:
 
 
 def compiled_steps() -> Steps:
-    """Compile (or load) what the driver for policies in plain Python calls."""
-    with _ONE_AT_A_TIME:
+    """The functions for policies in plain Python, compiled or loaded from the cache."""
+    with _COMPILE_LOCK:
         return _compiled_steps()
 
 
-@functools.lru_cache(maxsize=256)  # to look a signature up, numba hashes every field of its records
+@functools.lru_cache(maxsize=256)  # numba's own lookup hashes every field of the record types
 def compile_decide(decide: Callable[..., int]) -> Dispatcher:
-    """Compile a policy's dispatcher for the one signature, and hand it back."""
+    """The dispatcher of a policy's decide, compiled for the signature DECIDE."""
     compiled = dispatcher(decide)
-    with _ONE_AT_A_TIME:
+    with _COMPILE_LOCK:
         compiled.compile(DECIDE.args)
     return compiled

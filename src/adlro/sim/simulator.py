@@ -121,10 +121,10 @@ def _run_in_python(
     w, most, out = world.totals[0], len(world.gpus) + len(world.running), answers(world)
     eyes, rows, entry = ViewCopies(world), _rows(out), compiled_steps()
     while entry.advance(world):
-        started, last = 1, w["decisions"] + kernel.MOST_CALLS
+        started, last = 1, w["decisions"] + kernel.MAX_CALLS
         while started > 0:
             if w["decisions"] == last:
-                w["fault"], w["fault_value"] = violations.ENDLESS_ANSWERS, kernel.MOST_CALLS
+                w["fault"], w["fault_value"] = violations.ENDLESS_ANSWERS, kernel.MAX_CALLS
                 return world
             view = eyes.view()
             w["decisions"] += 1

@@ -1,4 +1,4 @@
-"""The kernel's steps, one at a time, for callers in plain Python."""
+"""The steps of the kernel as separate compiled functions, for callers in plain Python."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from adlro.sim.world import World, view_of
 
 @njit
 def advance(world: World) -> bool:
-    """Move the clock to the next moment: see kernel.py."""
+    """Move the clock to the next event: see kernel.py."""
     return kernel.advance(world)
 
 
 @njit
 def apply(answered: int, out: Records, world: World) -> int:
-    """Carry out decisions: see kernel.py."""
+    """Apply decisions: see kernel.py."""
     return kernel.apply(answered, out, world)
 
 
 @njit
 def is_real(world: World) -> bool:
-    """True when at least one waiting job could start somewhere now."""
+    """True when at least one waiting job can start on one of its eligible pools now."""
     w = world.totals[0]
     return w.waiting > 0 and w.busy_gpus < w.up_gpus and any_feasible(view_of(world))
 

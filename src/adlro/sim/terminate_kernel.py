@@ -1,4 +1,4 @@
-"""The end of a run, compiled: its GPUs are given back; a job that is not done waits again."""
+"""Termination of runs: release of the GPUs, and requeueing of interrupted jobs (compiled)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from adlro.model.placement import release, unlink_slice
 from adlro.model.state import FAILURE, PREEMPTION, WHOLE, Row
 from adlro.model.timeline import left_by_estimate, span_factor, timeline
 from adlro.sim.completion_heap_kernel import remove
-from adlro.sim.progress_kernel import account_progress, change_pace
+from adlro.sim.progress_kernel import account_progress, update_slowness
 from adlro.sim.queue_kernel import requeue
 from adlro.sim.world import World
 
 
 @njit
 def find_run(j: int, world: World) -> int:
-    """Place of a job among the running ones, or -1."""
+    """Index of a job in `running`, or -1."""
     running = world.running
     for slot in range(world.totals[0].running):
         if running[slot].job == j:
@@ -26,14 +26,14 @@ def find_run(j: int, world: World) -> int:
 
 
 @njit
-def stranded(gpu: Row) -> int:
-    """Thousandths left on a GPU that holds slices."""
+def free_beside_slices(gpu: Row) -> int:
+    """Free thousandths of a GPU that holds slices; 0 if it holds none."""
     return gpu.free if gpu.free < WHOLE else 0
 
 
 @njit_apart
 def read(g: int, world: World) -> None:
-    """Write what the sensors of a GPU show now; nothing (NaN) while its node is down."""
+    """Write the present telemetry readings of a GPU; NaN while its node is down."""
     running, jobs, wear, readings = world.running, world.jobs, world.wear, world.readings
     gpu = world.gpus[g]
     node = world.nodes[gpu.node]
@@ -57,74 +57,74 @@ def read(g: int, world: World) -> None:
 
 @njit_apart
 def read_chain(g: int, world: World) -> None:
-    """Write what the sensors of a GPU and of all that follow it in its gang show now."""
+    """Write the present telemetry readings of a GPU and of all that follow it in its gang."""
     while g >= 0:
         read(g, world)
         g = world.gpus[g].next
 
 
 @njit_apart
-def pace_slices(g: int, but: int, world: World) -> None:
-    """Let the slices on a GPU, all but one, go on at the slowness that now holds."""
+def update_slices(g: int, excluded: int, world: World) -> None:
+    """Recompute the slowness of the slices on a GPU, except the run at index `excluded`."""
     slot = wide(world.gpus[g].slice)
     while slot >= 0:
-        if slot != but:
-            change_pace(slot, world)
+        if slot != excluded:
+            update_slowness(slot, world)
         slot = world.running[slot].after
 
 
 @njit_apart
-def _log(slot: int, why: int, world: World) -> None:
-    """Write a run that ends into the log of spans; what has no room is only counted."""
-    w, run, spans = world.totals[0], world.running[slot], world.spans
+def _log_spans(slot: int, why: int, world: World) -> None:
+    """Append an ending run to the log of spans; rows beyond its capacity are only counted."""
+    totals, run, spans = world.totals[0], world.running[slot], world.spans
     g = run.gpu
     while g >= 0:
-        if w.spans < len(spans):
-            row = spans[w.spans]
-            row.start, row.end, row.job, row.gpu = run.start, w.now, run.job, g
+        if totals.spans < len(spans):
+            row = spans[totals.spans]
+            row.start, row.end, row.job, row.gpu = run.start, totals.now, run.job, g
             row.share, row.why = world.jobs[run.job].share, why
-        w.spans += 1
+        totals.spans += 1
         g = world.gpus[g].next
 
 
 @njit
 def terminate(slot: int, why: int, world: World) -> None:
-    """End a run: books, GPUs, heap, neighbours."""
-    w, gpus, run = world.totals[0], world.gpus, world.running[slot]
+    """End a run: update totals, release its GPUs, remove it from the heap, update co-runners."""
+    totals, gpus, run = world.totals[0], world.gpus, world.running[slot]
     g, first, job = run.gpu, wide(run.gpu), world.jobs[run.job]
     sliced, share, gang = job.share < WHOLE, job.share, job.gpus
-    length = w.now - run.start
+    length = totals.now - run.start
     if sliced:
         length *= share / WHOLE
-        w.stranded -= stranded(gpus[first])
+        totals.stranded -= free_beside_slices(gpus[first])
     while g >= 0:
         gpus[g].busy += length
         g = gpus[g].next
     if len(world.spans) > 0:
-        _log(slot, why, world)
+        _log_spans(slot, why, world)
     release(run, world.jobs, world.pools, world.nodes, gpus)
     if not sliced:
-        w.busy_gpus -= gang
+        totals.busy_gpus -= gang
     else:
-        w.busy_slices -= share
+        totals.busy_slices -= share
         unlink_slice(slot, world.running, gpus)
-        w.stranded += stranded(gpus[first])
+        totals.stranded += free_beside_slices(gpus[first])
     remove(slot, world)
     if sliced:
-        pace_slices(first, wide(-1), world)
+        update_slices(first, wide(-1), world)
     if len(world.readings) > 0:
         read_chain(first, world)
 
 
 @njit_apart
 def interrupt(slot: int, failed: int, world: World) -> None:
-    """End a run before its job is done (lost to a failure, or preempted): the job waits again."""
+    """End a run before its job is complete (failure or preemption), and requeue the job."""
     account_progress(slot, world)
     now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
-    j, restarts, had = run.job, run.restarts + 1, served(now, run, world.jobs[run.job])
+    j, restarts, received = run.job, run.restarts + 1, served(now, run, world.jobs[run.job])
     job, pool = world.jobs[j], world.pools[run.pool]
     work = world.seconds[j, pool.model]
-    seen = world.est[j, pool.model] * span_factor(run, job, pool)
+    estimated = world.est[j, pool.model] * span_factor(run, job, pool)
     worked, saves, _, _ = timeline(now - run.start, run, job)
     todo, left, saved = end.todo, run.left, 1
     if job.checkpoint < 0:
@@ -133,10 +133,10 @@ def interrupt(slot: int, failed: int, world: World) -> None:
         todo, worked = end.kept, saves * job.interval if saves > 0 else 0.0
         saved = 1 if saves > 0 else run.saved
     if saved and worked > 0:
-        left = left_by_estimate(worked, now, run, seen)
+        left = left_by_estimate(worked, now, run, estimated)
     world.outcome[j].lost += todo - end.todo
     terminate(slot, FAILURE if failed else PREEMPTION, world)
     q = requeue(j, world)
     waiting = world.queue[q]
-    waiting.restarts, waiting.left, waiting.saved, waiting.served = restarts, left, saved, had
+    waiting.restarts, waiting.left, waiting.saved, waiting.served = restarts, left, saved, received
     world.undone[q] = todo / work if work > 0 else 1.0

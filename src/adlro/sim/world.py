@@ -1,4 +1,4 @@
-"""A simulated world: what a policy sees, the truth and the books beside it, as one tuple."""
+"""The state of a simulation as one tuple: visible state, ground truth and results."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from adlro.model.state import (
 from adlro.model.view import RECENT_ARRIVALS, Rows, View
 from adlro.workloads.workload import Workload
 
-_SLACK = 4096  # places beyond what can wait: the queue's window slides instead of moving
+_SLACK = 4096  # spare capacity of the queue, so that its window slides and is rarely moved
 
 
 class Empty(NamedTuple):
-    """An empty cluster: the arrays that a world starts from."""
+    """Records of an empty cluster, from which a world starts."""
 
     pools: Records
     nodes: Records
@@ -41,19 +41,20 @@ class Empty(NamedTuple):
 
 
 class World(NamedTuple):
-    """All that the kernel works on; dimensions as in model/state.py.
+    """All arrays of a simulation; dimensions as in model/state.py.
 
-    The state, which changes and is cloned; then the workload, which is read; then the books.
+    First the state, which changes and is cloned; then the workload, which is read-only; then the
+    results.
     """
 
     totals: Records  # [1] TOTALS
-    queue: Records  # [capacity] WAITING, in use: from totals.head on, totals.waiting of them
-    eligible: Mask  # [capacity, P] beside the queue
-    undone: Floats  # [capacity] beside the queue: the true share of work still to do
+    queue: Records  # [capacity] WAITING; in use: totals.waiting entries from totals.head on
+    eligible: Mask  # [capacity, P] parallel to the queue
+    undone: Floats  # [capacity] parallel to the queue: true share of work still to do
     running: Records  # [R] RUNNING, in use: the first totals.running
-    ends: Records  # [R] ENDS, beside running
-    wear: Floats  # [G, 2] true speed of each GPU, and degrees on top of its temperature
-    cells: Floats  # [T, M] true speed of each type on each model, 1 = as the run times say
+    ends: Records  # [R] ENDS, parallel to running
+    wear: Floats  # [G, 2] true speed of each GPU, and degrees added to its temperature
+    cells: Floats  # [T, M] true speed of each type on each model, relative to `seconds`
     pools: Records  # [P]
     nodes: Records  # [N]
     gpus: Records  # [G]
@@ -71,19 +72,19 @@ class World(NamedTuple):
     caps: Counts  # [H, M]
     ageing: Floats  # [1] or [0]
     outcome: Records  # [rows] OUTCOME
-    spans: Records  # [S] SPAN, in use: the first totals.spans; [0] = they are not kept
+    spans: Records  # [S] SPAN, in use: the first totals.spans; [0] = not recorded
 
 
 STATE_FIELDS = World._fields[: World._fields.index("arrivals")]  # what a clone copies
 
 
 def open_world(empty: Empty, workload: Workload, span_rows: int = 0) -> World:
-    """An empty cluster before the first arrival, and books for what comes of it.
+    """The world before the first arrival: an empty cluster and empty results.
 
     Args:
-        empty: the cluster's arrays, which are copied.
-        workload: what will come to it; each job has the row of its place there.
-        span_rows: room in the log of spans; 0 = they are not kept.
+        empty: records of the cluster, which are copied.
+        workload: the jobs and the ground truth; the row of a job is its index there.
+        span_rows: capacity of the log of spans; 0 = spans are not recorded.
     """
     jobs, gpus = len(workload.jobs), len(empty.gpus)
     runs = min(jobs, gpus * (WHOLE // int(workload.jobs["share"].min())))  # at once, at most
@@ -120,14 +121,14 @@ def open_world(empty: Empty, workload: Workload, span_rows: int = 0) -> World:
 
 
 def fresh_memory(size: int, seed: int) -> Floats:
-    """What a policy keeps from call to call, as a run begins: the seed first, then zeros."""
+    """Initial memory of a policy at the start of a run: the seed, then zeros."""
     memory = np.zeros(max(size, 1))
     memory[0] = seed
     return memory
 
 
 def is_empty(world: World, empty: Empty) -> bool:
-    """True when pools and nodes are as before the run, but for nodes that events left down."""
+    """True when pools and nodes equal those before the run, except nodes that events left down."""
     pools, nodes, gpus = empty
     events = world.events[: world.totals["events_done"][0]]
     if len(events) > 0:
@@ -150,7 +151,7 @@ def is_empty(world: World, empty: Empty) -> bool:
 
 
 def answers(world: World) -> Records:
-    """Room for the decisions of one answer: stop and start all that can run, and some more."""
+    """Buffer for the decisions of one answer: enough to stop and start every run, and 16 more."""
     out = np.zeros(2 * len(world.running) + 16, DECISION)
     out["node"] = out["gpu"] = -1
     return out
@@ -158,33 +159,33 @@ def answers(world: World) -> Records:
 
 @njit
 def view_of(world: World) -> View:
-    """What a policy sees of a world: what is in use, and only jobs that have arrived."""
-    w = world.totals[0]
-    first, last = w.head, w.head + w.waiting
+    """The view of a world: the part in use, and only jobs that have arrived."""
+    totals = world.totals[0]
+    first, last = totals.head, totals.head + totals.waiting
     return View(
-        w.now,
-        world.jobs[: w.rows],
-        world.est[: w.rows],
+        totals.now,
+        world.jobs[: totals.rows],
+        world.est[: totals.rows],
         world.queue[first:last],
         world.eligible[first:last],
-        world.running[: w.running],
+        world.running[: totals.running],
         world.pools,
         world.nodes,
         world.gpus,
-        w.arrived_before + w.arrived,
-        world.arrivals[max(w.arrived - RECENT_ARRIVALS, 0) : w.arrived],
+        totals.arrived_before + totals.arrived,
+        world.arrivals[max(totals.arrived - RECENT_ARRIVALS, 0) : totals.arrived],
     )
 
 
 @njit
 def tables_of(world: World) -> View:
-    """The arrays of a world as they are, with no window on what is in use: for checks of one row.
+    """The whole arrays of a world as a view, for checks of single rows.
 
-    To cut out the windows of `view_of` takes longer than to check a start.
+    Slicing out the part in use, as `view_of` does, takes longer than checking a start.
     """
-    w = world.totals[0]
+    totals = world.totals[0]
     return View(
-        w.now,
+        totals.now,
         world.jobs,
         world.est,
         world.queue,
@@ -193,12 +194,12 @@ def tables_of(world: World) -> View:
         world.pools,
         world.nodes,
         world.gpus,
-        w.arrived_before + w.arrived,
+        totals.arrived_before + totals.arrived,
         world.arrivals,
     )
 
 
 @njit
 def rules_of(world: World) -> Rules:
-    """The rules that make the mask of a world."""
+    """The eligibility rules of a world."""
     return Rules(world.allowed, world.holders, world.quotas, world.caps, world.ageing)

@@ -1,4 +1,4 @@
-"""Whether a decision is feasible in a view, without a world to carry it out."""
+"""Feasibility checks of decisions on a view."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.worlds import Scripted, play_moments, start, state_of, unlocked
 
 @pytest.fixture
 def view():
-    """At 0: job 0 runs on GPU 0 of node 0, where a core is left; jobs 1-3 wait, job 4 comes."""
+    """At time 0 job 0 runs on GPU 0 of node 0, with one core free; jobs 1-3 wait; job 4 arrives."""
     policy = Scripted([start(0, gpu=0)])
     state, memory = state_of(strained_world(), policy)
     play_moments(policy, state, memory, 1)

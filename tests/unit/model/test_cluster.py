@@ -1,4 +1,4 @@
-"""Clusters laid out: pools, nodes and GPUs numbered in file order."""
+"""Cluster layout: pools, nodes and GPUs numbered in file order; checks of cluster files."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a policy is made ready from: a live cluster that knows little of its jobs will do."""
+"""The context of a policy: one from a live cluster, and that a scenario's hides the truth."""
 
 import inspect
 import re
@@ -26,7 +26,7 @@ NOTHING_KNOWN = {
 
 
 def live(*groups, rows=256):
-    """A live cluster: its nodes, and nothing of the jobs that will come to it."""
+    """The context of a live cluster: its nodes, and no knowledge of future jobs."""
     layout = lay(*groups)
     pools, models = len(layout.pools), len(layout.models)
     rules = Rulebook(
@@ -48,7 +48,7 @@ MIXED = live(nodes("V100", 4, 2), nodes("T4", 2, 3))
 
 
 def refusals(context):
-    """Why each policy of the package cannot run there; whoever can is made ready."""
+    """Reasons of all policies that refuse this context, by name; loads all others."""
     found = {}
     for name in registry.names():
         reason = registry.refusal(name, context)

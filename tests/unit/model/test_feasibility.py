@@ -1,4 +1,4 @@
-"""Room for jobs: what fits where, and when it is expected to be free."""
+"""Feasibility: which jobs fit where, and expected ends."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def running(start=0.0, expected=0.0, served=0.0):
 
 
 def take(layout, gpu, **want):
-    """Hand a GPU, or a slice of it, to a job without other demands than these."""
+    """Allocate a GPU, or a slice of it, to a job with only these demands."""
     pool = layout.nodes["pool"][layout.gpus["node"][gpu]]
     decision = np.array([(START, 0, pool, -1, gpu, 0.0)], DECISION)[0]
     jobs = records([job(0, 1, **want)])
@@ -26,14 +26,14 @@ def take(layout, gpu, **want):
 
 
 def busy(layout, taken):
-    """Hand out some GPUs of an empty cluster, by their number."""
+    """Allocate some GPUs of an empty cluster, by index."""
     for gpu in taken:
         take(layout, gpu)
     return layout
 
 
 def queued(layout, seconds, allowed, **want):
-    """A view of a cluster with one job that waits; seconds by model, allowed by pool."""
+    """A view of a cluster with one waiting job; seconds by model, allowed by pool."""
     rows, est = records([job(0, 1, **want)]), np.array([seconds], np.float64)
     queue, may = fill(WAITING, [{"left": 1.0}]), np.array([allowed], np.bool_)
     running, recent = np.zeros(0, RUNNING), np.zeros(1, np.int64)

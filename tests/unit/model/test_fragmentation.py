@@ -1,4 +1,4 @@
-"""Fragmentation: what is left on a node but of no use, and the placement that makes least of it."""
+"""Fragmentation of nodes, and placement by fragmentation gradient descent."""
 
 import numpy as np
 import pytest
@@ -15,12 +15,12 @@ PAIR = {"gpus": 2, "share": WHOLE}
 
 
 def demands(*kinds, pools=1):
-    """Kinds of demand, all of the same weight."""
+    """Kinds of demand with equal weights."""
     return fill(DEMAND, list(kinds), weight=1 / max(len(kinds), 1), pools=pools)
 
 
 def put(layout, kinds, want, **named):
-    """Place a job by the demands; its GPUs in their order."""
+    """GPUs of a job placed by the demands, in order."""
     named = {"node": -1, "gpu": -1, **named}
     decision = np.array([(START, 0, 0, named["node"], named["gpu"], 0.0)], DECISION)[0]
     jobs = records([job(0, 1, **want)])
@@ -109,7 +109,7 @@ def test_a_slice_stays_on_the_node_that_is_named_for_it():
 
 
 def naive_fragments(layout, n, kinds):
-    """By the words of docs/simulator.md."""
+    """Fragmentation of a node by the definition in docs/simulator.md."""
     node = layout.nodes[n]
     left = layout.gpus["free"][layout.gpus["node"] == n]
     total = 0.0
@@ -125,7 +125,7 @@ def naive_fragments(layout, n, kinds):
 
 
 def naive_choice(layout, kinds, want):
-    """The GPU of a slice, or the node of a gang, whose node's fragments grow least; or None."""
+    """GPU of a slice, or node of a gang, for which fragmentation grows least; or None."""
     best, chosen = np.inf, None
     share, gpus = want.get("share", WHOLE), want.get("gpus", 1)
     for n, node in enumerate(layout.nodes):

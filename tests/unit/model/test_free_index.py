@@ -1,4 +1,4 @@
-"""The index of what nodes have free: a search through it finds what a scan of all nodes finds."""
+"""The free index: a search with it finds the same as a scan of all nodes."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def whole_room(want, node):
 
 
 def scan_gang(want, left, layout):
-    """Best fit over the nodes with so many GPUs left for the gang."""
+    """Best fit over the nodes, given the rest of the gang."""
     wanted, gang = int(want["gpus"]), []
     if sum(left.values()) < wanted:
         return None
@@ -62,7 +62,7 @@ def scan_gang(want, left, layout):
 
 
 def draw_want(rng):
-    """A gang or a slice, with or without other demands."""
+    """A random gang or slice, with or without other demands."""
     if rng.random() < 0.5:
         share = int(rng.choice([33, 100, 250, 330, 500, 660, 999]))
         memory = int(rng.choice([0, 4_000, 12_000]))
@@ -73,7 +73,7 @@ def draw_want(rng):
 
 
 class Yard:
-    """A cluster on which jobs come and go, and empty nodes are switched off and on."""
+    """A cluster on which random jobs start and end, and empty nodes go down and up."""
 
     def __init__(self, seed):
         self.rng = rng = np.random.default_rng(seed)
@@ -91,7 +91,7 @@ class Yard:
         return self.layout.pools, self.layout.nodes, self.layout.gpus
 
     def start(self, j):
-        """Start job j somewhere if it fits; what it got, and what a scan says it should get."""
+        """Start job j if it fits; returns its GPUs, and those that a scan would choose."""
         p = int(self.rng.choice([0, 1, 1, 1, 2]))
         want, pools = self.jobs[j], self.layout.pools
         expected = scan(want, p, self.layout)
@@ -109,13 +109,13 @@ class Yard:
         return gang, expected
 
     def stop_one(self):
-        """Let any of the jobs go."""
+        """End a random job."""
         if self.runs:
             run = self.runs.pop(int(self.rng.integers(len(self.runs))))
             placement.release(run, self.jobs, *self.records)
 
     def switch_one(self):
-        """Switch an empty node off, or back on."""
+        """Set a random empty node down, or up again."""
         n = int(self.rng.integers(len(self.layout.nodes)))
         node, gpus = self.layout.nodes[n], self.layout.gpus
         own = slice(node["first_gpu"], node["first_gpu"] + node["gpus"])
@@ -130,7 +130,7 @@ class Yard:
         free_index.update(n, *self.records)
 
     def stock(self):
-        """The rooms as they are kept, and as they are when all is noted anew."""
+        """The index as maintained, and as rebuilt from scratch."""
         pools, machines, gpus = (array.copy() for array in self.records)
         machines["rooms"] = machines["block"] = 0
         free_index.build(pools, machines, gpus)

@@ -1,4 +1,4 @@
-"""Job types in a scenario file: how demands are written, and how a mistake in one is told."""
+"""Job types in a scenario file: notation of demands, and error messages."""
 
 import pytest
 

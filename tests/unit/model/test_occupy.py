@@ -1,4 +1,4 @@
-"""GPUs that a world says are held: taken after a check, or refused with a reason."""
+"""GPUs reported as held by a job: recorded after a check, or refused with a reason."""
 
 import numpy as np
 import pytest

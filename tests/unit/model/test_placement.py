@@ -1,4 +1,4 @@
-"""Which GPUs a job gets, and that all of it comes back."""
+"""Placement of jobs, and complete release of their resources."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def running(j=0, pool=0, gpu=0):
 
 
 def chain(first, gpus):
-    """The GPUs of a gang in the order in which they hang together."""
+    """GPUs of a gang in list order."""
     found = []
     while first >= 0:
         found.append(int(first))
@@ -34,12 +34,12 @@ def chain(first, gpus):
 
 
 def put(decision, jobs, layout):
-    """The kernel's place, by best fit."""
+    """Place by best fit."""
     return placement.place(decision, jobs, BEST_FIT, layout.pools, layout.nodes, layout.gpus)
 
 
 def busy(layout, taken):
-    """Hand out some GPUs of an empty cluster, by their number, to a job without demands."""
+    """Allocate some GPUs of an empty cluster, by index, to a job without other demands."""
     jobs = records([job(0, 1)])
     for gpu in taken:
         put(decision(layout.nodes["pool"][layout.gpus["node"][gpu]], gpu=gpu), jobs, layout)
@@ -47,13 +47,13 @@ def busy(layout, taken):
 
 
 def set_down(layout, want, **named):
-    """Place one job; the chain of its GPUs and the number of nodes it spans."""
+    """Place one job; returns its GPUs and the number of nodes it spans."""
     first, spanned = put(decision(**named), records([job(0, 1, **want)]), layout)
     return chain(first, layout.gpus), spanned
 
 
 def snapshot(layout):
-    """All that placing changes and releasing restores: every field but the chain of a gang."""
+    """Everything that placement changes and release restores: all fields but GPU.next."""
     gpus = layout.gpus[["node", "free", "free_memory", "job", "busy"]]
     return layout.pools.tolist(), layout.nodes.tolist(), gpus.tolist()
 
@@ -144,7 +144,7 @@ def naive_capacity(want, node):
 
 
 def naive_gang(want, p, layout):
-    """The GPUs of a gang by the words of docs/simulator.md; None if it does not fit."""
+    """GPUs of a gang by the rules of docs/simulator.md; None if it does not fit."""
     machines, left = layout.nodes, {}
     for n in np.flatnonzero(machines["pool"] == p):
         left[n] = naive_capacity(want, machines[n])
@@ -165,7 +165,7 @@ def naive_gang(want, p, layout):
 
 
 def place_all(jobs, pools, layout):
-    """Place jobs where they fit, one after the other: what became of each, and what should."""
+    """Place jobs where they fit, one by one; returns the actual and the expected GPUs of each."""
     got, expected, runs = [], [], []
     for j, p in enumerate(pools):
         gang = naive_gang(jobs[j], p, layout)
@@ -278,7 +278,7 @@ def test_slices_take_their_share_and_memory_and_their_nodes_cores_and_memory():
 
 
 def slices_of(gpu, runs, gpus):
-    """The places in `running` of the slices on a GPU, from the first to the last and back."""
+    """Indices in `running` of the slices on a GPU, forwards and backwards along the list."""
     there, slot, last = [], gpus["slice"][gpu], -1
     while slot >= 0:
         there.append(int(slot))

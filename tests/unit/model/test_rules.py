@@ -1,4 +1,4 @@
-"""Who may start where, worked out by hand. A GPU is worth 1 unless a test says otherwise."""
+"""Eligibility by quotas and ageing, computed by hand. A GPU is worth 1 unless stated otherwise."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from tests.worlds import (
 
 
 class Told:
-    """Gives the answers it was told, then starts what it may, the oldest first; keeps the masks."""
+    """Gives scripted answers, then starts eligible jobs, the oldest first; records the masks."""
 
     name, params, memory = "told", np.zeros(0), 0
 
@@ -42,7 +42,7 @@ class Told:
 
 
 def masks(world, *answers):
-    """What the policy saw, call by call."""
+    """Masks that the policy saw, call by call."""
     policy = Told(*answers)
     play(world, policy)
     return policy.masks

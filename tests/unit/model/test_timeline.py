@@ -1,4 +1,4 @@
-"""The timeline of a run: saves, restoring, limits, and when it is expected to end."""
+"""The timeline of a run: saves, restoring, limits and the expected end."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What stops a run before its end, in one line that names the policy."""
+"""Violations that stop a run, and their one-line messages."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_a_run_may_be_stopped_once_its_least_run_is_over(least):
 
 
 class Undecided:
-    """Starts and stops the oldest job for ever; compiled."""
+    """A compiled policy that starts and preempts the oldest job for ever."""
 
     name, memory, params = "undecided", 0, np.zeros(0)
 
@@ -137,7 +137,7 @@ class Undecided:
 
 
 class UndecidedInPython(Scripted):
-    """The same, called from Python."""
+    """The same policy, called from Python."""
 
     name = "undecided"
 
@@ -153,7 +153,7 @@ def test_a_hundred_thousand_answers_in_one_moment_stop_the_run():
 
 
 def test_so_do_those_of_a_policy_in_plain_python(monkeypatch):
-    monkeypatch.setattr(kernel, "MOST_CALLS", 3_000)
+    monkeypatch.setattr(kernel, "MAX_CALLS", 3_000)
     said = r"^policy undecided went on deciding after 3,000 answers in one moment \(at 7 s\)$"
     with pytest.raises(PolicyError, match=said):
         play(build([nodes()], [job(7, 5)]), UndecidedInPython())
@@ -205,7 +205,7 @@ def test_timers_without_end_while_nothing_else_can_happen_stop_the_run():
 
 
 class Mover:
-    """Migrates what runs at every timer, so that nothing is ever done."""
+    """Migrates the running job at every timer, so that it never finishes."""
 
     name, params, memory = "mover", np.zeros(0), 0
 

@@ -1,4 +1,4 @@
-"""The matching of single jobs to the GPUs of pools."""
+"""Maximum-weight matching of single-GPU jobs to the GPUs of pools."""
 
 import numpy as np
 import pytest

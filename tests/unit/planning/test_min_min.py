@@ -1,4 +1,4 @@
-"""The Min-Min plan's arithmetic, beside the same done with sorted lists."""
+"""The Min-Min plan, compared with the same computation on sorted lists."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ MODELS = ["V100", "T4", "A100"]
 
 
 def running(rows):
-    """Running records of (job, pool, start, expected), none of them beside another."""
+    """Running records of (job, pool, start, expected), no two on one GPU."""
     result = np.zeros(len(rows), RUNNING)
     result["before"] = result["after"] = -1
     for record, row in zip(result, rows, strict=True):
@@ -27,7 +27,7 @@ def running(rows):
 
 
 def seen(now, layout, jobs, runs):
-    """What a policy sees of runs on a cluster; nobody waits."""
+    """A view with runs on a cluster and an empty queue."""
     queue, eligible = np.zeros(0, WAITING), np.zeros((0, len(layout.pools)), np.bool_)
     rows = np.arange(len(jobs))
     est = np.ones((len(jobs), len(layout.models)))
@@ -36,7 +36,7 @@ def seen(now, layout, jobs, runs):
 
 
 def free_times(now, layout, jobs, runs, wanted=10**6):
-    """The plan's free times of each pool, as many of the earliest as are wanted."""
+    """The `wanted` earliest free times of each pool in the plan."""
     times, counts = np.full(len(layout.gpus), np.nan), np.full(len(layout.pools), np.nan)
     min_min.fill_free_times(wanted, seen(now, layout, jobs, runs), counts, times)
     firsts = layout.pools["first_gpu"]
@@ -45,7 +45,7 @@ def free_times(now, layout, jobs, runs, wanted=10**6):
 
 @st.composite
 def busy_clusters(draw):
-    """Pools of GPUs with gangs running on them: the layout, the jobs and the runs."""
+    """Random pools with running gangs: layout, jobs and runs."""
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
     layout = lay(*(nodes(model, size) for model, size in zip(MODELS, sizes, strict=False)))
     gangs = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5), TIMES, TIMES)))
@@ -59,7 +59,7 @@ def busy_clusters(draw):
 
 
 def naive_free_times(now, jobs, runs, pool):
-    """Free now, or at the expected end; an overdue job takes a tenth of its age or 1 s more."""
+    """Free now or at the expected end; an overdue run takes a tenth of its age or 1 s more."""
     times = [now] * int(pool[1]["free"])
     for run in runs[runs["pool"] == pool[0]]:
         overdue = now + max(0.1 * (now - run["start"]), 1)

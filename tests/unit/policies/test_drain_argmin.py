@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.looped import every
-from tests.plain.book import make
 from tests.plain.cases import random_case
+from tests.plain.registry import make
 from tests.plain.simulator import PlainWorld
 from tests.plain.simulator import run as run_plain
 from tests.worlds import build, from_case, job, nodes, play

@@ -1,4 +1,4 @@
-"""What happens to the cluster: nodes that fail, leave and join, speeds that change."""
+"""Events of the cluster: nodes that fail, leave and join, and changes of speed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Laws that hold in every schedule of the kernel, whatever the policy."""
+"""Invariants of every schedule of the kernel, for all policies."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ EVERY_CASE = settings(deadline=None, max_examples=60)
 
 
 def quiet_world(seed):
-    """A random world in which nothing breaks and nobody is slowed or makes saves."""
+    """A random world without failures, slowdowns and checkpoints."""
     world = random_world(seed)
     jobs = world.workload.jobs.copy()
     jobs["interval"] = np.inf
@@ -65,7 +65,7 @@ def test_every_job_runs_once_as_one_gang_where_it_may_for_its_time(seed, name):
 
 
 def peaks(spans, where, amount, count):
-    """The most that is ever held at once of each of `count` things; ends go before starts."""
+    """Maximum simultaneous use of each of `count` resources; ends are counted before starts."""
     time = np.concatenate([spans["end"], spans["start"]])
     change = np.concatenate([-amount, amount])
     place = np.concatenate([where, where])
@@ -91,7 +91,7 @@ def test_nothing_is_ever_handed_out_twice(seed, name):
 
 
 def outages(world, until):
-    """From when to when each node is down: (node, from, to) rows, to the end of the run."""
+    """Down times of the nodes: rows (node, from, to), up to the end of the run."""
     begin = world.workload.jobs["arrival"][0]
     down, rows = {}, []
     for event in world.workload.events[world.workload.events["time"] <= until]:

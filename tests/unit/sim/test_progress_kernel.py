@@ -1,4 +1,4 @@
-"""How fast a run goes on: slices that slow each other."""
+"""Progress of runs: slices that slow each other."""
 
 import pytest
 

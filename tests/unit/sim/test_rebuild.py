@@ -1,4 +1,4 @@
-"""Worlds rebuilt from views: they go on as the run does, as far as anybody can know."""
+"""Worlds rebuilt from views: with true estimates, rollouts end as the run does."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from numba import njit
 from adlro.model.context import Rulebook
 from adlro.model.state import WHOLE
 from adlro.model.view import RECENT_ARRIVALS
-from adlro.sim.rebuild import Rebuilt
-from adlro.sim.rebuild_kernel import fill_in
+from adlro.sim.rebuild import RebuiltWorld
+from adlro.sim.rebuild_kernel import fill_from_estimates
 from adlro.sim.signature import compiled_steps
 from adlro.sim.simulator import ViewCopies
 from adlro.sim.steps import clone
@@ -49,18 +49,18 @@ def exact(seed):
 
 
 def rebuilt_for(context, view):
-    return Rebuilt(view, context.types, context.placement, context.rules)
+    return RebuiltWorld(view, context.types, context.placement, context.rules)
 
 
 @njit
 def copy_filled(world, to):
-    """What stands before each choice that is tried; from Python the kernels cannot be called."""
-    fill_in(world)
+    """Preparation of each rollout, compiled because kernels cannot be called from Python."""
+    fill_from_estimates(world)
     clone(world, to)
 
 
 def play_on(rebuilt, policy, memory):
-    """Finish times by row of who is not done yet, in the copy that the choices are tried on."""
+    """Finish times, by row, of the unfinished jobs in a rollout on the copy."""
     copy_filled(rebuilt.world, rebuilt.copy)
     world, steps, ask = rebuilt.copy, compiled_steps(), called(policy.decide)
     eyes, out, own = ViewCopies(world), answers(world), memory.copy()
@@ -77,7 +77,7 @@ def play_on(rebuilt, policy, memory):
 
 
 class Foresight(InPython):
-    """Plays a policy and, at its calls, the rest of the run on a copy that knows who will come."""
+    """Runs a policy and, at its calls, a rollout on a copy that knows the future arrivals."""
 
     def __init__(self, world, base):
         super().__init__(base, world)
@@ -92,9 +92,9 @@ class Foresight(InPython):
         return super().decide(view, params, memory, out)
 
     def rest(self, view, memory):
-        """Finish times of the jobs that are not done yet."""
+        """Finish times of the unfinished jobs."""
         truth, rebuilt, arrived = self.world.workload, self.rebuilt, view.arrived
-        rebuilt.follow(view, np.inf, len(truth.jobs) - arrived)
+        rebuilt.update(view, np.inf, len(truth.jobs) - arrived)
         for name in OF_JOBS:
             getattr(rebuilt.world, name)[arrived : len(truth.jobs)] = getattr(truth, name)[arrived:]
         return play_on(rebuilt, self.base, memory)[: len(truth.jobs)]
@@ -114,7 +114,7 @@ def test_a_copy_that_knew_who_comes_would_end_as_the_run_does(seed, base):
 
 
 def views_of(world, policy=None):
-    """What is seen at each call under a policy; None = first come, first served on pool 0."""
+    """Views at each call under a policy; None = first come, first served on pool 0."""
     seen = []
 
     def note(view):
@@ -125,7 +125,7 @@ def views_of(world, policy=None):
 
 
 def in_other_rows(view, row):
-    """The same view with job r in row[r]; what stands in rows that nobody names is nonsense."""
+    """The same view with job r in row[r]; unused rows hold arbitrary values."""
     size = int(row.max()) + 3
     jobs, est = np.zeros(size, view.jobs.dtype), np.full((size, view.est.shape[1]), np.nan)
     jobs["id"], jobs["gpus"], jobs["arrival"] = -7, 99, np.nan
@@ -149,14 +149,14 @@ def test_which_rows_jobs_have_makes_no_difference(seed):
         ends = []
         for seen in (view, in_other_rows(view, row)):
             rebuilt = rebuilt_for(world.setting, seen)
-            rebuilt.follow(seen, np.inf)
+            rebuilt.update(seen, np.inf)
             ends.append(play_on(rebuilt, policy, memory))
         here = len(view.jobs)
         np.testing.assert_array_equal(ends[1][row[:here]], ends[0][:here])
 
 
 def three_by_hand():
-    """A GPU; job 0 runs, jobs 1 and 2 wait, and job 3 comes when they are done."""
+    """A GPU; job 0 runs, jobs 1 and 2 wait, and job 3 arrives after they are done."""
     return build([nodes()], [job(0, 10), job(1, 4), job(2, 3), job(99, 5)])
 
 
@@ -164,7 +164,7 @@ def test_what_is_seen_is_written_down():
     world = three_by_hand()
     view = next(view for view in views_of(world) if view.now == 2)
     rebuilt = rebuilt_for(world.setting, view)
-    rebuilt.follow(view, 7.5, more=2)
+    rebuilt.update(view, 7.5, more=2)
     found, w = rebuilt.world, rebuilt.world.totals[0]
     assert (w["now"], w["wake"], w["waiting"], w["running"]) == (2, 7.5, 2, 1)
     assert (w["arrived"], w["arrived_before"], w["rows"], w["finished"]) == (3, 0, 3, 0)
@@ -186,9 +186,9 @@ def test_jobs_are_written_down_once_as_they_arrive():
 
     told = Rulebook(allowed, *rules[1:])
     views = views_of(world)
-    rebuilt = Rebuilt(views[0], 1, world.setting.placement, told)
+    rebuilt = RebuiltWorld(views[0], 1, world.setting.placement, told)
     for view in views:
-        rebuilt.follow(view, np.inf)
+        rebuilt.update(view, np.inf)
     assert asked == [[0], [1], [2], [3]]
     assert rebuilt.world.jobs["id"][:4].tolist() == [0, 1, 2, 3]
 
@@ -200,8 +200,8 @@ def test_a_row_that_is_reused_holds_the_younger_job():
     after = in_other_rows(next(view for view in views if view.now == 99), np.array([5, 4, 3, 0]))
     after = after._replace(recent=after.recent[-1:])  # the others were forgotten long ago
     rebuilt = rebuilt_for(world.setting, before)
-    rebuilt.follow(before, np.inf)
-    rebuilt.follow(after, np.inf)
+    rebuilt.update(before, np.inf)
+    rebuilt.update(after, np.inf)
     w = rebuilt.world.totals[0]
     assert rebuilt.world.jobs[0] == world.workload.jobs[3]
     assert rebuilt.world.est[0].tolist() == [5]
@@ -215,7 +215,7 @@ def test_who_waits_since_before_the_last_arrivals_is_known_to_a_world_rebuilt_la
     view = next(view for view in views_of(world) if view.arrived == 202)
     assert len(view.recent) == RECENT_ARRIVALS < len(view.queue)
     rebuilt = rebuilt_for(world.setting, view)
-    rebuilt.follow(view, np.inf)
+    rebuilt.update(view, np.inf)
     assert rebuilt.world.jobs["id"][:202].tolist() == list(range(202))
     ends = play_on(rebuilt, made_ready("fcfs", world), np.zeros(1))
     assert ends[:202].tolist() == [1e6, *(1e6 + 5 * j for j in range(1, 202))]

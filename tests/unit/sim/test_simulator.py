@@ -1,4 +1,4 @@
-"""A run: schedules worked out by hand, timers, what a policy sees, and the same bytes each time."""
+"""Runs of the simulator: schedules computed by hand, timers, views, and reproducibility."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -256,7 +256,7 @@ def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_res
 
 
 class Nosy:
-    """A compiled policy that boasts if it sees more jobs than wait, until three of them do."""
+    """A compiled policy that reports when its view holds more jobs than wait."""
 
     name, memory, params = "nosy", 0, np.zeros(0)
 
@@ -279,7 +279,7 @@ def test_a_compiled_policy_sees_only_jobs_that_have_arrived():
 
 
 def room_of(need, p, machines, gpus):
-    """How many GPUs of a job a pool can take, by the words of docs/simulator.md."""
+    """Number of GPUs of a job that fit on a pool, by the rules of docs/simulator.md."""
     room = machines["free"].copy()
     if need["share"] < WHOLE:
         able = (gpus["free"] >= need["share"]) & (gpus["free_memory"] >= need["gpu_memory"])

@@ -1,4 +1,4 @@
-"""Runs that are cut short: what is kept, what is lost, who waits where, and what it leaves."""
+"""Interrupted runs: work kept and lost, the queue afterwards, the log of spans, telemetry."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from tests.worlds import (
 
 
 def runs_of(result, j):
-    """Start, end and how it ended of each run of a job, first GPU only."""
+    """Start, end and reason of the end of each run of a job, on its first GPU."""
     spans = result.spans[result.spans["job"] == j]
     return sorted(set(spans[["start", "end", "why"]].tolist()))
 
@@ -290,7 +290,7 @@ SENSORS = ["utilisation", "bandwidth", "temperature", "power"]
 
 
 def sensors_at(times, world, policy_at=None):
-    """What the GPUs' sensors show at the last call at each of some times."""
+    """Telemetry readings of the GPUs at the last call at each of some times."""
     seen = {}
 
     def look(view):

@@ -43,7 +43,7 @@ def test_a_clone_plays_on_to_the_same_end_and_leaves_the_original_alone(seed, na
 
 
 def with_telemetry(world):
-    """The world with readings that differ from type to type and model to model."""
+    """The world with different telemetry readings for each type and model."""
     types, models = len(world.workload.colocation), world.workload.est.shape[1]
     readings = np.zeros((types + 1, models), READING)
     for k, name in enumerate(READING.names):

@@ -17,8 +17,8 @@ from tests.looped import every
 from tests.plain.cases import random_case
 from tests.plain.policies import MinMin, PairSjf
 from tests.plain.recorded import Recorder
+from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld
-from tests.plain.things import Decision
 from tests.worlds import build, from_case, job, nodes
 
 ALL = Plan(horizon=60, rate=1.1, stray=0.0)  # every state with a choice

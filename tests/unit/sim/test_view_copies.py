@@ -1,4 +1,4 @@
-"""What a policy in plain Python sees of a world: what has arrived, whatever it tries."""
+"""Views of policies in plain Python: no array in them leads to future jobs or to the world."""
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def decide(view, params, memory, out):
 
 
 def small_world():
-    """Jobs that come one after the other, one of them a slice; a node fails in between."""
+    """Jobs that arrive one after the other, one of them a slice; a node fails in between."""
     times, shares = (0, 1, 5, 40, 41), (1000, 500, 1000, 1000, 1000)
     jobs = [job(t, 30, 99, share=share) for t, share in zip(times, shares, strict=True)]
     events = [fails(8, 1), is_repaired(12, 1)]
@@ -80,7 +80,7 @@ def small_world():
 
 
 def played(folder, text):
-    """The run of a user's own policy on the small world, and what the policy caught."""
+    """Run of a user's policy on the small world, and the counts of what the policy found."""
     (folder / "own.py").write_text(text)
     world = small_world()
     policy = registry.load(str(folder / "own.py"), world.setting)
@@ -99,7 +99,7 @@ def test_no_array_leads_to_the_future_or_to_the_world(tmp_path):
 
 
 class Careless:
-    """Eyes that hand out the world's own arrays, read-only."""
+    """A variant of `ViewCopies` that returns the arrays of the world itself, read-only."""
 
     def __init__(self, world):
         self.world = world

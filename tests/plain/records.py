@@ -1,4 +1,4 @@
-"""The nouns of docs/simulator.md as plain records; seconds, MB, thousandths of a GPU."""
+"""Jobs, GPUs, nodes, pools and events as plain records; seconds, MB, thousandths of a GPU."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from adlro.model.state import WHOLE, Records
 
 
 class Infeasible(Exception):  # noqa: N818  as the page of rules calls it
-    """A policy asked for what cannot be done."""
+    """A policy made an infeasible decision."""
 
 
 class Stalled(Exception):  # noqa: N818  as the page of rules calls it
-    """The policy keeps the world from going on."""
+    """A policy prevents the simulation from ending."""
 
 
 class Decision(NamedTuple):
-    """One answer of a policy; -1 leaves the choice to the world."""
+    """One decision of a policy; -1 = the world chooses."""
 
     kind: str  # "start", "preempt", "migrate" or "wake"
     job: int = -1
     pool: int = -1
     node: int = -1
     gpu: int = -1
-    at: float = inf  # "wake": when to be asked again
+    at: float = inf  # "wake": when to call the policy again
 
 
 @dataclass(slots=True)
 class Job:
-    """What a job asks for; cores and memory are for each of its GPUs."""
+    """Demands of a job; cores and memory are for each of its GPUs."""
 
     id: int
     arrival: float
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(slots=True)
 class Gpu:
-    """One GPU: what is left of it, and the jobs that hold the rest."""
+    """One GPU: its free share and memory, and the jobs on it."""
 
     id: int
     node: Node
@@ -66,7 +66,7 @@ class Gpu:
 
 @dataclass(slots=True)
 class Node:
-    """What is free on one machine now."""
+    """One node: its free cores and memory, and its GPUs."""
 
     id: int
     pool: int
@@ -74,16 +74,16 @@ class Node:
     memory: int
     up: bool = True
     gpus: list[Gpu] = field(default_factory=list)
-    free: int = 0  # GPUs with nothing on them
+    free: int = 0  # GPUs without any job
 
     def free_gpus(self) -> list[Gpu]:
-        """The GPUs with nothing on them, in rising order."""
+        """Free GPUs in rising order."""
         return [gpu for gpu in self.gpus if gpu.left == WHOLE]
 
 
 @dataclass(slots=True)
 class Pool:
-    """Nodes of one shape that share a GPU model."""
+    """Nodes of one shape with one GPU model."""
 
     id: int
     model: int
@@ -96,12 +96,12 @@ class Pool:
         return [gpu for node in self.nodes if node.up for gpu in node.gpus]
 
     def free(self) -> int:
-        """How many GPUs that are up have nothing on them."""
+        """Number of free GPUs that are up."""
         return sum(node.free for node in self.nodes if node.up)
 
 
 class Kind(NamedTuple):
-    """A kind of demand that placement by fragmentation looks ahead to."""
+    """A kind of demand for placement by fragmentation."""
 
     weight: float
     pools: int  # bit p = may run on pool p
@@ -112,7 +112,7 @@ class Kind(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What happens to the cluster: REPAIR, FAILURE or SPEED."""
+    """A change of the cluster: REPAIR, FAILURE or SPEED."""
 
     time: float
     value: float
@@ -124,7 +124,7 @@ class Event(NamedTuple):
 
 
 class Span(NamedTuple):
-    """One GPU of one run."""
+    """Use of one GPU by one run."""
 
     job: int
     gpu: int
@@ -135,7 +135,7 @@ class Span(NamedTuple):
 
 
 def rows(records: Records, cls: type) -> list[Any]:
-    """The records as plain tuples or data classes, by the names of their fields."""
+    """A record array as a list of plain tuples or data classes, by field name."""
     names = [name for name in cls.__annotations__ if name != "id"]
     columns = zip(*(records[name].tolist() for name in names), strict=True)
     numbered = "id" in cls.__annotations__

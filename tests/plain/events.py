@@ -1,4 +1,4 @@
-"""Random failures, repairs and speed changes for the cases."""
+"""Random failures, repairs and speed changes for random cases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from adlro.model.state import EVENT, FAILURE, REPAIR, SPEED, Floats, Mask, Records
 
 Row = tuple[float | int, ...]  # an EVENT
-LAST = 3.0  # seconds after everything else when what is still down is repaired
+LAST = 3.0  # seconds after the last event at which nodes that are still down are repaired
 
 
 def draw_events(
@@ -21,16 +21,16 @@ def draw_events(
     may_stay_down: Callable[[Mask], bool],
     whole: bool,
 ) -> Records:
-    """Events [E] in their order; no node that is needed is down in the end.
+    """Random events [E], sorted; no node that a job needs is down at the end.
 
     Args:
-        rng: where chance comes from.
+        rng: random generator.
         arrivals: [J] seconds.
-        until: about when the last job is done.
-        sizes: how many nodes may fail and how many GPUs change their speed, 0 = none.
-        cells: types and models.
+        until: approximate time when the last job is done.
+        sizes: number of nodes that may fail and of GPUs that may change speed, 0 = none.
+        cells: number of job types and of GPU models.
         may_stay_down: whether all jobs could run without these nodes [N].
-        whole: whether to count in whole seconds.
+        whole: whether times are whole seconds.
     """
     nodes, gpus = sizes
     clock = Clock(rng, arrivals, until, whole)
@@ -49,7 +49,7 @@ def draw_events(
 
 
 class Clock:
-    """Draws times: anywhere, or just when jobs arrive, or before the first does."""
+    """Draws random times: any time, exactly at an arrival, or before the first arrival."""
 
     def __init__(
         self, rng: np.random.Generator, arrivals: Floats, until: float, whole: bool
@@ -57,7 +57,7 @@ class Clock:
         self.rng, self.arrivals, self.until, self.whole = rng, arrivals, until, whole
 
     def draw(self) -> float:
-        """Any time of interest."""
+        """A random time."""
         roll, first = self.rng.random(), float(self.arrivals[0])
         if roll < 0.15:
             return float(self.rng.choice(self.arrivals))
@@ -68,12 +68,12 @@ class Clock:
         return self.round(float(self.rng.uniform(low, high)))
 
     def round(self, time: float) -> float:
-        """The time itself, or the whole second before it."""
+        """The time, rounded down to a whole second if times are whole seconds."""
         return float(np.floor(time)) if self.whole else time
 
 
 def _outage(rng: np.random.Generator, clock: Clock, nodes: int) -> list[Row]:
-    """One or several nodes fail at one time; most are repaired, some fail again while down."""
+    """Simultaneous failures of one or several nodes; most are repaired, some fail while down."""
     at = clock.draw()
     length = (clock.until - clock.arrivals[0]) * rng.choice([0, 0.05, 0.2, 0.5])
     back = at + clock.round(float(length * rng.random())) + rng.choice([0, 1, 1, 2])
@@ -109,12 +109,12 @@ def _row(
     gpu: int = -1,
     cell: tuple[int, int] = (-1, -1),
 ) -> Row:
-    """An EVENT without heat."""
+    """An EVENT row without heat."""
     return (time, value, 0.0, kind, node, gpu, *cell, 0)
 
 
 def _sorted(rows: list[Row]) -> Records:
-    """By time, then kind, then order of making."""
+    """Events sorted by time, then by kind; stable."""
     events = np.array(rows, EVENT)
     return events[np.lexsort((events["kind"], events["time"]))]
 

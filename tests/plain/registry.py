@@ -1,4 +1,4 @@
-"""All plain policies by name: one table a file, each beside its classes."""
+"""All plain policies by name, collected from the tables of the modules that define them."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ MAKERS = {
 
 
 def make(name: str, case: Case, seed: int = 0) -> Policy:
-    """A fresh policy by its name in the table of docs/simulator.md, or the `script`."""
+    """A new policy by its name in the table of docs/simulator.md, or the `script`."""
     return MAKERS[name](case, seed)
