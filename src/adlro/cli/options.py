@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-_SLOW_S = 2.0  # what is compiled already is there sooner, on a busy machine too
 FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a better message
 
 
@@ -94,14 +93,12 @@ def named_pairs(texts: tuple[str, ...], option: str, example: str) -> dict[str, 
 
 @contextlib.contextmanager
 def say_if_slow() -> Iterator[None]:
-    """A line while the compiler works, so that nobody thinks it hangs."""
+    """Print a line, once, as soon as the compiler has work to do: it may take a minute."""
+    from adlro.compile_cache import on_compiling
+
     text = "compiling, once for this version (half a minute to a minute) …"
-    timer = threading.Timer(_SLOW_S, lambda: click.echo(text, err=True))
-    timer.start()
-    try:
+    with on_compiling(functools.cache(lambda: click.echo(text, err=True))):
         yield
-    finally:
-        timer.cancel()
 
 
 def stdout() -> Console:

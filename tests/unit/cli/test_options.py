@@ -6,7 +6,9 @@ import math
 import pytest
 from rich.table import Table
 
-from adlro.cli.options import as_json, say, stdout
+from adlro import compile_cache
+from adlro.cli.options import as_json, say, say_if_slow, stdout
+from adlro.compiled import njit
 
 NAME = "[red]x[/] [/] [v2] :smile: \x1b[31m\u202e"
 SHOWN = "[red]x[/] [/] [v2] :smile: \\x1b[31m\\u202e"
@@ -45,3 +47,21 @@ def test_figures_are_valid_json_whatever_they_are():
     facts = {"a": math.nan, "b": [math.inf, (-math.inf, 1.5)], "c": {"d": True, "e": "nan"}}
     found = json.loads(as_json(facts), parse_constant=pytest.fail)
     assert found == {"a": None, "b": [None, [None, 1.5]], "c": {"d": True, "e": "nan"}}
+
+
+def test_the_line_about_compiling_is_shown_only_when_something_is_compiled(
+    monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(compile_cache, "_folder", lambda: tmp_path)
+
+    def more(x):
+        return x + 1
+
+    more.__module__ = "adlro.model.more"
+    shown = []
+    for _ in range(2):
+        function = njit(more)
+        with say_if_slow():
+            assert (function(3), function(3.0)) == (4, 4.0)
+        shown.append(capsys.readouterr().err)
+    assert shown == ["compiling, once for this version (half a minute to a minute) …\n", ""]
