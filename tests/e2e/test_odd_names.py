@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -187,7 +188,7 @@ def test_a_place_that_is_a_loop_of_links_or_too_long_is_refused_in_one_line(tmp_
 def test_a_working_folder_that_is_gone_is_one_line(tmp_path, args):
     gone = tmp_path / "gone"
     gone.mkdir()
-    before = os.getcwd()
+    before = Path.cwd()
     os.chdir(gone)
     try:
         gone.rmdir()
