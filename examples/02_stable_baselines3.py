@@ -87,6 +87,7 @@ def main():
     print(f"\nMean JCT on {args.scenario}, {args.seeds} seeds from 0 on, in seconds:")
     for name in ("fcfs", "min-min"):
         print(f"  {name:<14}{mean_jct(setting, name, args.seeds):10,.0f}")
+    os.environ["ADLRO_SB3_SCENARIO"] = args.scenario
     for name in ("dqn", "maskable_ppo"):
         os.environ["ADLRO_SB3_MODEL"] = f"{name}.zip"
         print(f"  {name:<14}{mean_jct(setting, POLICY, args.seeds):10,.0f}")

@@ -1,8 +1,9 @@
 """A policy that plays a model of stable-baselines3: one that 02_stable_baselines3.py wrote.
 
 Run it:  adlro compare paper16-single --policies fcfs,min-min,./examples/03_policy_of_sb3.py
-The model is maskable_ppo.zip of the present folder, or the file that ADLRO_SB3_MODEL names. To load
-a model runs code from its file: load only what you trust.
+The model is maskable_ppo.zip of the present folder, or the file that ADLRO_SB3_MODEL names. For a
+scenario of your own, name its file in ADLRO_SB3_SCENARIO too. Loading a model runs code from its
+file: load only what you trust.
 """
 
 import os
@@ -19,6 +20,8 @@ from adlro.features.observation_kernel import act, allow, observe, sizes
 from adlro.workloads.synthetic import prepare
 
 FILE = Path(os.environ.get("ADLRO_SB3_MODEL", "maskable_ppo.zip"))
+if not FILE.is_file():
+    raise FileNotFoundError(f"there is no {FILE} here; run 02_stable_baselines3.py first")
 HAS_MASKS = "ppo" in FILE.stem  # what kind of model it is, by its name
 MODEL = (MaskablePPO if HAS_MASKS else DQN).load(FILE, device="cpu")
 
@@ -34,7 +37,8 @@ def params(context):
     full = shape.observation + more(len(context.pools), window)
     if int(MODEL.action_space.n) != shape.actions or length not in (shape.observation, full):
         raise ValueError(f"{FILE} was trained on another cluster, or with an action for waiting")
-    seconds = typical_seconds(prepare(find_scenario(context.name)))
+    scenario = os.environ.get("ADLRO_SB3_SCENARIO", context.name)
+    seconds = typical_seconds(prepare(find_scenario(scenario)))
     return [window, shape.types, shape.columns, shape.observation, length, seconds]
 
 

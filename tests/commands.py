@@ -11,15 +11,15 @@ from pathlib import Path
 from adlro.cli import main
 
 
-def called(*args: str, cwd: Path | str = ".") -> subprocess.CompletedProcess[str]:
-    """What a process with these arguments would print and end with."""
+def called(*args: str, cwd: Path | str | None = ".") -> subprocess.CompletedProcess[str]:
+    """What a process with these arguments would print and end with; no `cwd` = as it is."""
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
     sys.argv = ["adlro", *args]
     try:
         with (
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
-            contextlib.chdir(cwd),
+            contextlib.nullcontext() if cwd is None else contextlib.chdir(cwd),
         ):
             status = main._status()
     finally:

@@ -75,3 +75,13 @@ def with_table(text):
 def parsed(text):
     """A scenario from the text of its file."""
     return Scenario.model_validate({"name": "mine", **tomllib.loads(text)})
+
+
+def change(kind, keys):
+    """The good scenario with one change."""
+    return with_table(f'[[changes]]\nkind = "{kind}"\n{keys}')
+
+
+def colocated(types, slowdown):
+    """The good scenario with one figure of co-location."""
+    return with_table(f"[[colocation]]\ntypes = {types}\nslowdown = {slowdown}")

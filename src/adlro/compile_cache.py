@@ -186,6 +186,19 @@ def _save(path: Path, content: bytes) -> None:
         raise
 
 
+_watching: list[Callable[[], object]] = []  # called before each compilation
+
+
+@contextlib.contextmanager
+def on_compiling(tell: Callable[[], object]) -> Iterator[None]:
+    """Call `tell` whenever a function is not in the cache and is about to be compiled."""
+    _watching.append(tell)
+    try:
+        yield
+    finally:
+        _watching.remove(tell)
+
+
 class FunctionCache:
     """Cache of one function, with the interface that numba's dispatchers call."""
 
@@ -207,7 +220,11 @@ class FunctionCache:
 
         context.refresh()
         content = _load(self._path(signature, context.codegen()))
-        return None if content is None else CompileResult._rebuild(context, *content)
+        if content is None:  # numba compiles it now
+            for tell in _watching:
+                tell()
+            return None
+        return CompileResult._rebuild(context, *content)
 
     def save_overload(self, signature: object, result: Any) -> None:  # noqa: ANN401
         """Store compiled code; if the disk is full, in a temporary folder of this process."""

@@ -51,6 +51,24 @@ class TelemetryError(AdlroError):
     """GPUs cannot be read, or whoever was asked about them does not answer as it should."""
 
 
+def printable(text: str) -> str:
+    r"""The text on one line, with every character that a terminal would act on as an escape.
+
+    Control and bidirectional characters become `\x1b` or `\u202e`, bytes of a file name that are
+    not UTF-8 become `\xff`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # Python's stand-in for a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
 def suggestion(wrong: str, names: Iterable[str]) -> str:
     """A phrase that helps with a misspelt name: the near misses, or else all that there are."""
     known = list(names)

@@ -39,9 +39,20 @@ def test_both_learners_are_trained_shown_in_a_table_and_played_by_compare(tmp_pa
 
 
 @pytest.mark.slow
+def test_a_scenario_of_ones_own_is_learned_and_played(tmp_path):
+    (tmp_path / "mine.toml").write_text('base = "paper16-single"\njobs = 20\n')
+    learner = EXAMPLES / "02_stable_baselines3.py"
+    args = ("--steps", 128, "--seeds", 1, "--scenario", "./mine.toml")
+    shown = run(learner, *args, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "Mean JCT on ./mine.toml" in shown.stdout
+
+
+@pytest.mark.slow
 def test_a_model_that_is_not_there_is_named(tmp_path):
     args = ("compare", "paper16-single", "--policies", f"fcfs,{POLICY}", "--seeds", 1)
     refused = run("-m", "adlro", *args, cwd=tmp_path)
     assert refused.returncode == 2
-    assert "maskable_ppo.zip" in refused.stderr
+    said = "there is no maskable_ppo.zip here; run 02_stable_baselines3.py first"
+    assert said in refused.stderr
     assert len(refused.stderr.splitlines()) == 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import FILE, named_pairs, refuse_same, stdout
+from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, stdout
 
 if TYPE_CHECKING:
     from adlro.model.cluster import NodeGroup
@@ -32,11 +32,9 @@ def _comings(groups: Collection[NodeGroup]) -> str:
 
 @command.command("show")
 @click.argument("cluster", default="paper16")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
-def show(cluster: str, as_json: bool) -> None:
+@click.option("--json", "is_json", is_flag=True, help="Print everything as JSON instead.")
+def show(cluster: str, is_json: bool) -> None:
     """The pools of a cluster. CLUSTER is a cluster file (TOML) or a scenario's name or file."""
-    import json
-
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -61,8 +59,8 @@ def show(cluster: str, as_json: bool) -> None:
                 "comes and goes": _comings(dict.fromkeys(groups)),
             }
         )
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
+    if is_json:
+        click.echo(as_json(rows))
         return
     table = Table(box=SIMPLE_HEAD)
     headings = [heading for heading in rows[0] if any(row[heading] != "" for row in rows)]
@@ -153,7 +151,7 @@ def import_(
     without = sum(node.gpus == 0 for node in listed.nodes)
     notes = [f"{without:,} nodes without GPUs are left out"] if without else []
     for line in [*notes, *listed.notes]:
-        click.echo(line)
+        say(line)
     total = sum(group.count * group.gpus for group in cluster.nodes)
     count = sum(group.count for group in cluster.nodes)
-    click.echo(f"{out}: {total:,} GPUs on {count:,} nodes in {len(cluster.nodes):,} groups")
+    say(f"{out}: {total:,} GPUs on {count:,} nodes in {len(cluster.nodes):,} groups")

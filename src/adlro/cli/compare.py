@@ -19,6 +19,7 @@ from adlro.cli.options import (
     changed_scenario,
     check_json_file,
     hand_out,
+    say,
     say_if_slow,
     scenario_options,
 )
@@ -109,7 +110,7 @@ def _progress(*, is_open: bool) -> Progress:
     )
 
     console = Console(stderr=True)
-    last = TextColumn("{task.fields[width]}") if is_open else TimeRemainingColumn()
+    last = TextColumn("{task.fields[width]}", markup=False) if is_open else TimeRemainingColumn()
     columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), last)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
@@ -174,6 +175,7 @@ def _play(
     scenario: Scenario, policies: str, way: _Way, reporter: Reporter
 ) -> tuple[Comparison, bool]:
     """The comparison, and whether it is all that was asked for (Ctrl-C may have cut it short)."""
+    from adlro.errors import printable
     from adlro.evaluate.compare import Stopped
     from adlro.sim.simulator import warm_up
     from adlro.workloads.synthetic import prepare
@@ -181,7 +183,7 @@ def _play(
     setting = prepare(scenario)
     chosen = _chosen(policies, setting)
     for note in chosen.notes:
-        click.echo(note, err=True)
+        say(note, err=True)
     with say_if_slow():
         warm_up(chosen.policies)
     is_whole, collect = True, reporter.watch(setting, chosen.policies)
@@ -189,7 +191,7 @@ def _play(
         result = _compare(setting, chosen.policies, way, collect)
     except Stopped as stopped:
         result, is_whole = stopped.result, False
-    command = shlex.join(["adlro", *sys.argv[1:]])
+    command = printable(shlex.join(["adlro", *sys.argv[1:]]))
     told = {"command": command, "notes": [*chosen.notes, *result.notes]}
     return result.model_copy(update=told), is_whole
 

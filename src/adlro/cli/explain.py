@@ -13,6 +13,7 @@ import click
 from adlro.cli import completion
 from adlro.cli.options import (
     FILE,
+    as_json,
     changed_scenario,
     check_json_file,
     hand_out,
@@ -126,7 +127,6 @@ def _cells(option: Option, decision: Decision, names: Names) -> list[str]:
 def _table(shown: _Shown) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
 
     decision = shown.said.decision
     chosen, learned = decision.options[decision.chosen], decision.network is not None
@@ -143,14 +143,12 @@ def _table(shown: _Shown) -> Table:
         cells = _cells(option, decision, shown.names)
         cells += [f"{option.cost_s - chosen.cost_s:+,.0f}"] if learned else []
         cells += [f"{option.drain_s:,.0f}", _marks(i, decision)]
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*cells)
     return table
 
 
 def _figures(shown: _Shown) -> str:
     """What --json writes."""
-    import json
-
     from adlro import __version__
     from adlro.cli.reason import sentences
     from adlro.evaluate.explanation import ranked
@@ -175,7 +173,7 @@ def _figures(shown: _Shown) -> str:
             for j, p in plan.items()
         ]
     facts["shares"], facts["why"] = said.shares, sentences(said, names)
-    return json.dumps(facts, indent=2)
+    return as_json(facts)
 
 
 def _facts(option: Option, decision: Decision, names: Names) -> dict[str, object]:
@@ -226,7 +224,6 @@ def command(
     something could start are counted.
     """
     from rich.console import Group
-    from rich.text import Text
 
     from adlro.cli.reason import named, sentences
 
@@ -236,6 +233,6 @@ def command(
     shown = _find(wanted, policy, seed, wish, top)
     did = shown.said.decision
     done = f"Decided: {named(did.options[did.chosen], did, shown.names)}."
-    above = Text("\n".join([*_situation(shown), done]))
-    below = Text("\n".join(sentences(shown.said, shown.names)))
+    above = "\n".join([*_situation(shown), done])
+    below = "\n".join(sentences(shown.said, shown.names))
     hand_out(Group(above, _table(shown), below), _figures(shown), json_file)

@@ -8,6 +8,7 @@ import importlib
 import io
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -83,8 +84,18 @@ def cli() -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    click.echo("adlro: " + " ".join(message.split()), err=True)
+    from adlro.errors import printable
+
+    click.echo(printable("adlro: " + " ".join(message.split())), err=True)
     return status
+
+
+def _is_folder_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _status() -> int:
@@ -106,6 +117,8 @@ def _status() -> int:
     except OSError as exc:
         if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             return _fail(f"cannot write: {exc.strerror}", 2)
+        if _is_folder_gone():
+            return _fail("the working folder is gone; change to another", 2)
         if not isinstance(exc, BrokenPipeError):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has gone

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import threading
+import functools
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-_SLOW_S = 2.0  # what is compiled already is there sooner, on a busy machine too
 FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a better message
 
 
 def refuse_same(file: Path, out: Path) -> None:
     """Refuse to write a result over what it is made from."""
-    if out.exists() and file.exists() and out.samefile(file):
-        raise click.BadParameter(
-            f"{str(out)!r} is the file that is read; name another", param_hint="OUT"
-        )
+    with contextlib.suppress(OSError):  # one of them is not there
+        if out.samefile(file):
+            raise click.BadParameter(
+                f"{str(out)!r} is the file that is read; name another", param_hint="OUT"
+            )
 
 
 def scenario_options(command: C) -> C:
@@ -94,22 +95,41 @@ def named_pairs(texts: tuple[str, ...], option: str, example: str) -> dict[str, 
 
 @contextlib.contextmanager
 def say_if_slow() -> Iterator[None]:
-    """A line while the compiler works, so that nobody thinks it hangs."""
+    """Print a line, once, as soon as the compiler has work to do: it may take a minute."""
+    from adlro.compile_cache import on_compiling
+
     text = "compiling, once for this version (half a minute to a minute) …"
-    timer = threading.Timer(_SLOW_S, lambda: click.echo(text, err=True))
-    timer.start()
-    try:
+    with on_compiling(functools.cache(lambda: click.echo(text, err=True))):
         yield
-    finally:
-        timer.cancel()
 
 
 def stdout() -> Console:
-    """Where tables go: as wide as the terminal, and wide enough where there is none."""
-    from rich.console import Console
+    """The console that tables are printed on."""
+    from adlro.cli import console
 
-    console = Console()
-    return console if console.is_terminal else Console(width=120)
+    return console.stdout()
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line that may hold names of files, users or jobs, without terminal escapes."""
+    from adlro.errors import printable
+
+    click.echo(printable(text), err=err)
+
+
+def as_json(facts: object) -> str:
+    """Facts as valid JSON, which knows neither NaN nor infinity: these become null."""
+    import json
+
+    return json.dumps(_finite(facts), indent=2, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 PRINTED = Path("-")  # as the name of a JSON file: print it instead of the table
@@ -137,7 +157,7 @@ def hand_out(shown: RenderableType, figures: str, path: Path | None) -> None:
     if path == PRINTED:
         click.echo(figures)
         return
-    stdout().print(shown, highlight=False)
+    stdout().print(shown)
     if path is not None:
         write_text(path, figures + "\n")
-        click.echo(f"all figures: {path}")
+        say(f"all figures: {path}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from adlro.cli import completion, explain
-from adlro.cli.options import stdout
+from adlro.cli.options import as_json, stdout
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,28 +58,26 @@ def list_() -> None:
         table.add_row(name, _kind(registry.facts(name)), registry.about(name))
     console = stdout()
     console.print(table)
-    console.print(_AHEAD, highlight=False, markup=False)
+    console.print(_AHEAD)
 
 
 def _pairs(rows: dict[str, str]) -> Table:
-    """Two columns, without the empty rows; what stands in them is text, never markup."""
+    """Two columns, without the empty rows."""
     from rich.box import SIMPLE
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=SIMPLE, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
     for label, text in rows.items():
         if text:
-            table.add_row(label, Text(text))
+            table.add_row(label, text)
     return table
 
 
 def _figures(title: str, figures: tuple[Figure, ...]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
     table.add_column("scenario")
@@ -89,7 +87,7 @@ def _figures(title: str, figures: tuple[Figure, ...]) -> Table:
         low, high = figure.ci95
         seeds = f"{figure.seeds.first}-{figure.seeds.last}" if figure.seeds else ""
         table.add_row(
-            Text(figure.scenario),
+            figure.scenario,
             f"{figure.load:g}",
             f"{figure.mean_jct_pct:+.2f} %",
             f"{low:+.2f} to {high:+.2f}",
@@ -125,31 +123,29 @@ def _card_rows(policy: Learned, file: Path) -> dict[str, str]:
     }
 
 
-def _show_card(file: Path, as_json: bool) -> None:
+def _show_card(file: Path, is_json: bool) -> None:
     from adlro.policies.loading import learned
 
     policy = learned.load(file)
-    if as_json:
+    if is_json:
         click.echo(policy.card.model_dump_json(indent=2, exclude_unset=True))
         return
     console, card = stdout(), policy.card
-    console.print(_pairs(_card_rows(policy, file.with_suffix(".npz"))), highlight=False)
+    console.print(_pairs(_card_rows(policy, file.with_suffix(".npz"))))
     if card.selection:
         is_chosen = card.policy != "paper-dqn"  # which keeps the last network
         title = (
             f"on the seeds {'by which it was chosen (flattering)' if is_chosen else 'of its looks'}"
         )
-        console.print(_figures(title, card.selection), highlight=False)
+        console.print(_figures(title, card.selection))
     if card.final:
         title = "on seeds that nothing was chosen by"
-        console.print(_figures(title, card.final), highlight=False)
+        console.print(_figures(title, card.final))
 
 
-def _show_facts(facts: Facts, as_json: bool) -> None:
-    import json
-
-    if as_json:
-        click.echo(json.dumps(facts._asdict(), indent=2))
+def _show_facts(facts: Facts, is_json: bool) -> None:
+    if is_json:
+        click.echo(as_json(facts._asdict()))
         return
     rows = {
         "policy": facts.name,
@@ -160,13 +156,13 @@ def _show_facts(facts: Facts, as_json: bool) -> None:
         "refuses": facts.refuses or "no scenario",
         "rule": facts.text,
     }
-    stdout().print(_pairs(rows), highlight=False)
+    stdout().print(_pairs(rows))
 
 
 @command.command("show")
 @click.argument("policy", shell_complete=completion.policy)
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
-def show(policy: str, as_json: bool) -> None:
+@click.option("--json", "is_json", is_flag=True, help="Print everything as JSON instead.")
+def show(policy: str, is_json: bool) -> None:
     """What a policy is: its rule, or how it was trained and how well it did.
 
     POLICY is a name (see 'adlro policy list') or a file of your own: ./mine.py, or ./mine.npz that
@@ -176,6 +172,6 @@ def show(policy: str, as_json: bool) -> None:
 
     file = registry.weights_file(policy)
     if file is not None:
-        _show_card(file, as_json)
+        _show_card(file, is_json)
     else:
-        _show_facts(registry.facts(policy), as_json)
+        _show_facts(registry.facts(policy), is_json)

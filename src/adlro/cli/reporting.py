@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from adlro.cli.options import say
+
 if TYPE_CHECKING:
     from adlro.evaluate.compare import Watch
     from adlro.evaluate.comparison import Comparison
@@ -65,7 +67,7 @@ class Reporter:
         status = Console(stderr=True).status("drawing the report …")
         with status, contextlib.redirect_stdout(sys.stderr):  # a policy's print spoils no JSON
             path = self._write(self._folder, result)
-        click.echo(f"report: {path}", err=quiet)
+        say(f"report: {path}", err=quiet)
 
     def leave_out(self) -> None:
         """Say that there is no page where one was asked for."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from adlro.cli import completion
-from adlro.cli.options import stdout
+from adlro.cli.options import as_json, stdout
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,8 +55,6 @@ def _events(setting: Setting) -> dict[str, int]:
 
 def _figures(setting: Setting, up: float, events: dict[str, int]) -> str:
     """What --json prints."""
-    import json
-
     wanted = setting.scenario
     models = [model.name for model in setting.layout.models]
     names = [job_type.name for job_type in wanted.types]
@@ -75,7 +73,7 @@ def _figures(setting: Setting, up: float, events: dict[str, int]) -> str:
         },
         "events_of_seed_0": events,
     }
-    return json.dumps(facts, indent=2)
+    return as_json(facts)
 
 
 def _speeds(setting: Setting) -> Table:
@@ -93,8 +91,8 @@ def _speeds(setting: Setting) -> Table:
 
 @command.command("show")
 @click.argument("scenario", default="paper16", shell_complete=completion.scenarios)
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
-def show(scenario: str, as_json: bool) -> None:
+@click.option("--json", "is_json", is_flag=True, help="Print everything as JSON instead.")
+def show(scenario: str, is_json: bool) -> None:
     """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""
     from adlro.config.files import find_scenario, shipped
     from adlro.workloads.capacity import gpus_up
@@ -103,7 +101,7 @@ def show(scenario: str, as_json: bool) -> None:
     wanted = find_scenario(scenario)
     setting = prepare(wanted)
     events, up = _events(setting), float(gpus_up(wanted, setting.layout).sum())
-    if as_json:
+    if is_json:
         click.echo(_figures(setting, up, events))
         return
     known = shipped()

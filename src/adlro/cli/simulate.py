@@ -14,9 +14,11 @@ from adlro.cli import completion
 from adlro.cli.options import (
     FILE,
     PRINTED,
+    as_json,
     changed_scenario,
     check_json_file,
     hand_out,
+    say,
     say_if_slow,
     scenario_options,
 )
@@ -189,8 +191,6 @@ def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
 
 def _figures(run: _Run, metrics: Metrics) -> str:
     """What --json writes."""
-    import json
-
     from adlro import __version__
 
     wanted = run.setting.scenario
@@ -201,7 +201,7 @@ def _figures(run: _Run, metrics: Metrics) -> str:
     }
     facts |= {"seed": run.seed, "load": wanted.load, "estimates": str(wanted.estimates)}
     facts |= {"jobs": wanted.jobs, "measure": str(wanted.measure), "metrics": metrics._asdict()}
-    return json.dumps(facts, indent=2)
+    return as_json(facts)
 
 
 def _write_gantt(path: Path, run: _Run, *, quiet: bool) -> None:
@@ -209,7 +209,7 @@ def _write_gantt(path: Path, run: _Run, *, quiet: bool) -> None:
     from adlro.files import write_text
 
     write_text(path, draw(run.setting, run.workload, run.result, str(run)))
-    click.echo(f"schedule: {path} (open it in a browser)", err=quiet)
+    say(f"schedule: {path} (open it in a browser)", err=quiet)
 
 
 def _write_telemetry(path: Path, run: _Run, every_s: float, *, quiet: bool) -> None:
@@ -218,7 +218,7 @@ def _write_telemetry(path: Path, run: _Run, every_s: float, *, quiet: bool) -> N
 
     rows, parts = series(run.setting, run.workload, run.result, every_s)
     write_parts(path, parts)
-    click.echo(f"telemetry: {path} ({rows:,} rows)", err=quiet)
+    say(f"telemetry: {path} ({rows:,} rows)", err=quiet)
 
 
 @click.command("simulate")

@@ -11,22 +11,43 @@ from pydantic import ValidationError
 
 from adlro.config.history import SPEEDS, UNUSED
 from adlro.config.scenario import Scenario
-from adlro.errors import ConfigError, suggestion
+from adlro.errors import ConfigError, printable, suggestion
+from adlro.files import read_bytes
 from adlro.model.cluster import Cluster
 from adlro.model.record import Record, one_line
 
 R = TypeVar("R", bound=Record)
 
 
+_MOST_BYTES = 4 << 20  # of a file
+
+
 def _read(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises:
+        ConfigError: it cannot be read, or is not TOML.
+    """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = read_bytes(path, _MOST_BYTES).decode()
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: is not text (byte {exc.start} is not UTF-8)") from exc
+    except ValueError as exc:  # a null character in the path
+        raise ConfigError(f"{path}: cannot be read: {exc}") from exc
+    return _parse(text, path)
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
         raise ConfigError(f"{path}: is not valid TOML: {exc}") from exc
+    except RecursionError as exc:
+        raise ConfigError(f"{path}: brackets are nested too deeply; remove some") from exc
+    except ValueError as exc:  # from int, where Python refuses to read on
+        raise ConfigError(f"{path}: a number has thousands of digits; write fewer") from exc
 
 
 def validated(record: type[R], data: dict[str, Any], where: str) -> R:
@@ -74,9 +95,8 @@ def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _read_scenario(path: Path) -> dict[str, Any]:
+def _with_base(data: dict[str, Any], path: Path) -> dict[str, Any]:
     """The tables of a scenario file, laid over those of its `base` (a shipped one, if any)."""
-    data = _read(path)
     base = data.pop("base", None)
     if base is None:
         return data
@@ -86,6 +106,10 @@ def _read_scenario(path: Path) -> dict[str, Any]:
             f"{path}: base: unknown scenario {base!r}; {suggestion(str(base), known)}"
         )
     return _merged(_read_scenario(known[base]), data)
+
+
+def _read_scenario(path: Path) -> dict[str, Any]:
+    return _with_base(_read(path), path)
 
 
 def _expand_history(data: dict[str, Any], folder: Path) -> None:
@@ -112,10 +136,15 @@ def _expand_history(data: dict[str, Any], folder: Path) -> None:
             for entry in given
         ]
     else:
-        groups = data.get("cluster", {}).get("nodes", ())
-        names = [group.get("gpu") for group in groups if isinstance(group, dict)]
-        alike = {name: 1.0 for name in names if isinstance(name, str)}
+        alike = dict.fromkeys(_gpu_names(data.get("cluster")), 1.0)
         data["types"] = [{"name": "job", "share": 1, "size": UNUSED, "speed": alike}]
+
+
+def _gpu_names(cluster: object) -> list[str]:
+    """The GPU models of a cluster's tables, as far as these are what they must be."""
+    groups = cluster.get("nodes") if isinstance(cluster, dict) else None
+    tables = [g for g in groups if isinstance(g, dict)] if isinstance(groups, list | tuple) else []
+    return [table["gpu"] for table in tables if isinstance(table.get("gpu"), str)]
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -133,7 +162,7 @@ def scenario_of(data: dict[str, Any], path: Path) -> Scenario:
     Raises:
         ConfigError: a key is missing, unknown or of the wrong type.
     """
-    data = {"name": path.stem, **data}
+    data = {"name": printable(path.stem), **data}
     if isinstance(data.get("cluster"), str):
         data["cluster"] = load_cluster(path.parent / data["cluster"]).model_dump()
     if isinstance(data.get("history"), dict):
@@ -169,9 +198,11 @@ def find_cluster(name: str) -> Cluster:
         ConfigError: there is no such file or scenario, or it is wrong.
     """
     if "/" in name or name.endswith(".toml"):
-        data = _read(Path(name))
+        path = Path(name)
+        data = _read(path)
         if "nodes" in data:
             return validated(Cluster, data, name)
+        return scenario_of(_with_base(data, path), path).cluster
     return find_scenario(name).cluster
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+_LONGEST = 200  # characters of a value that are shown
+
 
 class Record(BaseModel):
     """Immutable record; an unknown key or a number that is not finite is an error."""
@@ -41,6 +43,15 @@ def _message(error: ErrorDetails) -> str:
     return error["msg"].removeprefix("Value error, ")
 
 
+def _shown(value: object) -> str:
+    """A value as it is written, cut short where it would fill a page."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of too many digits, written in hexadecimal
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+
 def one_line(exc: ValidationError) -> str:
     """The first error as one line: key, problem, value."""
     error = exc.errors(include_url=False)[0]
@@ -50,4 +61,4 @@ def one_line(exc: ValidationError) -> str:
         return f"{key}unknown key; remove it or correct its spelling"
     if error["type"] in ("missing", "value_error", "union_tag_not_found"):
         return f"{key}{message[:1].lower()}{message[1:]}"
-    return f"{key}{message[:1].lower()}{message[1:]}, not {error['input']!r}"
+    return f"{key}{message[:1].lower()}{message[1:]}, not {_shown(error['input'])}"

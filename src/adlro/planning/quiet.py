@@ -1,60 +1,71 @@
-"""Solvers that cannot be told to be quiet: what they write to standard output is thrown away."""
+"""Solvers that cannot be told to be quiet: what their C code prints is thrown away.
+
+Only C's own stream is exchanged. The file behind standard output stays, so nothing that Python or
+another thread writes meanwhile is lost.
+"""
+
+from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
+import functools
 import os
+import sys
 import threading
 from collections.abc import Iterator
+from typing import NamedTuple
 
 _LOCK = threading.Lock()
-_CLOSED = -1
-_inside: list[int] = []  # the true standard output, once for each thread within `hushed`
+_inside: list[int | None] = []  # C's standard output, once for each thread within `hushed`
 
 
-def _true_output() -> int:
-    """A second name of standard output, or _CLOSED."""
-    try:
-        return os.dup(1)
-    except OSError:
-        return _CLOSED
+class _Streams(NamedTuple):
+    current: ctypes.c_void_p  # C's variable `stdout`
+    nowhere: int  # a stream that throws away what it is given
 
 
-def _enter() -> None:
+@functools.cache
+def _streams() -> _Streams | None:
+    """Where C keeps its standard output; None where that cannot be exchanged (musl)."""
+    library = ctypes.CDLL(None)
+    is_mac = sys.platform == "darwin"
+    if not is_mac and not hasattr(library, "gnu_get_libc_version"):
+        return None
+    with open(os.devnull, "wb") as file:  # noqa: PTH123  a device, not a path of the user's
+        handle = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 3)  # never that of a closed output
+    library.fdopen.restype = ctypes.c_void_p
+    nowhere = library.fdopen(handle, b"w")
+    current = ctypes.c_void_p.in_dll(library, "__stdoutp" if is_mac else "stdout")
+    return _Streams(current, nowhere) if nowhere else None
+
+
+def _enter(streams: _Streams) -> None:
     with _LOCK:
-        if _inside:
-            _inside.append(_inside[0])
-            return
-        true = _true_output()
-        if true != _CLOSED:
-            _flush()
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.close(nowhere)
-        _inside.append(true)
+        _inside.append(_inside[0] if _inside else streams.current.value)
+        streams.current.value = streams.nowhere
 
 
-def _leave() -> None:
+def _leave(streams: _Streams) -> None:
     with _LOCK:
         true = _inside.pop()
-        if not _inside and true != _CLOSED:
-            _flush()
-            os.dup2(true, 1)
-            os.close(true)
-
-
-def _flush() -> None:
-    """Let C's own buffer go where it belongs before the file behind it changes."""
-    ctypes.CDLL(None).fflush(None)
+        if not _inside:
+            streams.current.value = true
 
 
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
-    """Throw away what C code writes to standard output; for several threads at once too.
+    """Throw away what C code prints; for several threads at once too.
 
-    HiGHS prints a line of its own from deep inside some integer programs, whatever its options say.
+    HiGHS prints a line from deep inside some integer programs, whatever its options say, where a
+    solution that it mapped back from its presolved program has to be repaired.
     """
-    _enter()
+    streams = _streams()
+    if streams is None:
+        yield
+        return
+    _enter(streams)
     try:
         yield
     finally:
-        _leave()
+        _leave(streams)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import adlro.policies
-from adlro.errors import PolicyError, suggestion
+from adlro.errors import PolicyError, printable, suggestion
 from adlro.model.context import Context, Known, known
 from adlro.model.state import Floats
 from adlro.policies import lookahead
@@ -82,10 +82,10 @@ def _find(name: str) -> _Found:
     if name.endswith(learned.SUFFIXES):
         path = Path(name)
         policy = learned.load(path)
-        return _Found(path.stem, _known(policy.card.policy), None, policy)
+        return _Found(printable(path.stem), _known(policy.card.policy), None, policy)
     if "/" in name or name.endswith(".py"):
         path = Path(name)
-        return _Found(path.stem, user_file.load(path), path, None)
+        return _Found(printable(path.stem), user_file.load(path), path, None)
     return _Found(name, _known(name), None, None)
 
 

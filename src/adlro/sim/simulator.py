@@ -161,9 +161,9 @@ def _run(empty: Empty, workload: Workload, policy: Player, seed: int, span_rows:
     decide = compile_decide(policy.decide)
     try:
         compiled_run()(decide, policy.params, memory, answers(world), world)
-    except Exception:  # once more in plain Python, where the traceback names the line
-        again = open_world(empty, workload, span_rows)
-        _run_in_python(policy, decide.py_func, again, fresh_memory(policy.memory, seed))
+    except Exception:  # the world is as the failed call saw it
+        view, out = ViewCopies(world).view(), _rows(answers(world))
+        decide.py_func(view, policy.params, memory, out)  # in Python the traceback names the line
         raise
     return world
 

@@ -83,6 +83,24 @@ def test_what_is_collected_from_many_threads_adds_up_to_the_metrics():
         assert sums.jct_s.sum() / sums.jobs.sum() == pytest.approx(np.mean(jct))
 
 
+def test_what_is_collected_does_not_depend_on_the_order_in_which_runs_end():
+    setting = prepare(adjusted(find_scenario("paper16"), jobs=30))
+    policy, rng = registry.load("fcfs", setting), np.random.default_rng(0)
+    runs = []
+    for seed in range(12):
+        workload = generate(setting, seed)
+        runs.append((policy, seed, workload, run_one(setting, workload, policy, seed)))
+    found = set()
+    for _ in range(20):
+        collector = Collector(setting)
+        for i in rng.permutation(len(runs)):
+            collector.watch(*runs[i])
+        sums = collector.tallies()["fcfs"]
+        found.add(tuple(float(s) for part in sums[2:] for s in part.jct_s))
+        assert sums.by_type.jct_s.dtype == np.float64
+    assert len(found) == 1
+
+
 def test_the_mean_level_of_intervals_is_exact():
     # Weight 2 from 1 to 3 and weight 1 from 2 to 6; stretches 0-2, 2-4 and 4-8:
     # (2·1) / 2 = 1, (2·1 + 1·2) / 2 = 2, (1·2) / 4 = 0.5.

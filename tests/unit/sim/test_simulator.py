@@ -330,3 +330,32 @@ def test_a_run_leaves_the_workload_and_the_empty_cluster_as_they_were():
     before = [array.tobytes() for array in (*world.empty, *world.workload)]
     play(world, "min-min")
     assert [array.tobytes() for array in (*world.empty, *world.workload)] == before
+
+
+def test_a_compiled_policy_that_fails_late_is_called_once_more_and_not_replayed(monkeypatch):
+    """Only the failed call is repeated in Python, where the traceback has its line."""
+
+    @njit(boundscheck=True)
+    def decide(view, params, memory, out):
+        if view.arrived == 60:
+            return view.queue[len(view.queue)].job
+        return 0
+
+    def refused(*_):
+        raise AssertionError("the run was played again in Python")
+
+    monkeypatch.setattr(simulator, "_run_in_python", refused)
+    world = build([nodes()], [job(float(i), 5) for i in range(80)])
+    with pytest.raises(IndexError) as caught:
+        play(world, _Compiled(decide))
+    frames = [entry.frame.code.name for entry in caught.traceback]
+    assert "decide" in frames
+
+
+class _Compiled:
+    """A compiled decide as the simulator asks for it."""
+
+    name, params, memory = "own", np.zeros(0), 0
+
+    def __init__(self, decide):
+        self.decide = decide

@@ -6,6 +6,7 @@ Dimensions: B bins of seconds, K groups of one kind (job types, say).
 from __future__ import annotations
 
 import threading
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -76,6 +77,21 @@ def tally(jobs: Records, outcome: Records, types: int) -> Tally:
     )
 
 
+def _exact(one: Tally) -> Tally:
+    """The same tally with seconds as fractions: their sum does not depend on the order."""
+    sums = (
+        Sums(part.jobs, np.array([Fraction(seconds) for seconds in part.jct_s], object))
+        for part in one[2:]
+    )
+    return Tally(one.jct, one.wait, *sums)
+
+
+def _rounded(one: Tally) -> Tally:
+    """The same tally with seconds as the nearest floats."""
+    sums = (Sums(part.jobs, part.jct_s.astype(np.float64)) for part in one[2:])
+    return Tally(one.jct, one.wait, *sums)
+
+
 def _plus(one: Tally, other: Tally) -> Tally:
     sums = (
         Sums(a.jobs + b.jobs, a.jct_s + b.jct_s) for a, b in zip(one[2:], other[2:], strict=True)
@@ -89,13 +105,13 @@ class Collector:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._lock = threading.Lock()
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, Tally] = {}  # exact, as runs end in any order
 
     def watch(self, policy: Policy, _: int, workload: Workload, result: RunResult) -> None:
         """Add a run; what evaluate.compare calls after each."""
         counted = self._setting.scenario.measure.window(len(workload.jobs))
         types = len(self._setting.scenario.types)
-        new = tally(workload.jobs[counted], result.outcome[counted], types)
+        new = _exact(tally(workload.jobs[counted], result.outcome[counted], types))
         with self._lock:
             old = self._tallies.get(policy.name)
             self._tallies[policy.name] = new if old is None else _plus(old, new)
@@ -103,4 +119,4 @@ class Collector:
     def tallies(self) -> dict[str, Tally]:
         """Policy -> its jobs so far."""
         with self._lock:
-            return dict(self._tallies)
+            return {name: _rounded(found) for name, found in self._tallies.items()}

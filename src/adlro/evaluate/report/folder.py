@@ -16,9 +16,13 @@ def check_folder(folder: Path) -> None:
     Raises:
         OutputError: it is a file, its parent does not exist, or it is not writable.
     """
-    if folder.exists() and not folder.is_dir():
+    try:
+        is_there, is_folder = folder.exists(), folder.is_dir()
+    except OSError as exc:
+        raise OutputError(f"{folder}: cannot be made: {exc.strerror}") from exc
+    if is_there and not is_folder:
         raise OutputError(f"{folder}: is a file; name a folder")
-    check_writable(folder / FILE if folder.is_dir() else folder)
+    check_writable(folder / FILE if is_folder else folder)
 
 
 def make_folder(folder: Path) -> Path:
