@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from adlro.config.scenario import Scenario
 from adlro.evaluate.compare import Watch, compare
-from adlro.evaluate.comparison import Comparison, Row
+from adlro.evaluate.comparison import Comparison, PolicyRow
 from adlro.evaluate.hindsight import mean_jct
 from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
@@ -49,7 +49,7 @@ def percent(mean: float, ci95: tuple[float, float] | None) -> str:
     return f"{text} ({low} to {high})"
 
 
-def against(row: Row, rival: str, metric: str = "mean_jct_pct") -> str:
+def against(row: PolicyRow, rival: str, metric: str = "mean_jct_pct") -> str:
     """How much larger a policy's figure is than a rival's; "-" beside itself."""
     if row.name == rival:
         return "-"
@@ -57,7 +57,7 @@ def against(row: Row, rival: str, metric: str = "mean_jct_pct") -> str:
     return percent(found.mean, found.ci95)
 
 
-def by_name(found: Comparison) -> dict[str, Row]:
+def by_name(found: Comparison) -> dict[str, PolicyRow]:
     """The rows of a comparison, to look up."""
     return {row.name: row for row in found.policies}
 

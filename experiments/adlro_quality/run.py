@@ -18,7 +18,7 @@ from versus import against, by_name, compared, hindsight_against, in_hindsight, 
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
-from adlro.evaluate.comparison import BASELINE, Comparison, Row
+from adlro.evaluate.comparison import BASELINE, Comparison, PolicyRow
 from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
 from adlro.workloads.synthetic import prepare
@@ -99,7 +99,7 @@ class Found(NamedTuple):
     learned: str  # the learned policy's name
 
     @property
-    def row(self) -> Row:
+    def row(self) -> PolicyRow:
         """The learned policy's."""
         return by_name(self.result)[self.learned]
 
@@ -109,7 +109,7 @@ class Found(NamedTuple):
         return min((r for r in self.result.policies if r.name != self.learned), key=_jct).name
 
 
-def _jct(row: Row) -> float:
+def _jct(row: PolicyRow) -> float:
     return row.jct
 
 
@@ -135,12 +135,12 @@ def _claim(found: Found, rival: str, bar: Bar, metric: str = "mean_jct") -> Clai
     return Claim(f"{found.case.name}: {names[metric]} vs {rival}", bar, difference, shown)
 
 
-def _real_us(row: Row) -> float:
+def _real_us(row: PolicyRow) -> float:
     """CPU time for a decision that had a feasible pair, the simulator's own work included."""
     return row.decision_us * row.decisions / row.real_decisions
 
 
-def _gap_cell(row: Row, learned: str) -> str:
+def _gap_cell(row: PolicyRow, learned: str) -> str:
     """Share of the gap to hindsight, with its interval for the learned policy."""
     gap = row.gap_closed
     if gap is None:

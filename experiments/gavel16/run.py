@@ -12,7 +12,7 @@ from common import Result, main, plus_minus
 from versus import compared, heuristics, percent
 
 from adlro.config.files import adjusted, find_scenario
-from adlro.evaluate.comparison import Row
+from adlro.evaluate.comparison import PolicyRow
 from adlro.evaluate.metrics import fastest_possible
 from adlro.workloads.synthetic import generate, prepare
 
@@ -44,7 +44,7 @@ def bound_s(seeds: range) -> float:
     return float(np.mean(alone))
 
 
-def _line(row: Row, bound: float) -> list[str]:
+def _line(row: PolicyRow, bound: float) -> list[str]:
     jct, there = row.metrics["mean_jct_s"], REFERENCE.get(row.name)
     hours = None if jct.ci95 is None else (jct.ci95[0] / 3600, jct.ci95[1] / 3600)
     versus = row.jct_versus("fcfs") if row.name != "fcfs" else None

@@ -17,7 +17,7 @@ from versus import against, by_name, compared
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
-from adlro.evaluate.comparison import Comparison, Row
+from adlro.evaluate.comparison import Comparison, PolicyRow
 from adlro.policies import registry
 from adlro.policies.lookahead import split
 from adlro.workloads.synthetic import prepare
@@ -77,7 +77,7 @@ def _base(name: str) -> str:
     return split(name)[0] if name != "drain-argmin" else "min-min"
 
 
-def _ms(row: Row) -> float:
+def _ms(row: PolicyRow) -> float:
     """CPU time for a decision that had a feasible pair, the simulator's own work included."""
     return 1e-3 * row.decision_us * row.decisions / row.real_decisions
 

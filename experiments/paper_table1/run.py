@@ -11,7 +11,7 @@ from common import Result, main, plus_minus
 from versus import against, by_name, compared, heuristics, hindsight_against, in_hindsight
 
 from adlro.config.files import adjusted, find_scenario
-from adlro.evaluate.comparison import BASELINE, Comparison, Row
+from adlro.evaluate.comparison import BASELINE, Comparison, PolicyRow
 
 LOADS = (0.6, 0.8, 0.95)
 SEEDS, QUICK_SEEDS = range(50), range(3)
@@ -29,7 +29,7 @@ BRIEF = (
 )  # fmt: skip
 
 
-def _line(rows: list[Row]) -> list[str]:
+def _line(rows: list[PolicyRow]) -> list[str]:
     """One policy at all loads."""
     gap = rows[-1].gap_closed
     kind = " (preemptive)" if rows[0].is_preemptive else ""
