@@ -1,4 +1,4 @@
-"""The paper's comparison made honest: its 16 GPUs, three loads, every policy."""
+"""The paper's comparison with strong baselines: its 16 GPUs, three loads, every policy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _reference(found: list[Comparison]) -> list[str]:
 
 
 def make(quick: bool) -> Result:
-    """The table: those that never preempt, the reference, those that do."""
+    """Make the table: policies that never preempt, the reference, policies that do."""
     seeds = QUICK_SEEDS if quick else SEEDS
     scenario = find_scenario("paper16")
     found = [
