@@ -1,4 +1,4 @@
-# make demo: the paper's comparison from nothing, with a report to open in a browser. make test: what CI runs. Both set up all they need.
+# make demo: the paper's comparison, with a report to open in a browser. make test: what CI runs. Both install what they need.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
@@ -9,7 +9,7 @@ demo: $(VENV)/.package
 	@mkdir -p out
 	@$(BIN)/adlro compare paper16 --policies adlro,drain-argmin,min-min,allox,pair-sjf,easy-backfill,static-affinity,fcfs,tiresias --seeds 50 --json out/paper16.json --report out
 
-# mypy has one thread: the compiler works beside it.
+# mypy uses one thread; compiling runs in parallel with it.
 test:
 	$(MAKE) --jobs=3 --output-sync=target check warm prometheus
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
@@ -26,11 +26,11 @@ format: $(VENV)/.developer
 	$(BIN)/ruff format src tests bench examples experiments
 	$(BIN)/ruff check --fix src tests bench examples experiments
 
-# Every kernel that tests use compiled once, so that the two workers of pytest find all in the cache.
+# Compile every kernel that tests use once, so that both pytest workers find them in the cache.
 warm: $(VENV)/.developer
 	$(BIN)/python tests/tools/warm.py
 
-# The real one that tests of telemetry talk to.
+# Install the Prometheus server that the telemetry tests use.
 prometheus:
 	tests/tools/install_prometheus.sh
 
@@ -38,7 +38,7 @@ bench: $(VENV)/.rivals
 	mkdir -p out
 	$(BIN)/python -m bench --json out/bench.json
 
-# A policy like the shipped one from nothing, in half an hour or so on two cores, and both side by side.
+# Train a policy like the shipped one (about half an hour on two cores) and compare both.
 train: $(VENV)/.developer
 	mkdir -p out
 	$(BIN)/adlro train paper16 --out out/again --seed 0
@@ -47,7 +47,7 @@ train: $(VENV)/.developer
 slow: $(VENV)/.rivals warm
 	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
-# Every published table anew, with its check (hours); openb_placement, traces and estimators need ../shared.
+# Recompute and check every published table (hours); openb_placement, traces and estimators need ../shared.
 experiments: $(VENV)/.rivals
 	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
@@ -58,7 +58,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "adlro needs Python 3.11 or newer; say: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-# The package alone is enough for the demo; the developer's tools come on top.
+# The demo needs the package only; the other targets need the developer tools as well.
 $(VENV)/.package: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
@@ -67,7 +67,7 @@ $(VENV)/.developer: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@ $(VENV)/.package
 
-# Others' work to be measured beside (pandas, torchhd, stable-baselines3, scikit-learn), which make test does without.
+# Packages that bench and experiments compare with (pandas, torchhd, stable-baselines3, scikit-learn); make test does not need them.
 $(VENV)/.rivals: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[bench,dev,experiments,sb3]'
 	touch $@ $(VENV)/.developer $(VENV)/.package

@@ -1,1 +1,1 @@
-"""How fast ADLRO is, always beside something else doing the same work on the same machine."""
+"""Benchmarks of ADLRO, most of them side by side with other software on the same work."""

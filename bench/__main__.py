@@ -1,4 +1,4 @@
-"""`python -m bench`: speeds of this machine, beside other simulators doing the same work."""
+"""`python -m bench`: measure speeds on this machine, side by side with other simulators."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def _table(figures: list[Figure]) -> Table:
     from rich.table import Table
 
     table = Table(
-        caption="CPU time, the best of several, both sides of a ratio in turns; see docs/bench.md",
+        caption="CPU time, best of several; both sides of a ratio alternate; see docs/bench.md",
         box=SIMPLE_HEAD,
         caption_justify="left",
     )
     for heading in ("name", "value", "unit", "ours", "theirs", "bar", ""):
         justify: JustifyMethod = "left" if heading in ("name", "unit", "") else "right"
         table.add_column(heading, justify=justify, no_wrap=heading != "unit")  # units are long
-    words = {None: "", True: "ok", False: "[red]misses[/red]"}
+    verdicts = {None: "", True: "ok", False: "[red]misses[/red]"}
     for each in figures:
         value, ours, theirs = _number(each.value), _number(each.ours), _number(each.theirs)
-        table.add_row(each.name, value, each.unit, ours, theirs, each.bar, words[each.holds])
+        table.add_row(each.name, value, each.unit, ours, theirs, each.bar, verdicts[each.holds])
     return table
 
 
@@ -51,7 +51,7 @@ def _measure(effort: Effort) -> list[Figure]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     figures: list[Figure] = []
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("making ready", total=None)
+        task = progress.add_task("preparing", total=None)
         plan = steps(effort)
         progress.update(task, total=len(plan))
         for step in plan:
@@ -62,15 +62,20 @@ def _measure(effort: Effort) -> list[Figure]:
 
 
 @click.command("bench")
-@click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
-@click.option("--quick", is_flag=True, help="Fewer repeats, no million jobs: rougher, sooner.")
+@click.option(
+    "--json", "json_file", type=FILE, help="Also write all figures here as JSON; - = print them."
+)
+@click.option(
+    "--quick", is_flag=True, help="Fewer repeats and no million jobs: faster, less precise."
+)
 def command(json_file: Path | None, quick: bool) -> None:
-    """Measure the speed on this machine, beside a heapq and a simpy simulator.
+    """Measure speeds on this machine, side by side with a heapq and a simpy simulator.
 
-    Takes some minutes: clusters of up to 10,000 GPUs, and a start that compiles all from nothing.
+    Run it at the root of the repository. It takes some minutes: it simulates clusters of up to
+    10,000 GPUs and measures a start with an empty compile cache.
     """
+    from bench.baseline_simulators import has_simpy
     from bench.measure import QUICK, Effort, report
-    from bench.rival import has_simpy
 
     check_json_file(json_file)
     effort = QUICK if quick else Effort()

@@ -1,4 +1,4 @@
-"""Time that can be trusted on a busy machine: CPU seconds, the best of several, taken in turns."""
+"""Timing that is robust on a busy machine: CPU seconds, best of several interleaved repeats."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 Work = Callable[[], object]
-Side = Callable[[], Work]  # makes ready, outside the time taken, and hands back what is timed
+Setup = Callable[[], Work]  # prepares, untimed, and returns the work to time
 
 
-class Spent(NamedTuple):
-    """What a program cost."""
+class ProcessCost(NamedTuple):
+    """CPU and wall-clock time of a process."""
 
     cpu_s: float
     wall_s: float
 
 
 @contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
-    """Without the garbage collector, which fines whoever happens to run when it is due."""
+def _garbage_collection_off() -> Iterator[None]:
+    """Disable the garbage collector, whose cost would fall on arbitrary repeats."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -34,23 +34,23 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
-def best(
-    sides: Sequence[Side], repeats: int, now: Callable[[], float] = time.thread_time
+def best_times(
+    setups: Sequence[Setup], repeats: int, now: Callable[[], float] = time.thread_time
 ) -> list[float]:
-    """The least seconds of each side; the sides take turns, so that all see the same machine."""
-    least = [float("inf")] * len(sides)
+    """Return the shortest time in seconds of each setup; setups alternate within each repeat."""
+    least = [float("inf")] * len(setups)
     for _ in range(repeats):
-        for i, side in enumerate(sides):
-            work = side()
-            with _no_collector():
+        for i, setup in enumerate(setups):
+            work = setup()
+            with _garbage_collection_off():
                 before = now()
                 work()
                 least[i] = min(least[i], now() - before)
     return least
 
 
-def program(arguments: Sequence[str], environment: Mapping[str, str]) -> Spent:
-    """What a program costs from its start to its end, its own children included.
+def program(arguments: Sequence[str], environment: Mapping[str, str]) -> ProcessCost:
+    """Run a program and return what it cost from start to end, including its child processes.
 
     Raises:
         RuntimeError: it failed.
@@ -62,4 +62,4 @@ def program(arguments: Sequence[str], environment: Mapping[str, str]) -> Spent:
     if done.returncode != 0:
         raise RuntimeError(f"{arguments} ended with status {done.returncode}: {done.stderr}")
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Spent(usage.ru_utime + usage.ru_stime - before, wall_s)
+    return ProcessCost(usage.ru_utime + usage.ru_stime - before, wall_s)

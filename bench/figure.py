@@ -1,4 +1,4 @@
-"""Measured numbers: of a ratio both sides, and whether the bar that was set for it holds."""
+"""Measured figures: value, both sides of a ratio, and whether the required bar is met."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ class Figure(Record):
     name: str
     value: float
     unit: str
-    ours: float | None = None  # of a ratio: value = ours / theirs
+    ours: float | None = None  # of a ratio; value = ours / theirs
     theirs: float | None = None
     bar: str | None = None
     holds: bool | None = None
 
 
 class Bar(NamedTuple):
-    """What a figure has to reach."""
+    """The limit that a figure must meet."""
 
     sign: Literal[">=", "<"]
     limit: float
 
     def __str__(self) -> str:
-        """As people write it."""
+        """The limit with its sign and thousands separators."""
         return f"{self.sign} {self.limit:,.15g}"
 
     def holds(self, value: float) -> bool:
-        """True when the value is on the right side."""
+        """Whether a value meets the limit."""
         return value >= self.limit if self.sign == ">=" else value < self.limit
 
 
 def figure(name: str, value: float, unit: str, bar: Bar | None = None) -> Figure:
-    """A number on its own."""
+    """Build a figure that is not a ratio."""
     if bar is None:
         return Figure(name=name, value=value, unit=unit)
     return Figure(name=name, value=value, unit=unit, bar=str(bar), holds=bar.holds(value))
 
 
 def ratio(name: str, ours: float, theirs: float, unit: str, bar: Bar | None = None) -> Figure:
-    """A number that means something only beside another: ours / theirs, both in the same unit."""
+    """Build the figure of a ratio ours / theirs, both in the same unit."""
     alone = figure(name, ours / theirs, unit, bar)
     return alone.model_copy(update={"ours": ours, "theirs": theirs})

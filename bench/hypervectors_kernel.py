@@ -1,4 +1,4 @@
-"""What one query of the benchmark does, compiled."""
+"""One query of the hypervector benchmark, compiled; see clone_kernel.py on bounds checks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from adlro.features.hypervectors.recall_kernel import recall
 from adlro.features.hypervectors.schema import Space, Words
 from adlro.model.state import Counts
 
-WORDS = 6  # roles that a word fills; levels fill those after them
+WORDS = 6  # word roles; the level roles follow
 
 
 @njit_apart
 def encode_job(job: Counts, space: Space, filling: Words, bits: Words, known: Words) -> None:
-    """Write the pattern of a job that is given by its fillers' numbers."""
+    """Encode a job given by the numbers of its fillers."""
     for r in range(len(job)):
         if r < WORDS:
             filling[r] = number_key(space.roles[r], job[r])
@@ -30,11 +30,11 @@ def ask(
     job: Counts, space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch,
     filling: Words,
 ) -> int:  # fmt: skip
-    """Encode, recall, and name the source with the largest share."""
+    """Encode a job, recall it, and return the source with the largest share."""
     encode_job(job, space, filling, query.bits, query.known)
     count = recall(space, memory, query, weighing, work)
-    likest = 0
+    best = 0
     for i in range(1, count):
-        if work.sources[i].share > work.sources[likest].share:
-            likest = i
-    return int(work.sources[likest].source)
+        if work.sources[i].share > work.sources[best].share:
+            best = i
+    return int(work.sources[best].source)

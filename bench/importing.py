@@ -1,4 +1,4 @@
-"""How fast histories are read, beside pandas.read_csv on the same file where that is installed."""
+"""Speed of reading job histories, compared with pandas.read_csv on the same file if installed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.workloads.formats.registry import read
-from bench.clock import Side, best
+from bench.clock import Setup, best_times
 from bench.figure import Bar, Figure, figure, ratio
 
 JOBS = 300_000
 _BAR = Bar(">=", 200_000)
-_SPREAD = 2.0  # of run times, lognormal
+_RUN_TIME_SIGMA = 2.0  # lognormal
 _SACCT = (
     "JobIDRaw|JobName|User|Account|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|"
     "AllocTRES\n"
@@ -25,12 +25,12 @@ _SACCT = (
 
 
 def has_pandas() -> bool:
-    """True when the extra `bench` is installed."""
+    """Whether pandas is installed; it comes with the extra `bench`."""
     return importlib.util.find_spec("pandas") is not None
 
 
 class _Job(NamedTuple):
-    """What a line is made of; times in whole seconds."""
+    """One line of a history; times in whole seconds."""
 
     number: int
     submit: int
@@ -43,7 +43,7 @@ class _Job(NamedTuple):
 def _jobs(count: int) -> Iterator[_Job]:
     rng = np.random.default_rng(0)
     submit = np.cumsum(rng.exponential(30, count))
-    run = np.exp(rng.normal(7, _SPREAD, count)) + 1
+    run = np.exp(rng.normal(7, _RUN_TIME_SIGMA, count)) + 1
     columns = (
         np.arange(1, count + 1),
         submit.astype(np.int64),
@@ -85,47 +85,47 @@ def _sacct(job: _Job) -> str:
     )
 
 
-class Kind(NamedTuple):
-    """A format as it is written here and given to pandas."""
+class HistoryFormat(NamedTuple):
+    """How a format is written here and read by pandas."""
 
     head: str
     line: Callable[[_Job], str]
     pandas: dict[str, object]  # arguments of read_csv
 
 
-KINDS = {
-    "swf": Kind("; Version: 2.2\n", _swf, {"sep": r"\s+", "comment": ";", "header": None}),
-    "csv": Kind(
+FORMATS = {
+    "swf": HistoryFormat("; Version: 2.2\n", _swf, {"sep": r"\s+", "comment": ";", "header": None}),
+    "csv": HistoryFormat(
         "id,submit_time,start_time,run_s,gpus,user,requested_s,queue,status\n", _csv, {"sep": ","}
     ),
-    "sacct": Kind(_SACCT, _sacct, {"sep": "|"}),
+    "sacct": HistoryFormat(_SACCT, _sacct, {"sep": "|"}),
 }
 
 
-def write(path: Path, kind: Kind, count: int) -> None:
-    """A history of so many made-up jobs."""
+def write(path: Path, history: HistoryFormat, count: int) -> None:
+    """Write a history of `count` random jobs."""
     with path.open("w", encoding="utf-8") as file:
-        file.write(kind.head)
-        file.writelines(map(kind.line, _jobs(count)))
+        file.write(history.head)
+        file.writelines(map(history.line, _jobs(count)))
 
 
-def _theirs(path: Path, kind: Kind) -> Side:
+def _theirs(path: Path, history: HistoryFormat) -> Setup:
     import pandas
 
-    return lambda: lambda: pandas.read_csv(path, **kind.pandas)
+    return lambda: lambda: pandas.read_csv(path, **history.pandas)
 
 
 def speed(name: str, count: int, repeats: int) -> list[Figure]:
-    """Jobs a CPU second of one format (one of KINDS), and the ratio to pandas."""
-    kind = KINDS[name]
+    """Jobs per CPU second in one of FORMATS, and the ratio to pandas."""
+    history = FORMATS[name]
     with tempfile.TemporaryDirectory(prefix="adlro-bench-") as folder:
         path = Path(folder) / "jobs.txt"
-        write(path, kind, count)
-        sides: list[Side] = [lambda: lambda: read(path)]
+        write(path, history, count)
+        setups: list[Setup] = [lambda: lambda: read(path)]
         if has_pandas():
-            sides.append(_theirs(path, kind))
-        # pandas may use threads of its own: all of their time counts
-        speeds = [count / seconds for seconds in best(sides, repeats, time.process_time)]
+            setups.append(_theirs(path, history))
+        # pandas may use threads of its own; all of their CPU time counts
+        speeds = [count / seconds for seconds in best_times(setups, repeats, time.process_time)]
     found = [figure(f"import of {name}", speeds[0], "jobs/CPU-s", _BAR)]
     if len(speeds) > 1:
         versus = f"import of {name} / pandas.read_csv"

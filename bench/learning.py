@@ -1,4 +1,4 @@
-"""Env steps a CPU second of the paper's DQN, beside stable-baselines3 with the same work a step."""
+"""Training speed of the paper's DQN, compared with stable-baselines3 at equal work per step."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import time
 from typing import NamedTuple
 
 from adlro.config.files import find_scenario
-from bench.clock import Side, Work, best
+from bench.clock import Setup, Work, best_times
 from bench.figure import Bar, Figure, figure, ratio
 
 SCENARIO = "paper16-single"
-SAMPLES = 16  # trained for each env step, on both sides
+SAMPLES = 16  # trained on per env step, on both sides
 _BAR = Bar(">=", 20)
 _UNIT = f"env steps per CPU-s at {SAMPLES} samples a step"
 _COPIES, _BATCH = 512, 4096
 _WARM_UP, _REPLAY = 2000, 50_000
 _HIDDEN, _RATE = 64, 1e-4
-_AN_HOUR = 3600
+_HOUR_S = 3600
 
 
-class Length(NamedTuple):
-    """Env steps of one repeat on each side, so that both take about a second."""
+class TrainingSteps(NamedTuple):
+    """Env steps of one repeat on each side; both take about a second."""
 
     ours: int = 40_960
     theirs: int = 2000
 
 
 def has_sb3() -> bool:
-    """True when the extras `train` and `sb3` are installed."""
+    """Whether torch and stable-baselines3 are installed (extras `train` and `sb3`)."""
     return all(importlib.util.find_spec(name) for name in ("torch", "stable_baselines3"))
 
 
-def _ours(backbone: str, steps: int) -> Side:
+def _ours(backbone: str, steps: int) -> Setup:
     from adlro.train.dqn.course import Course
     from adlro.train.dqn.recipe import Recipe
 
@@ -56,7 +56,7 @@ def _ours(backbone: str, steps: int) -> Side:
     return lambda: play
 
 
-def _theirs(steps: int) -> Side:
+def _theirs(steps: int) -> Setup:
     from bench.with_sb3 import learner
 
     scenario = find_scenario(SCENARIO)
@@ -70,18 +70,18 @@ def _theirs(steps: int) -> Side:
     return ready
 
 
-def beside_sb3(repeats: int, length: Length) -> list[Figure]:
-    """How many times faster the paper's DQN trains; the paper's own backbone on a line of its own.
+def compare_with_sb3(repeats: int, length: TrainingSteps) -> list[Figure]:
+    """Ratio of training speeds; the paper's CNN backbone is reported separately.
 
-    Both sides: double DQN of one network shape, whole episodes of the scenario, W = 1.
+    Both sides: double DQN with the same network shape, whole episodes of the scenario, W = 1.
     """
-    sides = [_ours("mlp", length.ours), _theirs(length.theirs), _ours("cnn", length.ours // 4)]
-    mlp, rival, cnn = best(sides, repeats, time.process_time)
-    ours, theirs = length.ours / mlp, length.theirs / rival
-    convolved = length.ours // 4 / cnn
+    setups = [_ours("mlp", length.ours), _theirs(length.theirs), _ours("cnn", length.ours // 4)]
+    mlp_s, sb3_s, cnn_s = best_times(setups, repeats, time.process_time)
+    ours, theirs = length.ours / mlp_s, length.theirs / sb3_s
+    convolved = length.ours // 4 / cnn_s
     jobs = find_scenario(SCENARIO).jobs
     return [
         ratio("paper-dqn, MLP / stable-baselines3", ours, theirs, f"x, of {_UNIT}", _BAR),
         figure("paper-dqn, CNN", convolved, _UNIT),
-        figure(f"paper-dqn, CNN, {jobs} jobs", convolved / jobs * _AN_HOUR, "episodes per CPU-h"),
+        figure(f"paper-dqn, CNN, {jobs} jobs", convolved / jobs * _HOUR_S, "episodes per CPU-h"),
     ]

@@ -1,6 +1,7 @@
-"""A million jobs on ten thousand GPUs, each policy in a process of its own: time and memory.
+"""Time and memory of a million jobs on ten thousand GPUs, each policy in its own process.
 
-As a program (`python -m bench.million POLICY JOBS`) it prints what it took, as JSON.
+Run as a program at the root of the repository, `python -m bench.million POLICY JOBS`, it prints
+the cost of one run as JSON.
 """
 
 from __future__ import annotations
@@ -14,38 +15,38 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.model.record import Record
 from adlro.sim import simulator
 from bench.figure import Bar, Figure, figure
-from bench.ground import ground_of
+from bench.fixture import fixture_of
 
 JOBS = 1_000_000
 POLICIES = ("fcfs", "pair-sjf")
 _TIME, _MEMORY = Bar("<", 60), Bar("<", 4)
 
 
-class Spent(Record):
-    """What one run took."""
+class RunCost(Record):
+    """Cost of one run."""
 
     gpus: int
-    generation_s: float  # CPU
-    run_s: float  # CPU
-    peak_gib: float  # resident, of the whole process, with the jobs drawn in it
+    generation_s: float  # CPU time
+    run_s: float  # CPU time
+    peak_gib: float  # resident memory of the whole process, including generation
 
 
-def spend(name: str, jobs: int) -> Spent:
-    """Draw the jobs and play them, here and now; the peak is that of this process so far."""
+def measure_run(name: str, jobs: int) -> RunCost:
+    """Generate and run the jobs in this process; the peak is that of the process so far."""
     begin = time.process_time()
-    on = ground_of(adjusted(find_scenario("datacenter"), jobs=jobs))
+    fixture = fixture_of(adjusted(find_scenario("datacenter"), jobs=jobs))
     generation_s = time.process_time() - begin
-    policy = on.policy(name)  # compiled before its time is taken
+    policy = fixture.policy(name)  # compiled before the timing starts
     begin = time.process_time()
-    simulator.run(on.empty, on.workloads[0], policy)
+    simulator.run(fixture.empty, fixture.workloads[0], policy)
     run_s = time.process_time() - begin
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    gpus = len(on.empty.gpus)
-    return Spent(gpus=gpus, generation_s=generation_s, run_s=run_s, peak_gib=peak_kib / 2**20)
+    gpus = len(fixture.empty.gpus)
+    return RunCost(gpus=gpus, generation_s=generation_s, run_s=run_s, peak_gib=peak_kib / 2**20)
 
 
 def in_own_process(name: str, jobs: int = JOBS) -> list[Figure]:
-    """The rows of one policy.
+    """Measure one policy in a process of its own.
 
     Raises:
         RuntimeError: the process failed.
@@ -54,14 +55,14 @@ def in_own_process(name: str, jobs: int = JOBS) -> list[Figure]:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{command} ended with status {done.returncode}: {done.stderr}")
-    spent = Spent.model_validate_json(done.stdout)
-    what = f"{name}, {jobs:,} jobs x {spent.gpus:,} GPUs"
+    cost = RunCost.model_validate_json(done.stdout)
+    what = f"{name}, {jobs:,} jobs x {cost.gpus:,} GPUs"
     return [
-        figure(f"{what}: run", spent.run_s, "CPU-s", _TIME),
-        figure(f"{what}: drawing the jobs", spent.generation_s, "CPU-s"),
-        figure(f"{what}: peak memory", spent.peak_gib, "GiB", _MEMORY),
+        figure(f"{what}: run", cost.run_s, "CPU-s", _TIME),
+        figure(f"{what}: drawing the jobs", cost.generation_s, "CPU-s"),
+        figure(f"{what}: peak memory", cost.peak_gib, "GiB", _MEMORY),
     ]
 
 
 if __name__ == "__main__":
-    sys.stdout.write(spend(sys.argv[1], int(sys.argv[2])).model_dump_json())
+    sys.stdout.write(measure_run(sys.argv[1], int(sys.argv[2])).model_dump_json())

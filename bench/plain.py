@@ -1,9 +1,9 @@
-"""The simulator in ordinary Python, heapq and lists: what the kernel's speed is measured against.
+"""A simulator in plain Python with heapq and lists, the baseline for the kernel's speed.
 
-Written from docs/simulator.md, as fast as plain Python lets it be: the numbers are taken out of the
-arrays beforehand, and the loop holds them in local variables. As in the kernel any function may be
-the policy, its answers are checked, and the same books are kept, so a run gives the same result.
-Only the wake timer is left out.
+Written from docs/simulator.md and optimised within plain Python: numbers are taken out of the
+arrays beforehand, and the loop keeps them in local variables. As in the kernel, any function can be
+the policy, decisions are checked and the same totals are kept, so a run gives the same result. Only
+the wake timer is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from adlro.errors import PolicyError
 from bench.world import Option, Pool, Run, Schedule, Task, any_feasible, fits, release, start
 
-Answer = tuple[int, Option] | None  # the job to start and where; None = nothing now
+Answer = tuple[int, Option] | None  # the job to start and its option; None = wait
 # now, tasks, queue (oldest first), running (in no order), pools
 Choose = Callable[[float, list[Task], list[int], list[Run], list[Pool]], Answer]
 
@@ -24,7 +24,7 @@ Choose = Callable[[float, list[Task], list[int], list[Run], list[Pool]], Answer]
 def fcfs(
     now: float, tasks: list[Task], queue: list[int], running: list[Run], pools: list[Pool]
 ) -> Answer:
-    """The oldest job on the first pool that fits."""
+    """Start the oldest job on the first pool that fits."""
     if queue:
         _, gpus, cores, memory, _, _, options = tasks[queue[0]]
         for option in options:
@@ -36,7 +36,7 @@ def fcfs(
 def pair_sjf(
     now: float, tasks: list[Task], queue: list[int], running: list[Run], pools: list[Pool]
 ) -> Answer:
-    """The feasible pair with the smallest estimate."""
+    """Start the feasible pair with the shortest estimate."""
     best, found = math.inf, None
     for j in queue:
         _, gpus, cores, memory, _, _, options = tasks[j]
@@ -49,7 +49,7 @@ def pair_sjf(
 def _free_times(
     now: float, tasks: list[Task], running: list[Run], pools: list[Pool]
 ) -> list[list[float]]:
-    """When each GPU of each pool is expected to be free, in order."""
+    """Times at which the GPUs of each pool are expected to be free, ascending."""
     times = [[now] * pool.free for pool in pools]
     for _, j, began, expected, p, _ in running:
         ready = expected if expected > now else now + max(0.1 * (now - began), 1.0)
@@ -60,7 +60,7 @@ def _free_times(
 
 
 def _completion(task: Task, times: list[list[float]]) -> tuple[float, Option]:
-    """The earliest expected completion of a job, and where."""
+    """Return the earliest expected completion of a job, and its option."""
     best, last, options = math.inf, task[1] - 1, task[6]
     choice = options[0]
     for option in options:
@@ -73,7 +73,10 @@ def _completion(task: Task, times: list[list[float]]) -> tuple[float, Option]:
 def min_min(
     now: float, tasks: list[Task], queue: list[int], running: list[Run], pools: list[Pool]
 ) -> Answer:
-    """The first start in the Min-Min plan; a stale completion is a lower bound, renewed on top."""
+    """Start the first job of the Min-Min plan.
+
+    The heap holds lower bounds on completions; the top is recomputed when it is outdated.
+    """
     if not any_feasible(tasks, queue, pools):
         return None
     times = _free_times(now, tasks, running, pools)
@@ -111,15 +114,15 @@ def _check(queue: list[int], q: int, j: int, task: Task, pool: Pool) -> None:
 
 
 def run(tasks: list[Task], pools: list[Pool], choose: Choose) -> Schedule:
-    """Play a workload to its end.
+    """Run a workload to its end.
 
     Args:
         tasks: the jobs, by arrival.
-        pools: the empty cluster, which is filled and emptied again.
+        pools: the empty cluster; it is empty again afterwards.
         choose: the policy.
 
     Raises:
-        PolicyError: the policy asked for what cannot be.
+        PolicyError: the policy made an infeasible decision.
     """
     count, free = len(tasks), sum(pool.free for pool in pools)
     began, finish, where, spans = [0.0] * count, [0.0] * count, [0] * count, [0] * count

@@ -1,4 +1,4 @@
-"""One round of telemetry: what it costs to read the answers of a Prometheus."""
+"""Cost of one round of telemetry: parsing the responses of a Prometheus server."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from adlro.telemetry.gather import SampleBuilder
 from adlro.telemetry.prometheus import parse
 from adlro.telemetry.sample import Sample
-from bench.clock import best
+from bench.clock import best_times
 from bench.figure import Bar, Figure, figure
 
 GPUS = 1024
-METRICS = {  # and a usual value of each
+METRICS = {  # metric -> typical value
     "DCGM_FI_DEV_GPU_UTIL": 84.0,
     "DCGM_FI_PROF_DRAM_ACTIVE": 0.506252,
     "DCGM_FI_DEV_GPU_TEMP": 68.0,
@@ -33,7 +33,7 @@ def _series(labels: dict[str, str], value: float) -> dict[str, Any]:
 
 
 def _labels(gpu: int) -> dict[str, str]:
-    """As dcgm-exporter and Prometheus write them."""
+    """Labels as dcgm-exporter and Prometheus write them."""
     host, place = divmod(gpu, _NODE_GPUS)
     return {
         "DCGM_FI_DRIVER_VERSION": "550.90.07",
@@ -49,19 +49,19 @@ def _labels(gpu: int) -> dict[str, str]:
 
 
 def answers(gpus: int) -> tuple[bytes, bytes]:
-    """What a Prometheus says about some GPUs: their readings, and the times of these."""
+    """Return the two responses for a number of GPUs: readings, and their timestamps."""
     values = [
         _series({"__name__": name} | _labels(gpu), usual)
         for name, usual in METRICS.items()
         for gpu in range(gpus)
     ]
-    who = ("Hostname", "gpu", "instance")
-    times = [_series({key: _labels(gpu)[key] for key in who}, _NOW - 3) for gpu in range(gpus)]
+    identity = ("Hostname", "gpu", "instance")
+    times = [_series({key: _labels(gpu)[key] for key in identity}, _NOW - 3) for gpu in range(gpus)]
     return _body(values), _body(times)
 
 
 def read(values: bytes, times: bytes) -> Sample:
-    """The sample in two answers."""
+    """Parse two responses into a sample."""
     gather = SampleBuilder()
     parse("bench", values, lambda labels, value: gather.take(labels["__name__"], labels, value))
     parse("bench", times, gather.date)
@@ -69,8 +69,8 @@ def read(values: bytes, times: bytes) -> Sample:
 
 
 def parsing(gpus: int, repeats: int) -> list[Figure]:
-    """CPU time from the bytes of both answers to a sample."""
+    """CPU time from the bytes of both responses to a sample."""
     values, times = answers(gpus)
-    (least,) = best([lambda: lambda: read(values, times)], repeats)
+    (least,) = best_times([lambda: lambda: read(values, times)], repeats)
     name = f"telemetry: a round of {gpus:,} GPUs x {len(METRICS)}"
     return [figure(name, 1e3 * least, "ms", _BAR)]

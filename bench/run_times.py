@@ -1,4 +1,4 @@
-"""What an estimate of the memory costs a live scheduler, from the fields of a job to seconds."""
+"""Cost of one run-time estimate by the associative memory, from a job's fields to seconds."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import numpy as np
 
 from adlro.estimates.job_fields import JobFields
 from adlro.estimates.run_times import RunTimes
-from bench.clock import Side, best
+from bench.clock import Setup, best_times
 from bench.figure import Bar, Figure, figure
 
 MODELS = ("A100 40GB", "V100 32GB", "T4")
-_LEARNED = 12_000  # more than the memory holds: it is full
-_ASKED = 200
+_LEARNED = 12_000  # more than the memory holds, so it is full
+_QUERIES = 200
 _BAR = Bar("<", 200)
 
 
 def jobs(count: int) -> list[JobFields]:
-    """Jobs of 300 users that differ in all that a pattern holds."""
+    """Return jobs of 300 users that differ in every field of a pattern."""
     rng = np.random.default_rng(5)
     users, names = rng.integers(0, 300, count), rng.integers(0, 60, count)
     return [
@@ -35,8 +35,8 @@ def jobs(count: int) -> list[JobFields]:
     ]
 
 
-def taught(models: tuple[str, ...], learned: list[JobFields]) -> RunTimes:
-    """A memory that has learned these jobs."""
+def trained(models: tuple[str, ...], learned: list[JobFields]) -> RunTimes:
+    """Return an estimator that has learned these jobs."""
     found = RunTimes(models)
     for place, job in enumerate(learned):
         ran_on = models[place % len(models)] if models else ""
@@ -45,18 +45,18 @@ def taught(models: tuple[str, ...], learned: list[JobFields]) -> RunTimes:
 
 
 def predicting(repeats: int) -> list[Figure]:
-    """CPU microseconds of a prediction, without GPU models and for three of them."""
-    learned, asked = jobs(_LEARNED), jobs(_ASKED)
-    plain, mixed = taught((), learned), taught(MODELS, learned)
+    """CPU microseconds per prediction, without GPU models and with three."""
+    learned, queries = jobs(_LEARNED), jobs(_QUERIES)
+    plain, mixed = trained((), learned), trained(MODELS, learned)
 
     def ask(found: RunTimes) -> None:
-        for job in asked:
+        for job in queries:
             found.predict(job)
 
-    sides: list[Side] = [lambda: lambda: ask(plain), lambda: lambda: ask(mixed)]
-    plain_s, mixed_s = best(sides, repeats)
+    setups: list[Setup] = [lambda: lambda: ask(plain), lambda: lambda: ask(mixed)]
+    plain_s, mixed_s = best_times(setups, repeats)
     what = "memory"
     return [
-        figure(f"{what}: a prediction", 1e6 * plain_s / _ASKED, "µs", _BAR),
-        figure(f"{what}: a prediction, 3 GPU models", 1e6 * mixed_s / _ASKED, "µs", _BAR),
+        figure(f"{what}: a prediction", 1e6 * plain_s / _QUERIES, "µs", _BAR),
+        figure(f"{what}: a prediction, 3 GPU models", 1e6 * mixed_s / _QUERIES, "µs", _BAR),
     ]

@@ -1,4 +1,4 @@
-"""What a decision costs on clusters of 100, 1,000 and 10,000 GPUs under the same load."""
+"""Cost of a decision on clusters of 100, 1,000 and 10,000 GPUs under the same load."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from adlro.model.cluster import Cluster
 from adlro.model.job import Choice, JobType
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
-from bench.clock import best
+from bench.clock import best_times
 from bench.figure import Bar, Figure, figure, ratio
-from bench.ground import Ground, episodes, ground_of
+from bench.fixture import Fixture, episodes, fixture_of
 
-SIZES = (100, 1_000, 10_000)  # GPUs, roughly
+SIZES = (100, 1_000, 10_000)  # approximate number of GPUs
 POLICIES = ("fcfs", "sjf", "pair-sjf", "easy-backfill", "min-min")
-JOBS_A_GPU = 12
-_LARGEST_GANG = 16  # what the smallest cluster can hold; the same in all of them
+JOBS_PER_GPU = 12
+_LARGEST_GANG = 16  # what the smallest cluster can hold; the same for all sizes
 
 
-class Patience(NamedTuple):
-    """How long is measured."""
+class TimeBudget(NamedTuple):
+    """How long to measure."""
 
-    repeats: int  # of which the best counts
-    longest_s: float  # a run of so many CPU seconds is not followed by a longer one
+    repeats: int  # the best counts
+    longest_s: float  # after a run of this many CPU seconds, no longer run follows
 
 
-class Cost(NamedTuple):
-    """What a policy took on a cluster."""
+class DecisionCost(NamedTuple):
+    """Cost of a policy's decisions on one cluster."""
 
     gpus: int
     jobs: int
-    decision_us: float  # CPU
-    waiting: float  # jobs on average, from the first arrival to the last
+    decision_us: float  # CPU time
+    waiting: float  # mean number of waiting jobs from the first to the last arrival
 
 
-def _smaller(choice: Choice) -> Choice:
-    """Gang sizes without those that a small cluster cannot hold; the largest left stands in."""
-    kept = [k for k, value in enumerate(choice.values) if value <= _LARGEST_GANG]
-    odds = [choice.p[k] for k in kept]
-    odds[-1] += sum(choice.p) - sum(odds)
-    return Choice(values=tuple(choice.values[k] for k in kept), p=tuple(odds))
+def _without_large_gangs(choice: Choice) -> Choice:
+    """Drop gang sizes that a small cluster cannot hold; the largest left takes their weight."""
+    small = [k for k, value in enumerate(choice.values) if value <= _LARGEST_GANG]
+    weights = [choice.p[k] for k in small]
+    weights[-1] += sum(choice.p) - sum(weights)
+    return Choice(values=tuple(choice.values[k] for k in small), p=tuple(weights))
 
 
 def _for_all(job_type: JobType) -> JobType:
-    return job_type.model_copy(update={"gpus": _smaller(job_type.gpus)})
+    return job_type.model_copy(update={"gpus": _without_large_gangs(job_type.gpus)})
 
 
 def sized(gpus: int, jobs: int) -> Scenario:
-    """Scenario datacenter on about so many GPUs: every pool, with its share of the nodes."""
+    """Return scenario datacenter scaled to about `gpus` GPUs, with the same mix of pools."""
     scenario = find_scenario("datacenter")
     groups = scenario.cluster.nodes
     whole = sum(group.count * group.gpus for group in groups)
@@ -68,54 +68,61 @@ def _dumped(types: tuple[JobType, ...]) -> list[dict[str, object]]:
     return [job_type.model_dump() for job_type in types]
 
 
-def _first_jobs(on: Ground, jobs: int) -> Ground:
-    """The same ground with the first jobs of its one workload only."""
-    workload = on.workloads[0]
+def _first_jobs(fixture: Fixture, jobs: int) -> Fixture:
+    """Return the fixture with only the first jobs of its one workload."""
+    workload = fixture.workloads[0]
     rows = {key: getattr(workload, key)[:jobs] for key in ("jobs", "est", "allowed", "seconds")}
-    return on._replace(workloads=[workload._replace(**rows)])
+    return fixture._replace(workloads=[workload._replace(**rows)])
 
 
-def _seconds(on: Ground, policy: Policy, patience: Patience) -> tuple[Ground, float]:
-    """CPU seconds of a run, and what was run: of a slow policy only the first jobs."""
-    all_jobs = len(on.workloads[0].jobs)
+def _seconds(fixture: Fixture, policy: Policy, budget: TimeBudget) -> tuple[Fixture, float]:
+    """Return what was run, only the first jobs for a slow policy, and its CPU seconds."""
+    all_jobs = len(fixture.workloads[0].jobs)
     for halvings in range(6, -1, -1):
-        part = _first_jobs(on, max(all_jobs >> halvings, 1))
-        seconds = best([episodes(part, policy)], 1)[0]
-        if seconds > patience.longest_s:
+        part = _first_jobs(fixture, max(all_jobs >> halvings, 1))
+        seconds = best_times([episodes(part, policy)], 1)[0]
+        if seconds > budget.longest_s:
             return part, seconds
-    return on, min(seconds, best([episodes(on, policy)], patience.repeats)[0])
+    return fixture, min(seconds, best_times([episodes(fixture, policy)], budget.repeats)[0])
 
 
-def policy_cost(on: Ground, name: str, patience: Patience) -> Cost:
-    """What a policy takes on a cluster."""
-    policy = on.policy(name)
-    part, seconds = _seconds(on, policy, patience)
+def policy_cost(fixture: Fixture, name: str, budget: TimeBudget) -> DecisionCost:
+    """Measure a policy on a cluster."""
+    policy = fixture.policy(name)
+    part, seconds = _seconds(fixture, policy, budget)
     jobs = part.workloads[0].jobs
-    result = simulator.run(on.empty, part.workloads[0], policy)
+    result = simulator.run(fixture.empty, part.workloads[0], policy)
     first, last = float(jobs["arrival"][0]), float(jobs["arrival"][-1])
     waited = float((result.outcome["start"].clip(max=last) - jobs["arrival"]).sum())
     decision_us = seconds / int(result.totals["decisions"]) * 1e6
-    return Cost(len(on.empty.gpus), len(jobs), decision_us, waited / max(last - first, 1.0))
+    return DecisionCost(
+        len(fixture.empty.gpus), len(jobs), decision_us, waited / max(last - first, 1.0)
+    )
 
 
-def growth(name: str, sizes: tuple[int, ...], patience: Patience) -> list[Figure]:
-    """The rows of one policy: each size, and how much a decision grows from first to last."""
+def growth(name: str, sizes: tuple[int, ...], budget: TimeBudget) -> list[Figure]:
+    """Figures of one policy: its cost at each size, and the growth from the first to the last."""
     costs = [
-        policy_cost(ground_of(sized(size, JOBS_A_GPU * size)), name, patience) for size in sizes
+        policy_cost(fixture_of(sized(size, JOBS_PER_GPU * size)), name, budget) for size in sizes
     ]
     figures = []
     for cost in costs:
         what = f"{name}, {cost.gpus:,} GPUs, {cost.jobs:,} jobs"
         figures.append(figure(f"{what}: a decision", cost.decision_us, "µs"))
         figures.append(figure(f"{what}: waiting", cost.waiting, "jobs, mean"))
-    return [*figures, *_grown(name, costs[0], costs[-1], sizes)]
+    return [*figures, *_growth_figures(name, costs[0], costs[-1], sizes)]
 
 
-def _grown(name: str, first: Cost, last: Cost, sizes: tuple[int, ...]) -> list[Figure]:
-    """Growth and exponent; with jobs left out the true growth is larger: it can only miss."""
+def _growth_figures(
+    name: str, first: DecisionCost, last: DecisionCost, sizes: tuple[int, ...]
+) -> list[Figure]:
+    """Growth and its exponent.
+
+    If jobs were left out, the true growth is larger, so the bar can only be missed, not met.
+    """
     times = sizes[-1] / sizes[0]
     value = last.decision_us / first.decision_us
-    all_played = last.jobs == JOBS_A_GPU * sizes[-1]
+    all_played = last.jobs == JOBS_PER_GPU * sizes[-1]
     judged = all_played or value >= times
     what = f"{name}, {sizes[-1]:,} GPUs / {sizes[0]:,}" + ("" if all_played else ", at least")
     bars = (Bar("<", times), Bar("<", 1)) if judged else (None, None)

@@ -1,4 +1,4 @@
-"""How long a user waits: the first comparison ever, the next one, and the help."""
+"""Start-up times: the first comparison with an empty cache, a later one, and the help."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import os
 import sys
 import tempfile
 
-from bench.clock import Spent, program
+from bench.clock import ProcessCost, program
 from bench.figure import Bar, Figure, figure, ratio
 
 _COMPARE = "compare paper16 --policies fcfs,min-min --seeds 2"
 _COLD, _WARM, _HELP = Bar("<", 30), Bar("<", 3), Bar("<", 0.5)
 
 
-def _least(spent: list[Spent]) -> Spent:
-    return Spent(min(each.cpu_s for each in spent), min(each.wall_s for each in spent))
+def _least(costs: list[ProcessCost]) -> ProcessCost:
+    return ProcessCost(min(each.cpu_s for each in costs), min(each.wall_s for each in costs))
 
 
 def compare_starts(warm_starts: int) -> list[Figure]:
-    """A whole `adlro compare` as a process, with an empty compile cache and with a full one."""
+    """Time `adlro compare` as a process, with an empty compile cache and with a full one."""
     command = [sys.executable, "-m", "adlro", *_COMPARE.split()]
     with tempfile.TemporaryDirectory(prefix="adlro-bench-") as folder:
         environment = {**os.environ, "ADLRO_CACHE_DIR": folder}
@@ -33,7 +33,7 @@ def compare_starts(warm_starts: int) -> list[Figure]:
 
 
 def help_cost(rounds: int) -> list[Figure]:
-    """`adlro --help` beside `import numpy`, in turns."""
+    """Ratio of `adlro --help` to `import numpy`, measured alternately."""
     python, environment = sys.executable, dict(os.environ)
     ours, theirs = [], []
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""First come, first served on simpy: the same world, its events driven by simpy's processes."""
+"""First come, first served on simpy: the same cluster, with events driven by simpy's processes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bench.world import Pool, Run, Schedule, Task, any_feasible, release, start
 
 
 class _Simulation:
-    """The books of one run, and the three kinds of process that write them."""
+    """State and totals of one run, and its three kinds of simpy processes."""
 
     def __init__(self, tasks: list[Task], pools: list[Pool]) -> None:
         self.env = simpy.Environment(initial_time=tasks[0].arrival)
-        self.bell = self.env.event()
+        self.decision_due = self.env.event()
         self.tasks, self.pools = tasks, pools
         self.free = sum(pool.free for pool in pools)
         self.queue: list[int] = []
@@ -26,38 +26,38 @@ class _Simulation:
         self.counted = self.env.now
         self.job_seconds = self.idle_seconds = 0.0
 
-    def note(self) -> None:
-        """Bring both integrals up to now, count an event, and ring for a decision."""
+    def record_event(self) -> None:
+        """Update both integrals, count an event and trigger a decision."""
         passed = self.env.now - self.counted
         self.job_seconds += passed * (len(self.queue) + self.runs)
         self.idle_seconds += passed * self.free
         self.counted = self.env.now
         self.events += 1
-        if not self.bell.triggered:
-            self.bell.succeed()
+        if not self.decision_due.triggered:
+            self.decision_due.succeed()
 
     def arrive(self) -> Generator[simpy.Event, None, None]:
-        """Bring the jobs, one after another."""
+        """Let the jobs arrive one after another."""
         for j, task in enumerate(self.tasks):
             if task.arrival > self.env.now:
                 yield self.env.timeout(task.arrival - self.env.now)
-            self.note()
+            self.record_event()
             self.queue.append(j)
 
     def serve(self, run: Run) -> Generator[simpy.Event, None, None]:
-        """Hold what a run holds until its end."""
+        """Hold the resources of a run until its end."""
         yield self.env.timeout(run.end - run.start)
-        self.note()
+        self.record_event()
         self.finish[run.job] = self.env.now
         self.runs -= 1
         self.free += self.tasks[run.job].gpus
         release(run, self.tasks[run.job], self.pools, self.busy)
 
     def schedule(self) -> Generator[simpy.Event, None, None]:
-        """Decide at each moment at which something happened, until nothing more starts."""
+        """Decide after each event until nothing more starts."""
         while self.events < 2 * len(self.tasks):
-            yield self.bell
-            self.bell = self.env.event()
+            yield self.decision_due
+            self.decision_due = self.env.event()
             while self.events < 2 * len(self.tasks):
                 self.decisions += 1
                 if self.free and any_feasible(self.tasks, self.queue, self.pools):
@@ -75,11 +75,11 @@ class _Simulation:
 
 
 def run(tasks: list[Task], pools: list[Pool]) -> Schedule:
-    """Play a workload to its end, first come, first served.
+    """Run a workload to its end, first come, first served.
 
     Args:
         tasks: the jobs, by arrival.
-        pools: the empty cluster, which is filled and emptied again.
+        pools: the empty cluster; it is empty again afterwards.
     """
     world = _Simulation(tasks, pools)
     world.env.process(world.arrive())

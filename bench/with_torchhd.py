@@ -1,4 +1,4 @@
-"""The same patterns and the same retrieval with torchhd, in two of its models."""
+"""The same patterns and retrieval with two models of torchhd."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _finder(
 def finders(
     jobs: Counts, bits: int, words: int, fillers: int, levels: int
 ) -> list[Callable[[Counts], int]]:
-    """Retrieval by each model on one thread: the first `words` roles are words, the rest levels."""
+    """Return retrieval by each model on one thread; after `words` word roles come the levels."""
     torch.set_num_threads(1)
     torch.manual_seed(7)
     return [_finder(jobs, bits, words, fillers, levels, model) for model in _SIMILARITY]

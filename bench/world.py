@@ -1,4 +1,4 @@
-"""A cluster in ordinary Python objects: what the heapq and the simpy simulator have in common."""
+"""A cluster in plain Python objects, shared by the heapq and the simpy simulator."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from adlro.workloads.workload import Workload
 
 
 class Option(NamedTuple):
-    """An eligible pool of a job."""
+    """A pool on which a job may run."""
 
     pool: int
-    est: float  # seconds as a policy sees them
-    seconds: float  # the truth
+    est: float  # estimated seconds, visible to the policy
+    seconds: float  # true seconds
 
 
 class Task(NamedTuple):
-    """A job; demands are for each GPU."""
+    """A job; cores and memory are per GPU."""
 
     arrival: float
     gpus: int
@@ -32,9 +32,9 @@ class Task(NamedTuple):
 
 @dataclass(slots=True)
 class Node:
-    """What a node has left."""
+    """Free resources of a node."""
 
-    idle: list[int]  # its free GPUs, lowest first
+    idle: list[int]  # free GPUs, ascending
     cores: int
     memory: int  # MB
 
@@ -49,30 +49,30 @@ class Pool:
 
 
 class Held(NamedTuple):
-    """What a run holds on one node."""
+    """Resources that a run holds on one node."""
 
     node: Node
     gpus: list[int]
 
 
 class Run(NamedTuple):
-    """A gang at work; sorts by its end, then by job."""
+    """A running gang; sorts by end, then job."""
 
     end: float
     job: int
     start: float
-    expected: float  # end by the estimate
+    expected: float  # estimated end
     pool: int
     held: list[Held]
 
 
 class Schedule(NamedTuple):
-    """What came of a run: the books that the kernel keeps, too. J jobs, G GPUs."""
+    """The result of a run, with the same totals as the kernel's; J jobs, G GPUs."""
 
     start: list[float]  # [J]
     finish: list[float]  # [J]
     pool: list[int]  # [J]
-    nodes: list[int]  # [J] how many nodes each gang stood on
+    nodes: list[int]  # [J] number of nodes of each gang
     busy: list[float]  # [G] seconds
     job_seconds: float
     idle_seconds: float
@@ -82,7 +82,7 @@ class Schedule(NamedTuple):
 
 
 def take_tasks(workload: Workload, empty: Empty) -> list[Task]:
-    """The workload's columns as one tuple a job."""
+    """Convert a workload to one tuple per job."""
     models = empty.pools["model"]
     columns = [workload.jobs[key].tolist() for key in Task._fields[:-1]]
     tables = (workload.allowed, workload.est[:, models], workload.seconds[:, models])
@@ -98,7 +98,7 @@ def take_tasks(workload: Workload, empty: Empty) -> list[Task]:
 
 
 def take_pools(empty: Empty) -> list[Pool]:
-    """The empty cluster as objects."""
+    """Convert the empty cluster to objects."""
     keys = ["first_gpu", "gpus", "cores", "memory"]
     nodes = [
         Node(list(range(first, first + gpus)), cores, memory)
@@ -112,7 +112,7 @@ def take_pools(empty: Empty) -> list[Pool]:
 
 
 def fits(pool: Pool, gpus: int, cores: int, memory: int) -> bool:
-    """True when the pool's nodes together can take the whole gang now."""
+    """Whether the pool's nodes together can hold the whole gang now."""
     if pool.free < gpus:
         return False
     for node in pool.nodes:
@@ -128,7 +128,7 @@ def fits(pool: Pool, gpus: int, cores: int, memory: int) -> bool:
 
 
 def any_feasible(tasks: list[Task], queue: list[int], pools: list[Pool]) -> bool:
-    """True when at least one waiting job could start somewhere now."""
+    """Whether at least one waiting job could start now."""
     for j in queue:
         _, gpus, cores, memory, _, _, options = tasks[j]
         for p, _, _ in options:
@@ -138,7 +138,7 @@ def any_feasible(tasks: list[Task], queue: list[int], pools: list[Pool]) -> bool
 
 
 def _next_node(pool: Pool, wanted: int, cores: int, memory: int) -> tuple[Node, int]:
-    """The node to fill next, and how far: the tightest that holds all, else the roomiest."""
+    """Return the node to fill next and with how many GPUs: tightest that fits all, else largest."""
     best, fewest, most = pool.nodes[0], math.inf, 0
     for node in pool.nodes:
         room = free = len(node.idle)
@@ -155,7 +155,7 @@ def _next_node(pool: Pool, wanted: int, cores: int, memory: int) -> tuple[Node, 
 
 
 def _place(pool: Pool, gpus: int, cores: int, memory: int) -> list[Held]:
-    """Hand GPUs, cores and memory to a gang that fits, best fit."""
+    """Allocate GPUs, cores and memory to a feasible gang by best fit."""
     pool.free -= gpus
     held = []
     while gpus:
@@ -169,7 +169,7 @@ def _place(pool: Pool, gpus: int, cores: int, memory: int) -> list[Held]:
 
 
 def start(now: float, j: int, task: Task, option: Option, pools: list[Pool]) -> Run:
-    """Place a gang that fits, and say when it ends."""
+    """Place a feasible gang and compute its end."""
     _, gpus, cores, memory, limit, communication, _ = task
     p, est, seconds = option
     pool = pools[p]
@@ -182,7 +182,7 @@ def start(now: float, j: int, task: Task, option: Option, pools: list[Pool]) -> 
 
 
 def release(run: Run, task: Task, pools: list[Pool], busy: list[float]) -> None:
-    """Give back what a run held, and add its length to the books of its GPUs."""
+    """Release the resources of a run and add its length to the busy time of its GPUs."""
     end, _, began, _, p, held = run
     _, gpus, cores, memory, _, _, _ = task
     pools[p].free += gpus

@@ -1,4 +1,4 @@
-"""What was asked of a figure, and whether it came to that."""
+"""Required values of published figures, and whether they are met."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SIGNS = {"<=": "≤", "<": "<", ">=": "≥"}
 
 
 class Bar(NamedTuple):
-    """A limit, and perhaps an aim beyond it."""
+    """A limit that a figure must meet, and optionally a stricter aim."""
 
     sign: Literal["<=", "<", ">="]  # "<": the whole interval must be below
     limit: float
@@ -18,7 +18,7 @@ class Bar(NamedTuple):
     unit: str = "%"
 
     def __str__(self) -> str:
-        """As people write it."""
+        """The limit with its sign, unit and aim."""
         aim = "" if self.aim is None else f" (aim {self.aim:g} {self.unit})"
         return f"{_SIGNS[self.sign]} {self.limit:g} {self.unit}{aim}"
 
@@ -32,7 +32,7 @@ class Bar(NamedTuple):
         return self._reaches(found, self.limit)
 
     def verdict(self, found: Estimate) -> str:
-        """In a word or two."""
+        """Met or missed, and whether the aim is met."""
         if not self.is_met(found):
             return "**missed**"
         if self.aim is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from kept import Shelf, fingerprint
+from comparison_cache import ComparisonCache, fingerprint
 from versus import by_name, percent
 
 from adlro.config.scenario import Scenario
@@ -236,7 +236,7 @@ class Found(NamedTuple):
 
 
 def played(
-    case: Case, policies: Callable[[Setting], list[Policy]], shelf: Shelf, threads: int
+    case: Case, policies: Callable[[Setting], list[Policy]], shelf: ComparisonCache, threads: int
 ) -> Found:
     """All policies on the seeds of a case, or what is kept of that."""
     setting = prepare(case.scenario)

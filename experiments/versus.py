@@ -1,4 +1,4 @@
-"""Policies compared on scenarios, for the experiments that are about the mean JCT."""
+"""Comparison of policies on a scenario, for the experiments on mean JCT."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from adlro.config.scenario import Scenario
 from adlro.evaluate.compare import Watch, compare
-from adlro.evaluate.comparison import Comparison, Row
+from adlro.evaluate.comparison import Comparison, PolicyRow
 from adlro.evaluate.hindsight import mean_jct
 from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
@@ -16,7 +16,7 @@ from adlro.workloads.synthetic import prepare
 
 
 def heuristics() -> list[str]:
-    """Every policy of the package but those that were learned: they have tables of their own."""
+    """All shipped policies except the learned ones, which have tables of their own."""
     return [name for name in registry.names() if registry.weights_file(name) is None]
 
 
@@ -29,18 +29,18 @@ def compared(
     watch: Watch = lambda *_: None,
     name: str | None = None,
 ) -> Comparison:
-    """The policies on the scenario, with a line on stderr to tell that it is under way."""
+    """Compare policies on a scenario, announcing it on stderr."""
     label = name or f"{scenario.name}, load {scenario.load:g}"
     sys.stderr.write(f"{label}: {len(seeds)} seeds\n")
     setting = prepare(scenario)
     chosen = [registry.load(name, setting) for name in policies]
-    simulator.warm_up(chosen)  # so that no decision is charged with its compilation
+    simulator.warm_up(chosen)  # keeps compiling out of the decision times
     reference = mean_jct if with_hindsight else None
     return compare(setting, chosen, seeds, watch=watch, hindsight=reference)
 
 
 def percent(mean: float, ci95: tuple[float, float] | None) -> str:
-    """A difference in percent with its interval, which may be lopsided; short where it is large."""
+    """A difference in percent with its interval, without decimals if it is large."""
     digits = 1 if abs(mean) < 100 else 0
     text = f"{mean:+,.{digits}f} %"
     if ci95 is None:
@@ -49,24 +49,24 @@ def percent(mean: float, ci95: tuple[float, float] | None) -> str:
     return f"{text} ({low} to {high})"
 
 
-def against(row: Row, rival: str, metric: str = "mean_jct_pct") -> str:
-    """How much larger a policy's figure is than a rival's; "-" beside itself."""
+def against(row: PolicyRow, rival: str, metric: str = "mean_jct_pct") -> str:
+    """Percent by which a policy's metric exceeds a rival's; "-" for the rival itself."""
     if row.name == rival:
         return "-"
     found = row.versus[rival][metric]
     return percent(found.mean, found.ci95)
 
 
-def by_name(found: Comparison) -> dict[str, Row]:
-    """The rows of a comparison, to look up."""
+def by_name(found: Comparison) -> dict[str, PolicyRow]:
+    """The rows of a comparison by policy name."""
     return {row.name: row for row in found.policies}
 
 
 def in_hindsight(found: Comparison) -> Estimate:
-    """Mean JCT in seconds of the plan that knew all jobs.
+    """Mean JCT in seconds of the hindsight reference, which knows the future.
 
     Raises:
-        ValueError: the comparison was made without.
+        ValueError: the comparison has none.
     """
     if found.hindsight is None:
         raise ValueError(f"{found.scenario}: compared without hindsight")
@@ -74,5 +74,5 @@ def in_hindsight(found: Comparison) -> Estimate:
 
 
 def hindsight_against(found: Comparison, rival: str) -> str:
-    """How much larger the mean JCT in hindsight is than a policy's; its seeds are not kept."""
+    """Percent by which hindsight's mean JCT exceeds a policy's; without interval."""
     return percent(100 * (in_hindsight(found).mean / by_name(found)[rival].jct - 1), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from adlro.config.files import find_scenario
-from adlro.evaluate.comparison import Run, SeedRuns, summarise
+from adlro.evaluate.comparison import RunFigures, SeedRuns, summarise
 from adlro.evaluate.metrics import Metrics
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import prepare
@@ -21,7 +21,7 @@ def made_up(seed, jct, preemptions=0):
     """A run with this mean JCT; other metrics vary with the seed, killed_jobs is 0."""
     values = dict.fromkeys(Metrics._fields, 1.0 + seed)
     values |= {"mean_jct_s": jct, "killed_jobs": 0.0}
-    return Run(Metrics(**values), 0.5, 10, 4, preemptions)
+    return RunFigures(Metrics(**values), 0.5, 10, 4, preemptions)
 
 
 def compared(jcts, preemptive=(), hindsight=None):

@@ -7,7 +7,7 @@ PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec"
 
 
 def write(folder, nodes, pods, heads=(NODES, PODS)):
-    """Two files of such rows; where they are."""
+    """Write a node file and a pod file with these rows; return their paths."""
     paths = folder / "nodes.csv", folder / "pods.csv"
     for path, head, rows in zip(paths, heads, (nodes, pods), strict=True):
         path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
@@ -15,5 +15,5 @@ def write(folder, nodes, pods, heads=(NODES, PODS)):
 
 
 def trace(folder, nodes, pods):
-    """What the files of such rows hold."""
+    """Return the trace of files with these rows."""
     return openb.read(*write(folder, nodes, pods))

@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from ablations.training import Workshop
 from ablations.variants import TINY, TINY_TD, Variant, variants
 from common import Result, Table, parser, run
-from kept import Shelf
+from comparison_cache import ComparisonCache
 from trainings import REFERENCE, Found, Row, Trained, figures_of, played, rows_of
 
 from adlro.config.files import adjusted, find_scenario
@@ -71,7 +71,9 @@ def _untuned(row: Row) -> Row:
     return Row(row.shown, tuple(UNTUNED.format(name) for name in row.policies))
 
 
-def measured(case: Case, trained: dict[Variant, Trained], shelf: Shelf, threads: int) -> Found:
+def measured(
+    case: Case, trained: dict[Variant, Trained], shelf: ComparisonCache, threads: int
+) -> Found:
     """All networks on the seeds of a case, or what is kept of that."""
 
     def policies(setting: Setting) -> list[Policy]:
@@ -141,7 +143,7 @@ def make(options: argparse.Namespace) -> Result:
     """All trainings, then all cases; each is kept as soon as it is there."""
     if options.quick and (options.check or options.expect):
         raise ConfigError("--check and --expect are about the whole experiment; leave out --quick")
-    shelf = Shelf(options.keep, options.resume)
+    shelf = ComparisonCache(options.keep, options.resume)
     shelf.open()
     paper = find_scenario("paper16")
     scenario = adjusted(paper, jobs=QUICK_JOBS) if options.quick else paper

@@ -1,4 +1,4 @@
-"""The learned policy against every bar set for it: three loads, and what it was not trained on."""
+"""The learned policy against its required figures: three loads, and scenarios not trained on."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from bars import Bar
 from common import Result, Table, parser, plus_minus, run
-from kept import Shelf, fingerprint
+from comparison_cache import ComparisonCache, fingerprint
 from versus import against, by_name, compared, hindsight_against, in_hindsight, percent
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
-from adlro.evaluate.comparison import BASELINE, Comparison, Row
+from adlro.evaluate.comparison import BASELINE, Comparison, PolicyRow
 from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
 from adlro.workloads.synthetic import prepare
 
 FOLDER = Path(__file__).parent
-CLAIMS = range(200_000, 200_500)  # kept for this table: nothing was trained or chosen on them
+CLAIMS = range(200_000, 200_500)  # reserved for this table: never used for training or selection
 QUICK_SEEDS = range(100_000, 100_002)
 
 LOADS = {0.6: Bar("<=", -4.4), 0.8: Bar("<=", -6.8), 0.95: Bar("<=", -8.1, aim=-10)}
@@ -38,18 +38,18 @@ UNSEEN = Bar("<=", -5, aim=-6)
 
 
 class Case(NamedTuple):
-    """A scenario, who is measured on it beside the learned policy, and the bar for that."""
+    """A scenario, the rivals of the learned policy on it, and the bar it must meet."""
 
     name: str
     scenario: Scenario
     rivals: tuple[str, ...] = QUICK
     bar: Bar = UNSEEN
-    beside: str = BASELINE  # against whom
+    beside: str = BASELINE  # the rival that the bar refers to
     with_hindsight: bool = False
 
 
 def _mostly(scenario: Scenario, job_type: str) -> list[dict[str, object]]:
-    """Its job types when 70 % of the jobs are of one, and the others share the rest evenly."""
+    """Return the job types with 70 % of one; the others share the rest evenly."""
     rest = 0.3 / (len(scenario.types) - 1)
     return [
         {**each.model_dump(), "share": 0.7 if each.name == job_type else rest}
@@ -58,7 +58,7 @@ def _mostly(scenario: Scenario, job_type: str) -> list[dict[str, object]]:
 
 
 def trained() -> list[Case]:
-    """The paper's cluster at loads that training has seen, with other seeds."""
+    """The paper's cluster at loads seen in training, with other seeds."""
     paper = find_scenario("paper16")
     return [
         Case(
@@ -70,7 +70,7 @@ def trained() -> list[Case]:
 
 
 def unseen() -> list[Case]:
-    """What lies outside of the family that was trained on (src/adlro/train/family.py)."""
+    """Scenarios outside the training family (src/adlro/train/family.py)."""
     paper, hetero, surge, single, gavel = map(
         find_scenario, ("paper16", "hetero64", "paper16-surge", "paper16-single", "gavel16")
     )
@@ -91,30 +91,30 @@ def unseen() -> list[Case]:
     ]
 
 
-class Found(NamedTuple):
-    """What came out of a case."""
+class CaseResult(NamedTuple):
+    """The comparison of a case."""
 
     case: Case
     result: Comparison
     learned: str  # the learned policy's name
 
     @property
-    def row(self) -> Row:
-        """The learned policy's."""
+    def row(self) -> PolicyRow:
+        """The row of the learned policy."""
         return by_name(self.result)[self.learned]
 
     @property
     def strongest(self) -> str:
-        """The best of the others."""
+        """Name of the best other policy."""
         return min((r for r in self.result.policies if r.name != self.learned), key=_jct).name
 
 
-def _jct(row: Row) -> float:
+def _jct(row: PolicyRow) -> float:
     return row.jct
 
 
 class Claim(NamedTuple):
-    """A bar and the figure that it is for."""
+    """A bar and the figure it applies to."""
 
     what: str
     bar: Bar
@@ -123,25 +123,25 @@ class Claim(NamedTuple):
 
     @property
     def line(self) -> list[str]:
-        """Of a table."""
+        """A line of the table."""
         return [self.what, str(self.bar), self.shown, self.bar.verdict(self.found)]
 
 
-def _claim(found: Found, rival: str, bar: Bar, metric: str = "mean_jct") -> Claim:
-    """About a difference to a rival."""
+def _claim(found: CaseResult, rival: str, bar: Bar, metric: str = "mean_jct") -> Claim:
+    """Build the claim about a difference to a rival."""
     names = {"mean_jct": "mean JCT", "p99_jct": "p99 JCT", "throughput_jobs_per_h": "throughput"}
     difference = found.row.versus[rival][f"{metric}_pct"]
     shown = percent(difference.mean, difference.ci95)
     return Claim(f"{found.case.name}: {names[metric]} vs {rival}", bar, difference, shown)
 
 
-def _real_us(row: Row) -> float:
-    """CPU time for a decision that had a feasible pair, the simulator's own work included."""
+def _real_us(row: PolicyRow) -> float:
+    """CPU microseconds per decision with a feasible pair, including the simulator's own work."""
     return row.decision_us * row.decisions / row.real_decisions
 
 
-def _gap_cell(row: Row, learned: str) -> str:
-    """Share of the gap to hindsight, with its interval for the learned policy."""
+def _gap_cell(row: PolicyRow, learned: str) -> str:
+    """Share of the gap to hindsight that is closed; with interval for the learned policy."""
     gap = row.gap_closed
     if gap is None:
         return ""
@@ -150,7 +150,7 @@ def _gap_cell(row: Row, learned: str) -> str:
     return f"{gap.mean:,.0f} % ({gap.ci95[0]:,.0f} to {gap.ci95[1]:,.0f})"
 
 
-def _claims_at_load(found: Found) -> list[Claim]:
+def _claims_at_load(found: CaseResult) -> list[Claim]:
     name, row = found.case.name, found.row
     us = Estimate(mean=_real_us(row), sd=None, ci95=None)
     claims = [
@@ -165,8 +165,8 @@ def _claims_at_load(found: Found) -> list[Claim]:
     return claims
 
 
-def _claims_on_paper(found: Found) -> list[Claim]:
-    """Against the paper's own baselines."""
+def _claims_on_paper(found: CaseResult) -> list[Claim]:
+    """Claims against the paper's own baselines."""
     return [
         claim
         for rival in PAPER
@@ -177,8 +177,8 @@ def _claims_on_paper(found: Found) -> list[Claim]:
     ]
 
 
-def _loads_table(found: Sequence[Found]) -> tuple[list[str], list[list[str]]]:
-    """Head and lines: one policy a line, best first at the highest load, then hindsight."""
+def _loads_table(found: Sequence[CaseResult]) -> tuple[list[str], list[list[str]]]:
+    """Head and lines, one per policy: best first at the highest load, then hindsight."""
     loads = [f"{each.result.load:g}" for each in found]
     head = [
         "policy", *(f"mean JCT s at {load}" for load in loads),
@@ -202,8 +202,8 @@ def _loads_table(found: Sequence[Found]) -> tuple[list[str], list[list[str]]]:
     return head, lines
 
 
-def _details_table(found: Sequence[Found]) -> Table:
-    """Load by load what the first table has no room for."""
+def _details_table(found: Sequence[CaseResult]) -> Table:
+    """Further figures of each load."""
     learned = found[0].learned
     head = (
         "load", "policy", f"{learned}: mean JCT vs it", "p99 JCT s", f"p99 vs {BASELINE}", "jobs/h",
@@ -221,8 +221,8 @@ def _details_table(found: Sequence[Found]) -> Table:
     return Table("The same runs in more detail:", head, lines, is_brief=False)
 
 
-def _unseen_table(found: Sequence[Found]) -> Table:
-    """One scenario a line."""
+def _unseen_table(found: Sequence[CaseResult]) -> Table:
+    """Table of the scenarios not trained on, one per line."""
     learned = found[0].learned
     others = [name for name in STRONG if name != BASELINE]
     head = (
@@ -243,7 +243,7 @@ def _unseen_table(found: Sequence[Found]) -> Table:
 
 
 def _note(claims: Sequence[Claim], seeds: range, learned: str) -> str:
-    """Which seeds and policy, and how many bars are met."""
+    """State the policy, the seeds and how many bars are met."""
     met = sum(claim.bar.is_met(claim.found) for claim in claims)
     missed = [f"{c.what}: {c.shown}, wanted {c.bar}" for c in claims if not c.bar.is_met(c.found)]
     tail = f" Missed: {'; '.join(missed)}." if missed else ""
@@ -251,8 +251,8 @@ def _note(claims: Sequence[Claim], seeds: range, learned: str) -> str:
     return f"{where} {met} of {len(claims)} bars are met.{tail}"
 
 
-def summed_up(known: Sequence[Found], new: Sequence[Found], seeds: range) -> Result:
-    """The tables of what was found at the loads of the paper's cluster, and elsewhere."""
+def summarise(known: Sequence[CaseResult], new: Sequence[CaseResult], seeds: range) -> Result:
+    """Make the tables from the cases on the paper's cluster and the cases not trained on."""
     on_paper = _claims_on_paper(known[-1])
     claims = [claim for each in known for claim in _claims_at_load(each)]
     claims += [_claim(each, each.case.beside, each.case.bar) for each in new] + on_paper
@@ -278,8 +278,8 @@ def summed_up(known: Sequence[Found], new: Sequence[Found], seeds: range) -> Res
     return Result(head, lines, figures, details, more=more, note=_note(claims, seeds, learned))
 
 
-def measured(case: Case, policy: str, seeds: range, shelf: Shelf) -> Found:
-    """Run a case, or take what is kept of it."""
+def measure(case: Case, policy: str, seeds: range, cache: ComparisonCache) -> CaseResult:
+    """Compare the policies of a case, or load the result from the cache."""
     setting, names = prepare(case.scenario), (*case.rivals, policy)
     chosen = [registry.load(name, setting) for name in names]
     mark = fingerprint(case.scenario, chosen, seeds, case.with_hindsight)
@@ -289,14 +289,14 @@ def measured(case: Case, policy: str, seeds: range, shelf: Shelf) -> Found:
             case.scenario, names, seeds, with_hindsight=case.with_hindsight, name=case.name
         )
 
-    return Found(case, shelf.get(case.name, mark, compare), chosen[-1].name)
+    return CaseResult(case, cache.get(case.name, mark, compare), chosen[-1].name)
 
 
 def _seeds(options: argparse.Namespace) -> range:
-    """Which seeds are meant.
+    """Return the seeds that the options ask for.
 
     Raises:
-        ConfigError: there is none, or a check is wanted of other seeds than the published ones.
+        ConfigError: there is none, or --check or --expect with other than the published seeds.
     """
     if options.seeds is not None:
         first, count = options.seeds
@@ -315,18 +315,18 @@ def _seeds(options: argparse.Namespace) -> range:
 
 
 def make(options: argparse.Namespace) -> Result:
-    """All cases, each kept as soon as it is there."""
-    seeds, shelf = _seeds(options), Shelf(options.keep, options.resume)
-    shelf.open()
+    """Run all cases, caching each result."""
+    seeds, cache = _seeds(options), ComparisonCache(options.keep, options.resume)
+    cache.open()
     known, new = (
-        [measured(case, options.policy, seeds, shelf) for case in cases]
+        [measure(case, options.policy, seeds, cache) for case in cases]
         for cases in (trained(), unseen())
     )
-    return summed_up(known, new, seeds)
+    return summarise(known, new, seeds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status."""
+    """Run the program; return its exit status."""
     own = parser(__doc__ or "", FOLDER)
     own.add_argument(
         "--policy", default="adlro", metavar="FILE",

@@ -12,18 +12,18 @@ from common import Result, main, plus_minus
 from versus import compared, heuristics, percent
 
 from adlro.config.files import adjusted, find_scenario
-from adlro.evaluate.comparison import Row
+from adlro.evaluate.comparison import PolicyRow
 from adlro.evaluate.metrics import fastest_possible
 from adlro.workloads.synthetic import generate, prepare
 
 LOAD = 0.9
 SEEDS, QUICK_SEEDS = range(20), range(2)
-REFERENCE = {  # POLICIES.md section 3, hours at load 0.9 with 10 other seeds; the bound was 14.9
+REFERENCE = {  # hours at load 0.9 from an independent simulator with 10 other seeds
     "fcfs": 96.0, "static-affinity": 124.0, "static-affinity-lp": 38.9, "sjf": 37.6,
     "pair-sjf": 30.2, "lp-sjf": 24.6, "allox": 23.6, "tiresias": 48.1, "gavel-max-sum": 21.7,
     "hetero-srpt": 19.6,
 }  # fmt: skip
-BOUND_THERE = 14.9
+BOUND_THERE = 14.9  # hours, of the same simulator
 HEAD = (
     "policy", "mean JCT h", "times the bound", "reference", "vs fcfs", "p99 h", "restarts a job",
 )  # fmt: skip
@@ -37,14 +37,14 @@ BRIEF = (
 
 
 def bound_s(seeds: range) -> float:
-    """Mean over seeds of what a measured job takes alone on its fastest GPU."""
+    """Mean over seeds of a measured job's run time in seconds, alone on its fastest GPU."""
     setting = prepare(adjusted(find_scenario("gavel16"), load=LOAD))
     counted = setting.scenario.measure.window(setting.scenario.jobs)
     alone = [fastest_possible(generate(setting, s), setting.layout)[counted].mean() for s in seeds]
     return float(np.mean(alone))
 
 
-def _line(row: Row, bound: float) -> list[str]:
+def _line(row: PolicyRow, bound: float) -> list[str]:
     jct, there = row.metrics["mean_jct_s"], REFERENCE.get(row.name)
     hours = None if jct.ci95 is None else (jct.ci95[0] / 3600, jct.ci95[1] / 3600)
     versus = row.jct_versus("fcfs") if row.name != "fcfs" else None
@@ -60,7 +60,7 @@ def _line(row: Row, bound: float) -> list[str]:
 
 
 def make(quick: bool) -> Result:
-    """The table: those that never preempt, those that do, the bound."""
+    """Make the table: policies that never preempt, policies that do, the bound."""
     seeds = QUICK_SEEDS if quick else SEEDS
     scenario = adjusted(find_scenario("gavel16"), load=LOAD)
     found, bound = compared(scenario, heuristics(), seeds), bound_s(seeds)

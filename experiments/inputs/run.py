@@ -11,8 +11,8 @@ from typing import NamedTuple
 sys.path.append(str(Path(__file__).parents[1]))
 
 from common import Result, Table, parser, run
+from comparison_cache import ComparisonCache
 from inputs.variants import Variant, variants
-from kept import Shelf
 from trainings import TINY, Found, Row, Trained, Workshop, figures_of, played, rows_of
 
 from adlro.config.files import adjusted, find_scenario
@@ -63,7 +63,9 @@ def cases(*, is_quick: bool) -> list[Case]:
     return found
 
 
-def measured(case: Case, trained: dict[Variant, Trained], shelf: Shelf, threads: int) -> Found:
+def measured(
+    case: Case, trained: dict[Variant, Trained], shelf: ComparisonCache, threads: int
+) -> Found:
     """All networks on the seeds of a case, or what is kept of that."""
 
     def policies(setting: Setting) -> list[Policy]:
@@ -111,7 +113,7 @@ def make(options: argparse.Namespace) -> Result:
     """All trainings, then all cases; each is kept as soon as it is there."""
     if options.quick and (options.check or options.expect):
         raise ConfigError("--check and --expect are about the whole experiment; leave out --quick")
-    shelf = Shelf(options.keep, options.resume)
+    shelf = ComparisonCache(options.keep, options.resume)
     shelf.open()
     drift = find_scenario(str(DRIFT))
     scenario = adjusted(drift, jobs=QUICK_JOBS) if options.quick else drift

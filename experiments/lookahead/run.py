@@ -1,4 +1,4 @@
-"""The gain and the cost of looking ahead: +lookahead behind several policies."""
+"""Gain and cost of the look-ahead: +lookahead on several base policies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 sys.path.append(str(Path(__file__).parents[1]))
 
 from common import Result, parser, run
-from kept import Shelf, fingerprint
+from comparison_cache import ComparisonCache, fingerprint
 from versus import against, by_name, compared
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
-from adlro.evaluate.comparison import Comparison, Row
+from adlro.evaluate.comparison import Comparison, PolicyRow
 from adlro.policies import registry
 from adlro.policies.lookahead import SUFFIX, split
 from adlro.workloads.synthetic import prepare
@@ -28,7 +28,7 @@ SCENARIOS = ("load 0.6", "load 0.8", "load 0.95", "noisy:0.5, load 0.8")
 
 
 class Group(NamedTuple):
-    """Policies compared on the same seeds, the base of each among them."""
+    """Policies compared on the same seeds, including their base policies."""
 
     name: str
     seeds: int  # from 0 on
@@ -51,7 +51,7 @@ GROUPS = (
 
 
 def scenario_of(name: str) -> Scenario:
-    """The paper's cluster, as one of SCENARIOS says."""
+    """Return paper16 with the load and estimates that one of SCENARIOS names."""
     paper = find_scenario("paper16")
     estimates, _, load = name.rpartition("load ")
     if estimates:
@@ -59,27 +59,27 @@ def scenario_of(name: str) -> Scenario:
     return adjusted(paper, load=float(load))
 
 
-def measured(group: Group, name: str, seeds: range, shelf: Shelf) -> Comparison:
-    """Run a group on a scenario, or take what is kept of it."""
+def measure(group: Group, name: str, seeds: range, cache: ComparisonCache) -> Comparison:
+    """Compare a group on a scenario, or load the result from the cache."""
     scenario = scenario_of(name)
     setting = prepare(scenario)
     mark = fingerprint(scenario, [registry.load(p, setting) for p in group.policies], seeds)
     label = f"{group.name}, {name}"
-    return shelf.get(label, mark, lambda: compared(scenario, group.policies, seeds, name=label))
+    return cache.get(label, mark, lambda: compared(scenario, group.policies, seeds, name=label))
 
 
 def _base(name: str) -> str:
-    """Who a policy is compared with."""
+    """Return the policy that a policy is compared with."""
     return split(name)[0] if name != "drain-argmin" else "min-min"
 
 
-def _ms(row: Row) -> float:
-    """CPU time for a decision that had a feasible pair, the simulator's own work included."""
+def _ms(row: PolicyRow) -> float:
+    """CPU milliseconds per decision with a feasible pair, including the simulator's own work."""
     return 1e-3 * row.decision_us * row.decisions / row.real_decisions
 
 
 def _line(name: str, found: dict[str, Comparison], seeds: int) -> list[str]:
-    """One policy."""
+    """One line of the table."""
     cells, ms = [], 0.0
     for scenario in SCENARIOS:
         if scenario not in found:
@@ -92,19 +92,19 @@ def _line(name: str, found: dict[str, Comparison], seeds: int) -> list[str]:
 
 
 def make(options: argparse.Namespace) -> Result:
-    """All groups, each kept as soon as it is there.
+    """Run all groups, caching each result.
 
     Raises:
-        ConfigError: a check is wanted of other seeds than the published ones.
+        ConfigError: --check or --expect with other than the published seeds.
     """
     if options.quick and (options.check or options.expect):
         raise ConfigError("--check and --expect are about all published seeds; leave out --quick")
-    shelf = Shelf(options.keep, options.resume)
-    shelf.open()
+    cache = ComparisonCache(options.keep, options.resume)
+    cache.open()
     lines, figures, details = [], {}, {}
     for group in GROUPS:
         seeds = range(QUICK_SEEDS if options.quick else group.seeds)
-        found = {name: measured(group, name, seeds, shelf) for name in group.scenarios}
+        found = {name: measure(group, name, seeds, cache) for name in group.scenarios}
         lines += [_line(p, found, len(seeds)) for p in group.policies if _base(p) != p]
         for name, result in found.items():
             label = f"{group.name}, {name}"
@@ -115,7 +115,7 @@ def make(options: argparse.Namespace) -> Result:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status."""
+    """Run the program; return its exit status."""
     own = parser(__doc__ or "", FOLDER)
     options = own.parse_args(arguments)
     return run(options, FOLDER, lambda: make(options))

@@ -1,7 +1,7 @@
-"""Alibaba's openb trace of 2023: the nodes of a GPU cluster, and the pods that were sent to it.
+"""Reader of Alibaba's openb trace of 2023: the nodes of a GPU cluster and the pods submitted to it.
 
 Two CSV files (github.com/alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., USENIX ATC
-2023). Cores are counted in thousandths. Times are not read: placement is all that this is for.
+2023). Cores are in thousandths. Times are ignored, because placement does not need them.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from adlro.model.state import DEMAND, GPU, NODE, POD, WHOLE, Records
 
 _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-_SPEC = "gpu_spec"  # not every list of pods has it
-_MOST_GPUS = 64  # of a node or a pod
+_SPEC = "gpu_spec"  # optional column
+_MOST_GPUS = 64  # per node or pod
 _MOST_MODELS = 63  # bits of POD.pools
 _LARGEST, _DIGITS = 2**31 - 1, 10
-COVERED = 0.95  # share of the pods that placement looks ahead to, as published
+COVERED = 0.95  # share of the pods that the typical demands cover, as published
 
 
 class Trace(NamedTuple):
-    """An empty cluster, and pods by what they ask for."""
+    """An empty cluster, and the pods by their specification."""
 
-    models: tuple[str, ...]  # [M] a pool of NODE.pool each
-    names: tuple[str, ...]  # [N] of the nodes, in rising order
+    models: tuple[str, ...]  # [M] indexed by NODE.pool
+    names: tuple[str, ...]  # [N] node names, ascending
     nodes: Records  # [N] NODE
     gpus: Records  # [G] GPU
-    specs: Records  # [S] POD, the most frequent first
+    specs: Records  # [S] POD, most frequent first
     pods: NDArray[np.int64]  # [A] the spec of each pod
 
 
 class _Line(NamedTuple):
-    """One row of a file, with the place to blame."""
+    """One row of a file, with its position for error messages."""
 
     at: str  # file and line
     fields: dict[str, str]
 
-    def whole(self, column: str, most: int = _LARGEST) -> int:
+    def integer(self, column: str, most: int = _LARGEST) -> int:
         text = self.fields[column]
         digits = text.isascii() and text.isdigit() and len(text) <= _DIGITS
         if not digits or int(text) > most:
@@ -65,7 +65,7 @@ def _text(path: Path) -> str:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file and the lines that they end on."""
+    """Yield the rows of a CSV file with the numbers of their last lines."""
     reader = csv.reader(io.StringIO(_text(path), newline=""))
     try:
         for row in reader:
@@ -75,7 +75,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[_Line]:
-    """The rows of a CSV file that has at least these columns."""
+    """Yield the rows of a CSV file that must have at least these columns."""
     rows = _rows(path)
     _, head = next(rows, (1, []))
     missing = [column for column in columns if column not in head]
@@ -93,16 +93,16 @@ def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[_Line]:
 
 
 def _nodes(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], Records]:
-    """Models, names and NODE records, by name."""
+    """Return models, node names and NODE records, sorted by name."""
     rows: dict[str, tuple[int, int, int, str]] = {}
     for line in _lines(path, _NODE_COLUMNS):
         name, model = line.fields["sn"], line.fields["model"]
-        gpus = line.whole("gpu", _MOST_GPUS)
+        gpus = line.integer("gpu", _MOST_GPUS)
         if name in rows:
             raise TraceError(f"{line.at}: there is a node {name!r} already")
         if gpus > 0 and not model:
             raise TraceError(f"{line.at}: node {name!r} has {gpus} GPUs but no model")
-        rows[name] = (line.whole("cpu_milli"), line.whole("memory_mib"), gpus, model)
+        rows[name] = (line.integer("cpu_milli"), line.integer("memory_mib"), gpus, model)
     names = tuple(sorted(rows))
     models = tuple(sorted({model for *_, model in rows.values()}))
     if len(models) > _MOST_MODELS:
@@ -129,7 +129,7 @@ def _gpus(nodes: Records) -> Records:
 
 
 def _pools(line: _Line, models: tuple[str, ...]) -> int:
-    """A bit for each model that a pod may use; all of them if it does not say."""
+    """Bit mask of the models that a pod may use; all if it names none."""
     wanted = line.fields.get(_SPEC, "")
     if not wanted:
         return (1 << len(models)) - 1
@@ -142,62 +142,65 @@ def _pools(line: _Line, models: tuple[str, ...]) -> int:
 
 
 def _pod(line: _Line, models: tuple[str, ...]) -> tuple[int, ...]:
-    """All fields of POD, checked."""
-    gpus, share = line.whole("num_gpu", _MOST_GPUS), line.whole("gpu_milli", WHOLE)
+    """Return the checked fields of POD."""
+    gpus, share = line.integer("num_gpu", _MOST_GPUS), line.integer("gpu_milli", WHOLE)
     if (gpus == 0) != (share == 0) or (gpus > 1 and share < WHOLE):
         raise TraceError(
             f"{line.at}: {gpus} GPUs with gpu_milli {share}; a pod has no GPU (0), a part of one "
             f"(1 to {WHOLE}) or several whole ones ({WHOLE})"
         )
-    cores, memory = line.whole("cpu_milli"), line.whole("memory_mib")
+    cores, memory = line.integer("cpu_milli"), line.integer("memory_mib")
     return (_pools(line, models), gpus, share, cores, memory)
 
 
 def read(nodes: Path, pods: Path) -> Trace:
-    """The cluster and the pods of two files, plain or .gz.
+    """Read the cluster and the pods from two files, plain or .gz.
 
     Raises:
-        TraceError: a file cannot be read, or a line does not hold what the format promises.
+        TraceError: a file cannot be read, or a line violates the format.
     """
     models, names, machines = _nodes(nodes)
-    asked = [_pod(line, models) for line in _lines(pods, _POD_COLUMNS)]
+    requests = [_pod(line, models) for line in _lines(pods, _POD_COLUMNS)]
     count: dict[tuple[int, ...], int] = {}
-    for pod in asked:
+    for pod in requests:
         count[pod] = count.get(pod, 0) + 1
     ranked = sorted(count, key=lambda pod: (-count[pod], pod))
-    place = {pod: s for s, pod in enumerate(ranked)}
-    specs, coming = np.array(ranked, POD), np.array([place[pod] for pod in asked], np.int64)
+    index = {pod: s for s, pod in enumerate(ranked)}
+    specs, pods_by_spec = (
+        np.array(ranked, POD),
+        np.array([index[pod] for pod in requests], np.int64),
+    )
     if not specs["gpus"].any():
         raise TraceError(f"{pods}: no pod asks for a GPU")
-    return Trace(models, names, machines, _gpus(machines), specs, coming)
+    return Trace(models, names, machines, _gpus(machines), specs, pods_by_spec)
 
 
 def typical(trace: Trace, covered: float = COVERED) -> Records:
-    """DEMAND [K]: the most frequent specs that together are such a share of the pods.
+    """Return DEMAND [K], the most frequent specs that together cover a share of the pods.
 
-    Memory plays no part, as published. A spec without a GPU may run nowhere: whatever is left is of
-    no use to it. Cores for each GPU are rounded up where a pod's do not divide evenly.
+    Memory is ignored, as published. A spec without a GPU has no allowed pool, because fragments of
+    GPUs are of no use to it. Cores per GPU are rounded up.
     """
     names = ["pools", "gpus", "share", "cores"]
     kinds, of = np.unique(trace.specs[names], return_inverse=True)
     count = np.bincount(of[trace.pods], minlength=len(kinds))
     order = np.lexsort((np.arange(len(kinds)), -count))
     enough = int(np.searchsorted(np.cumsum(count[order]), covered * len(trace.pods))) + 1
-    kept = order[:enough]
-    demands = np.zeros(len(kept), DEMAND)
+    frequent = order[:enough]
+    demands = np.zeros(len(frequent), DEMAND)
     for name in names:
-        demands[name] = kinds[name][kept]
+        demands[name] = kinds[name][frequent]
     demands["cores"] = -(-demands["cores"] // np.maximum(demands["gpus"], 1))
     demands["pools"][demands["gpus"] == 0] = 0
-    demands["weight"] = count[kept] / count[kept].sum()
+    demands["weight"] = count[frequent] / count[frequent].sum()
     return demands
 
 
 def draw(trace: Trace, demand: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Specs of the pods that come, shuffled, until they ask for `demand` times all GPUs.
+    """Draw pods in random order until they request `demand` times all GPUs; returns their specs.
 
-    Each pod of the trace comes once, then pods drawn with replacement (if the trace asks for more
-    than is wanted: a part of it).
+    Each pod of the trace is used once, then pods are drawn with replacement. If the trace requests
+    more than is wanted, only a part of it is used.
     """
     wanted = demand * WHOLE * len(trace.gpus)
     size = (trace.specs["gpus"].astype(np.int64) * trace.specs["share"])[trace.pods]
@@ -205,5 +208,5 @@ def draw(trace: Trace, demand: float, rng: np.random.Generator) -> NDArray[np.in
     while size[drawn].sum() < wanted:
         drawn = np.append(drawn, rng.integers(len(trace.pods), size=len(trace.pods)))
     enough = int(np.searchsorted(np.cumsum(size[drawn]), wanted)) + 1
-    coming: NDArray[np.int64] = trace.pods[rng.permutation(drawn[:enough])]
-    return coming
+    arriving: NDArray[np.int64] = trace.pods[rng.permutation(drawn[:enough])]
+    return arriving

@@ -1,10 +1,10 @@
-"""Packing: pods come one by one and stay; each is placed at once or refused for good.
+"""Packing: pods arrive one by one and stay; each is placed at once or rejected.
 
-The setting of Weng et al. (USENIX ATC 2023): no time and no queue, only how much of the GPUs is
-handed out before what is left is of no use. Of all nodes that can hold a pod the one with the
-smallest score takes it; what a spec scores on a node is kept until something is placed there.
+The setting of Weng et al. (USENIX ATC 2023): no time and no queue, only the share of the GPUs that
+can be allocated before the remaining fragments are useless. A pod goes to the feasible node with
+the lowest score; the score of a spec on a node is cached until something is placed there.
 
-Shapes: N nodes, in the order by which ties go, and G GPUs; S specs of pods, of which A pods come.
+Shapes: N nodes, in tie-breaking order, and G GPUs; S specs of A arriving pods.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from adlro.compiled import njit, njit_allocating, njit_apart, wide
 from adlro.model.fragmentation import fragments
 from adlro.model.state import WHOLE, Floats, Records, Row
 
-# What a node scores; the smallest wins.
+# Scores of a node; the lowest wins.
 ANY, BEST_FIT, FGD, FGD_STEPS = range(4)
 
-_TIE = 1e-6  # scores that differ by less are equal
-_STEPS, _SCALE = 100.0, 1000.0  # of the quantised score: steps, and thousandths of a GPU
+_TIE = 1e-6  # smaller differences of scores are ties
+_STEPS, _SCALE = 100.0, 1000.0  # of the quantised score: steps; thousandths of a GPU
 
 
 class Pods(NamedTuple):
-    """Who comes to which cluster."""
+    """Arriving pods and the cluster they arrive at."""
 
     specs: Records  # [S] POD
-    coming: NDArray[np.int64]  # [A] the spec of each pod, in order
-    demands: Records  # [K] DEMAND: what FGD looks ahead to
+    coming: NDArray[np.int64]  # [A] the spec of each pod, in order of arrival
+    demands: Records  # [K] DEMAND: typical demands, for FGD
     nodes: Records  # [N] NODE, empty
     gpus: Records  # [G] GPU, empty
 
 
 class Packed(NamedTuple):
-    """Where the pods went."""
+    """Placement of the pods."""
 
-    node: NDArray[np.int64]  # [A], -1 = refused
-    gpu: NDArray[np.int64]  # [A] the first of its GPUs, -1 = refused, or needs none
-    share: float  # of all GPUs that is handed out at the end
+    node: NDArray[np.int64]  # [A], -1 = rejected
+    gpu: NDArray[np.int64]  # [A] the first of its GPUs; -1 = rejected, or needs none
+    share: float  # share of all GPUs that is allocated at the end
 
 
 class _Left(NamedTuple):
-    """What is left of a cluster, and by what it is judged."""
+    """Free resources of a cluster, and the parameters of the scores."""
 
     demands: Records  # [K] DEMAND
-    weights: Floats  # [2] of cores and of shares under BEST_FIT
+    weights: Floats  # [2] weights of cores and GPU shares under BEST_FIT
     nodes: Records  # [N + 1] NODE, the last is scratch
     gpus: Records  # [G + most GPUs of a node] GPU
 
 
 @njit
-def _able(pod: Row, node: Row, gpus: Records) -> bool:
-    """True when a node has all that a pod needs."""
+def _is_feasible(pod: Row, node: Row, gpus: Records) -> bool:
+    """Whether a pod is feasible on a node."""
     if not (pod.pools >> node.pool) & 1:
         return False
     if node.free_cores < pod.cores or node.free_memory < pod.memory:
@@ -68,7 +68,7 @@ def _able(pod: Row, node: Row, gpus: Records) -> bool:
 
 @njit
 def _take(pod: Row, n: int, first: int, nodes: Records, gpus: Records) -> None:
-    """Hand out what a pod needs of node n: its GPUs from `first` on."""
+    """Allocate a pod's resources on node n, with its GPUs from `first` on."""
     nodes[n].free_cores -= pod.cores
     nodes[n].free_memory -= pod.memory
     wanted, g = pod.gpus, first
@@ -80,10 +80,10 @@ def _take(pod: Row, n: int, first: int, nodes: Records, gpus: Records) -> None:
 
 
 @njit_apart
-def _fragments_with(pod: Row, n: int, first: int, left: _Left) -> float:
-    """The fragments of node n once a pod has taken its GPUs from `first` on; tried on a copy.
+def _fragmentation_after(pod: Row, n: int, first: int, left: _Left) -> float:
+    """Fragmentation of node n after a pod takes GPUs from `first` on, computed on a copy.
 
-    The copy is the last of the nodes, which belongs to nobody.
+    The copy is the last node, which is scratch.
     """
     nodes, gpus = left.nodes, left.gpus
     spare = len(nodes) - 1
@@ -98,22 +98,22 @@ def _fragments_with(pod: Row, n: int, first: int, left: _Left) -> float:
 
 
 @njit_apart
-def _least_fragments(pod: Row, n: int, left: _Left) -> tuple[float, int]:
-    """The fragments that a pod leaves on node n at best, and the first of its GPUs there.
+def _least_fragmentation(pod: Row, n: int, left: _Left) -> tuple[float, int]:
+    """Return the least fragmentation that a pod can leave on node n, and its first GPU there.
 
-    GPUs with equally much left are alike: only the first of them is tried.
+    Of GPUs with the same free share only the first is tried.
     """
     node, gpus = left.nodes[n], left.gpus
     own = wide(node.first_gpu)
     if pod.gpus == 0:
-        return _fragments_with(pod, n, own, left), wide(-1)
+        return _fragmentation_after(pod, n, own, left), wide(-1)
     best, best_g = np.inf, wide(-1)
     for g in range(own, own + node.gpus):
-        alike = gpus[g].free < pod.share
+        skipped = gpus[g].free < pod.share
         for k in range(own, g):
-            alike = alike or gpus[k].free == gpus[g].free
-        if not alike:
-            found = _fragments_with(pod, n, wide(g), left)
+            skipped = skipped or gpus[k].free == gpus[g].free
+        if not skipped:
+            found = _fragmentation_after(pod, n, wide(g), left)
             if found < best - _TIE:
                 best, best_g = found, wide(g)
             if pod.share == WHOLE:
@@ -122,10 +122,10 @@ def _least_fragments(pod: Row, n: int, left: _Left) -> tuple[float, int]:
 
 
 @njit
-def _least_room(pod: Row, node: Row, weights: Floats, gpus: Records) -> tuple[float, int]:
-    """What is free on a node, weighed by weights [2] of cores and shares, and its tightest GPU.
+def _best_fit(pod: Row, node: Row, weights: Floats, gpus: Records) -> tuple[float, int]:
+    """Return a node's free resources, weighted by weights [2], and its tightest GPU for the pod.
 
-    A pod takes the same from every node: what is left before it ranks them as what is left after.
+    A pod takes the same from every node, so ranking before or after placement is equivalent.
     """
     best, least, left = wide(-1), WHOLE + 1, 0
     for g in range(node.first_gpu, node.first_gpu + node.gpus):
@@ -137,18 +137,18 @@ def _least_room(pod: Row, node: Row, weights: Floats, gpus: Records) -> tuple[fl
 
 @njit_apart
 def _score(rule: int, pod: Row, n: int, before: float, left: _Left) -> tuple[float, int]:
-    """What node n scores for a pod, infinite if it has no room, and the GPU that goes with it.
+    """Return the score of node n for a pod, infinite if infeasible, and the chosen GPU.
 
-    `before` is the fragments that it has now.
+    `before` is the current fragmentation of the node.
     """
     node = left.nodes[n]
-    if not _able(pod, node, left.gpus):
+    if not _is_feasible(pod, node, left.gpus):
         return np.inf, wide(-1)
     if rule == ANY:
         return 0.0, wide(-1)
     if rule == BEST_FIT:
-        return _least_room(pod, node, left.weights, left.gpus)
-    after, g = _least_fragments(pod, n, left)
+        return _best_fit(pod, node, left.weights, left.gpus)
+    after, g = _least_fragmentation(pod, n, left)
     growth = after - before
     if rule == FGD_STEPS:
         growth = -math.floor(_STEPS / (1.0 + math.exp(growth / _SCALE)))
@@ -157,7 +157,7 @@ def _score(rule: int, pod: Row, n: int, before: float, left: _Left) -> tuple[flo
 
 @njit
 def _pick(scores: Floats, luck: float) -> int:
-    """The node with the smallest score [N]: of equals the first, or any if luck is not negative."""
+    """Node with the lowest score [N]; among ties the first, or a random one if luck >= 0."""
     least, ties = np.inf, 0
     for n in range(len(scores)):
         least = min(least, scores[n])
@@ -176,11 +176,11 @@ def _pick(scores: Floats, luck: float) -> int:
 
 @njit
 def _any_gpu(pod: Row, node: Row, luck: float, gpus: Records) -> int:
-    """A GPU of the node that can take the pod (whole GPUs: the first), by luck in [0, 1); or -1."""
-    able = 0
+    """A random feasible GPU of the node by luck in [0, 1) (whole GPUs: the first); or -1."""
+    feasible = 0
     for g in range(node.first_gpu, node.first_gpu + node.gpus):
-        able += gpus[g].free >= pod.share
-    skip = int(luck * able) if pod.share < WHOLE else 0
+        feasible += gpus[g].free >= pod.share
+    skip = int(luck * feasible) if pod.share < WHOLE else 0
     for g in range(node.first_gpu, node.first_gpu + node.gpus):
         if pod.gpus > 0 and gpus[g].free >= pod.share:
             if skip == 0:
@@ -198,9 +198,9 @@ def place_all(
     luck: Floats,
     where: NDArray[np.int64],
 ) -> None:
-    """Place pod after pod; nodes [N + 1] and gpus are used up, the last node is scratch.
+    """Place pod after pod; modifies nodes [N + 1] and gpus, the last node is scratch.
 
-    Shapes: luck [A, 2], where [A, 2] node and first GPU of each pod, both -1 if it is refused.
+    Shapes: luck [A, 2]; where [A, 2] node and first GPU of each pod, both -1 if it is rejected.
     """
     specs, coming, demands, nodes, gpus = pods
     left, count = _Left(demands, weights, nodes, gpus), len(nodes) - 1
@@ -226,12 +226,12 @@ def place_all(
 
 
 def pack(pods: Pods, rule: int, *, random_ties: bool, rng: np.random.Generator) -> Packed:
-    """Place every pod of a list, in its order.
+    """Place all pods in their order of arrival.
 
     Args:
-        pods: who comes, and to what; it stays as it is.
+        pods: the arriving pods and the cluster; not modified.
         rule: ANY, BEST_FIT, FGD or FGD_STEPS (the score rounded down to 100 steps, as published).
-        random_ties: equal nodes are drawn from; otherwise the first of them is taken.
+        random_ties: break ties at random; otherwise the first node is taken.
         rng: for ties, and for the GPU under ANY.
     """
     largest = int(pods.nodes["gpus"].max())
@@ -241,5 +241,5 @@ def pack(pods: Pods, rule: int, *, random_ties: bool, rng: np.random.Generator) 
     luck, where = rng.random((len(pods.coming), 2)), np.full((len(pods.coming), 2), -1)
     place_all(rule, random_ties, pods._replace(nodes=nodes, gpus=gpus), weights, luck, where)
     placed = pods.specs[pods.coming[where[:, 0] >= 0]]
-    handed_out = int((placed["gpus"] * placed["share"]).sum())
-    return Packed(where[:, 0], where[:, 1], handed_out / (WHOLE * len(pods.gpus)))
+    allocated = int((placed["gpus"] * placed["share"]).sum())
+    return Packed(where[:, 0], where[:, 1], allocated / (WHOLE * len(pods.gpus)))

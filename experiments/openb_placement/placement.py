@@ -1,4 +1,4 @@
-"""How much of a cluster each way of placing pods hands out, over seeds, with intervals."""
+"""Share of a cluster's GPUs that each placement rule allocates, over seeds, with intervals."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from pydantic import BaseModel, ConfigDict
 from adlro.evaluate.stats import Estimate, estimate
 from adlro.model.state import Floats
 
-DEMAND = 1.3  # GPUs asked for, of those that there are
-_PODS, _TIES = range(2)  # random streams: who comes does not depend on how it is placed
+DEMAND = 1.3  # requested GPUs relative to all GPUs
+_PODS, _TIES = range(2)  # random streams: the pods do not depend on the placement rule
 
 
-class Rule(NamedTuple):
-    """A way of placing pods, ties included."""
+class PlacementRule(NamedTuple):
+    """A placement rule with its tie-breaking."""
 
-    policy: str  # fgd-all looks ahead to every pod of the trace, also the rare ones
+    policy: str  # fgd-all takes all pods of the trace as typical, even rare ones
     ties: str
     score: int
     random_ties: bool
     published: float | None = None  # percent, in Weng et al.
-    covered: float = openb.COVERED  # share of the pods that fgd looks ahead to
+    covered: float = openb.COVERED  # share of the pods that the typical demands of fgd cover
 
 
 RULES = (
-    Rule("fgd", "score in 100 steps, by name", packing.FGD_STEPS, False, 95.39),
-    Rule("fgd", "score in 100 steps, random", packing.FGD_STEPS, True),
-    Rule("fgd", "exact score, by name", packing.FGD, False),
-    Rule("fgd", "exact score, random", packing.FGD, True),
-    Rule("fgd-all", "exact score, by name", packing.FGD, False, covered=1.0),
-    Rule("fgd-all", "exact score, random", packing.FGD, True, covered=1.0),
-    Rule("best-fit", "by name", packing.BEST_FIT, False, 93.08),
-    Rule("best-fit", "random", packing.BEST_FIT, True),
-    Rule("random", "random", packing.ANY, True, 87.47),
+    PlacementRule("fgd", "score in 100 steps, by name", packing.FGD_STEPS, False, 95.39),
+    PlacementRule("fgd", "score in 100 steps, random", packing.FGD_STEPS, True),
+    PlacementRule("fgd", "exact score, by name", packing.FGD, False),
+    PlacementRule("fgd", "exact score, random", packing.FGD, True),
+    PlacementRule("fgd-all", "exact score, by name", packing.FGD, False, covered=1.0),
+    PlacementRule("fgd-all", "exact score, random", packing.FGD, True, covered=1.0),
+    PlacementRule("best-fit", "by name", packing.BEST_FIT, False, 93.08),
+    PlacementRule("best-fit", "random", packing.BEST_FIT, True),
+    PlacementRule("random", "random", packing.ANY, True, 87.47),
 )
 
 
-class Row(BaseModel):
+class AllocationRow(BaseModel):
     """One line of the table."""
 
     model_config = ConfigDict(frozen=True)
 
     policy: str
     ties: str
-    allocation_pct: Estimate  # GPUs handed out at the end, in percent of all
+    allocation_pct: Estimate  # allocated GPUs at the end, in percent of all
     published: float | None
 
 
-def allocation(trace: openb.Trace, rule: Rule, seed: int) -> float:
-    """Percent of all GPUs that a rule hands out to the pods of one seed."""
+def allocation(trace: openb.Trace, rule: PlacementRule, seed: int) -> float:
+    """Percent of all GPUs that a rule allocates to the pods of one seed."""
     coming = openb.draw(trace, DEMAND, np.random.default_rng((seed, _PODS)))
     pods = packing.Pods(
         trace.specs, coming, openb.typical(trace, rule.covered), trace.nodes, trace.gpus
@@ -63,14 +63,14 @@ def allocation(trace: openb.Trace, rule: Rule, seed: int) -> float:
 
 
 def compare(
-    trace: openb.Trace, seeds: range, rules: Sequence[Rule] = RULES, threads: int = 2
-) -> list[Row]:
-    """Every rule on the pods of every seed; the result does not depend on `threads`."""
+    trace: openb.Trace, seeds: range, rules: Sequence[PlacementRule] = RULES, threads: int = 2
+) -> list[AllocationRow]:
+    """Apply every rule to the pods of every seed; the result does not depend on `threads`."""
     with ThreadPoolExecutor(threads) as pool:
         tasks = [[pool.submit(allocation, trace, rule, seed) for seed in seeds] for rule in rules]
         figures: list[Floats] = [np.array([task.result() for task in row]) for row in tasks]
     return [
-        Row(
+        AllocationRow(
             policy=rule.policy,
             ties=rule.ties,
             allocation_pct=estimate(row),

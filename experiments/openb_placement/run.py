@@ -1,4 +1,4 @@
-"""GPUs handed out to the pods of Alibaba's openb trace, by placement policy and tie rule."""
+"""GPUs allocated to the pods of Alibaba's openb trace, by placement policy and tie-breaking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = ("policy", "ties", "GPUs handed out, %", "published, %")
 
 
 def make(quick: bool) -> Result:
-    """The table of all rules."""
+    """Make the table of all rules."""
     trace = openb.read(shared() / NODES, shared() / PODS)
     rows = placement.compare(trace, QUICK_SEEDS if quick else SEEDS)
     table = [

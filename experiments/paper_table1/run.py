@@ -1,4 +1,4 @@
-"""The paper's comparison made honest: its 16 GPUs, three loads, every policy."""
+"""The paper's comparison with strong baselines: its 16 GPUs, three loads, every policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from common import Result, main, plus_minus
 from versus import against, by_name, compared, heuristics, hindsight_against, in_hindsight
 
 from adlro.config.files import adjusted, find_scenario
-from adlro.evaluate.comparison import BASELINE, Comparison, Row
+from adlro.evaluate.comparison import BASELINE, Comparison, PolicyRow
 
 LOADS = (0.6, 0.8, 0.95)
 SEEDS, QUICK_SEEDS = range(50), range(3)
@@ -29,7 +29,7 @@ BRIEF = (
 )  # fmt: skip
 
 
-def _line(rows: list[Row]) -> list[str]:
+def _line(rows: list[PolicyRow]) -> list[str]:
     """One policy at all loads."""
     gap = rows[-1].gap_closed
     kind = " (preemptive)" if rows[0].is_preemptive else ""
@@ -56,7 +56,7 @@ def _reference(found: list[Comparison]) -> list[str]:
 
 
 def make(quick: bool) -> Result:
-    """The table: those that never preempt, the reference, those that do."""
+    """Make the table: policies that never preempt, the reference, policies that do."""
     seeds = QUICK_SEEDS if quick else SEEDS
     scenario = find_scenario("paper16")
     found = [

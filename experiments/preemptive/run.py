@@ -14,7 +14,7 @@ from versus import against, by_name, compared
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
-from adlro.evaluate.comparison import Row
+from adlro.evaluate.comparison import PolicyRow
 
 FOLDER = Path(__file__).parent
 CLAIMS = range(200_000, 200_500)  # nothing was trained or chosen on them
@@ -52,7 +52,7 @@ def cases() -> list[Case]:
     ]
 
 
-def _line(case: Case, seeds: int, row: Row) -> list[str]:
+def _line(case: Case, seeds: int, row: PolicyRow) -> list[str]:
     jct = row.metrics["mean_jct_s"]
     hours = None if jct.ci95 is None else (jct.ci95[0] / 3600, jct.ci95[1] / 3600)
     return [

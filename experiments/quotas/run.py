@@ -1,4 +1,4 @@
-"""What quotas do to whom: three accounts on 64 mixed GPUs in bursts, with and without borrowing."""
+"""Effect of quotas on three accounts: bursty load on 64 mixed GPUs, with and without borrowing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from versus import compared
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.policies.registry import Policy
-from adlro.sim.simulator import Result as Played
+from adlro.sim.simulator import RunResult
 from adlro.workloads.workload import Workload
 
 SEEDS, QUICK_SEEDS = range(50), range(3)
@@ -24,7 +24,7 @@ POLICIES = ("easy-backfill", "multifactor", "min-min", "drain-argmin", "tiresias
 
 
 def _rules(scenario: Scenario) -> dict[str, Scenario]:
-    """The scenario without quotas, with hard ones, and as it is shipped: with borrowing."""
+    """Return the scenario without quotas, with hard quotas, and as shipped: with borrowing."""
     hard = [quota.model_copy(update={"borrow": False}).model_dump() for quota in scenario.quotas]
     return {
         "none": adjusted(scenario, quotas=()),
@@ -40,7 +40,7 @@ class _ByAccount:
         self._accounts = accounts
         self.jct: dict[str, list[list[float]]] = defaultdict(list)
 
-    def watch(self, policy: Policy, seed: int, workload: Workload, result: Played) -> None:
+    def watch(self, policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
         del seed
         jct = result.outcome["finish"] - workload.jobs["arrival"]
         of = workload.jobs["account"]
@@ -51,7 +51,7 @@ class _ByAccount:
 
 
 def make(quick: bool) -> Result:
-    """The table: policy by policy, its three kinds of rules."""
+    """Make the table: each policy under the three kinds of quotas."""
     scenario = find_scenario("quotas64")
     lines: dict[tuple[str, str], list[str]] = {}
     figures, details = {}, []

@@ -1,4 +1,4 @@
-"""A trace in two halves: the cluster's load is fitted on the first, policies meet the second."""
+"""A trace in two halves: arrivals are scaled on the first, policies are evaluated on the second."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from adlro.errors import ConfigError
 from adlro.workloads import replay
 from adlro.workloads.synthetic import Setting, prepare
 
-LOAD = 0.9  # of the first half
+LOAD = 0.9  # load of the first half after scaling
 SPEEDS = ("none", "measured-mix", "gavel-types")
-_STEP_S = 300.0  # requested times are whole multiples of that
+_STEP_S = 300.0  # requested times are multiples of this
 
 
 class Trace(NamedTuple):
-    """What is played of a file, and on which cluster."""
+    """A part of a trace file and the cluster it is replayed on."""
 
     name: str
     file: str  # in the folder of shared data
-    begin_s: float  # hardly anything was submitted before: left out
-    split_s: float  # the second half begins here
-    window: int  # jobs that make a seed
+    begin_s: float  # earlier submissions are rare and left out
+    split_s: float  # start of the second half
+    window: int  # jobs per seed
     nodes: Mapping[str, tuple[int, int, int, int]]  # model -> nodes, GPUs, cores and GB of each
-    about: str  # whose cluster that is
+    about: str  # origin of the cluster
 
     @property
     def gpus(self) -> int:
-        """Of the whole cluster."""
+        """Number of GPUs of the cluster."""
         return sum(count * gpus for count, gpus, _, _ in self.nodes.values())
 
 
 class Fitted(NamedTuple):
-    """All that is taken from the first half."""
+    """Everything that is derived from the first half."""
 
-    setting: Setting  # policies are made for it
-    stretch: float  # of the times between arrivals: LOAD on the first half
-    requested_s: float  # what jobs that do not say are said to ask for
+    setting: Setting  # the context of the policies
+    stretch: float  # factor on inter-arrival times that gives LOAD on the first half
+    requested_s: float  # requested time of jobs without one
 
 
 def _tables(trace: Trace, file: Path, recorded: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _recorded_load(setting: Setting) -> float:
 
 
 def _longest_s(trace: Trace, scenario: Scenario) -> float:
-    """The longest run of the first half, rounded up."""
+    """Longest run time of the first half in seconds, rounded up."""
     assert scenario.history is not None
     history = replay.history_of(scenario.history)
     inside = (history.submit_s >= trace.begin_s) & (history.submit_s < trace.split_s)
@@ -82,7 +82,7 @@ def _longest_s(trace: Trace, scenario: Scenario) -> float:
 
 
 def fitted(trace: Trace, file: Path, speeds: str) -> Fitted:
-    """What the first half says: how far arrivals are stretched, and the setting of its jobs."""
+    """Derive the stretch of arrivals, the requested time and the setting from the first half."""
     recorded = {"speeds": speeds, "from_s": trace.begin_s, "to_s": trace.split_s}
     plain = _scenario(trace, file, recorded)
     recorded["requested_s"] = requested_s = _longest_s(trace, plain)
@@ -92,10 +92,10 @@ def fitted(trace: Trace, file: Path, speeds: str) -> Fitted:
 
 
 def measured(trace: Trace, file: Path, speeds: str, fit: Fitted) -> Setting:
-    """The second half with its arrivals stretched as the first half says.
+    """Return the second half with its arrivals stretched by the first half's factor.
 
     Raises:
-        ConfigError: it has not two windows.
+        ConfigError: it has fewer than two windows.
     """
     recorded = {"speeds": speeds, "from_s": trace.split_s, "requested_s": fit.requested_s}
     second = prepare(_scenario(trace, file, recorded))
@@ -105,6 +105,6 @@ def measured(trace: Trace, file: Path, speeds: str, fit: Fitted) -> Setting:
 
 
 def windows(setting: Setting) -> int:
-    """How many windows do not overlap: seeds from 0 on."""
+    """Number of disjoint windows, which are the seeds from 0 on."""
     assert setting.played is not None
     return len(setting.played.jobs) // setting.scenario.jobs

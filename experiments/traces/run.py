@@ -11,9 +11,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 from common import Result, Table, parser, run, shared
-from kept import Shelf, fingerprint
+from comparison_cache import ComparisonCache, fingerprint
+from traces.catalogue import TRACES
 from traces.halves import LOAD, SPEEDS, Fitted, Trace, fitted, measured, windows
-from traces.known import TRACES
 from versus import against, by_name
 
 from adlro.evaluate.compare import compare
@@ -29,10 +29,10 @@ STRONGEST = "drain-argmin"  # of the heuristics
 POLICIES = (
     BASELINE, STRONGEST, OURS, "lp-sjf", "pair-sjf", "sjf", "easy-backfill", "fcfs",
 )  # fmt: skip
-TRAINED = "Helios Venus"  # the trace with policies of its own: FOLDER/SPEEDS.npz
-FEW = 2  # windows of a quick run
-MUCH = 1.25  # times the baseline's mean JCT
-SPOKEN = ("no speeds", "measured mix", "Gavel types")  # SPEEDS in words
+TRAINED = "Helios Venus"  # has policies of its own: FOLDER/trained-SPEEDS.npz
+FEW = 2  # windows in a quick run
+MUCH = 1.25  # "much longer": times the baseline's mean JCT
+SPEED_HEADINGS = ("no speeds", "measured mix", "Gavel types")  # of SPEEDS
 NOTE = (
     "These traces do not state how fast a job is on another GPU model. So each is played under "
     "three assumptions (all models alike; the three measured types of `paper16`; the 26 of "
@@ -42,8 +42,8 @@ NOTE = (
 )
 
 
-class Found(NamedTuple):
-    """One trace under one assumption."""
+class TraceResult(NamedTuple):
+    """The comparison on one trace under one assumption about speeds."""
 
     fit: Fitted
     setting: Setting  # of the second half
@@ -51,45 +51,47 @@ class Found(NamedTuple):
 
 
 def policies(trace: Trace, speeds: str) -> list[str]:
-    """What is played, the policy trained for it included if there is one."""
+    """Names of the policies to compare, including the one trained for the trace, if any."""
     own = [f"{FOLDER}/trained-{speeds}.npz"] if trace.name == TRAINED else []
     return [*POLICIES, *own]
 
 
-class Way(NamedTuple):
-    """How much is played, and where it is kept."""
+class RunOptions(NamedTuple):
+    """How many windows to evaluate, and where results are cached."""
 
-    shelf: Shelf
-    most: int | None = None  # windows; None = all
+    cache: ComparisonCache
+    most: int | None = None  # windows at most; None = all
 
 
-def play(trace: Trace, speeds: str, file: Path, names: Sequence[str], way: Way) -> Found:
-    """Every policy on the windows of the second half, made ready by the first half alone.
+def evaluate(
+    trace: Trace, speeds: str, file: Path, names: Sequence[str], options: RunOptions
+) -> TraceResult:
+    """Compare policies on the windows of the second half; they are set up on the first half only.
 
     Args:
-        trace: what is played of the file.
+        trace: the trace and its cluster.
         speeds: the assumption, one of SPEEDS.
-        file: the trace's.
-        names: of the policies, or their files.
-        way: how much of it.
+        file: the trace file.
+        names: names or files of the policies.
+        options: how many windows, and the cache.
     """
     fit = fitted(trace, file, speeds)
     setting = measured(trace, file, speeds, fit)
-    ready = [registry.load(name, fit.setting) for name in names]
-    seeds = range(windows(setting))[: way.most]
+    chosen = [registry.load(name, fit.setting) for name in names]
+    seeds = range(windows(setting))[: options.most]
     label = f"{trace.name}, {speeds}"
 
     def make() -> Comparison:
         sys.stderr.write(f"{label}: {len(seeds)} windows of {trace.window:,} jobs\n")
-        simulator.warm_up(ready)
-        return compare(setting, ready, seeds)
+        simulator.warm_up(chosen)
+        return compare(setting, chosen, seeds)
 
-    mark = fingerprint(setting.scenario, ready, seeds)
-    return Found(fit, setting, way.shelf.get(label, mark, make))
+    mark = fingerprint(setting.scenario, chosen, seeds)
+    return TraceResult(fit, setting, options.cache.get(label, mark, make))
 
 
 def claimed(intervals: Sequence[tuple[float, float] | None]) -> str:
-    """What may be said of a difference: only what all assumptions agree on."""
+    """Return the claim about a difference on which all assumptions agree."""
     if all(interval is not None and interval[1] < 0 for interval in intervals):
         return "shorter"
     if all(interval is not None and interval[0] > 0 for interval in intervals):
@@ -97,15 +99,15 @@ def claimed(intervals: Sequence[tuple[float, float] | None]) -> str:
     return "nothing"
 
 
-def _cells(found: Sequence[Found], place: int, rival: str) -> list[str]:
-    """The policy at a place against a rival under each assumption, and what is claimed."""
+def _cells(found: Sequence[TraceResult], place: int, rival: str) -> list[str]:
+    """Compare the policy at an index with a rival under each assumption, with the claim."""
     rows = [one.comparison.policies[place] for one in found]
-    said = claimed([row.jct_versus(rival).ci95 for row in rows])
-    return [*(against(row, rival) for row in rows), said]
+    claim = claimed([row.jct_versus(rival).ci95 for row in rows])
+    return [*(against(row, rival) for row in rows), claim]
 
 
-def _facts(trace: Trace, found: Sequence[Found]) -> list[str]:
-    """What was played, in a line."""
+def _cluster_line(trace: Trace, found: Sequence[TraceResult]) -> list[str]:
+    """Cluster, windows and load of a trace, as a line of the table."""
     metrics = [by_name(one.comparison)[BASELINE].metrics for one in found]
     return [
         trace.name,
@@ -124,8 +126,10 @@ def _named(name: str) -> str:
     return f"{OURS}, trained on the first half" if name.startswith("trained-") else name
 
 
-def _lines(all_found: dict[str, list[Found]], rival: str, *, is_ours: bool) -> list[list[str]]:
-    """Our policies, or all others, against a rival."""
+def _lines(
+    all_found: dict[str, list[TraceResult]], rival: str, *, is_ours: bool
+) -> list[list[str]]:
+    """Lines of our policies, or of all others, against a rival."""
     return [
         [trace, _named(row.name), *_cells(found, place, rival)]
         for trace, found in all_found.items()
@@ -134,8 +138,8 @@ def _lines(all_found: dict[str, list[Found]], rival: str, *, is_ours: bool) -> l
     ]
 
 
-def _spread(all_found: dict[str, list[Found]]) -> list[list[str]]:
-    """In how many windows our policies are better and much worse than the baseline."""
+def _spread(all_found: dict[str, list[TraceResult]]) -> list[list[str]]:
+    """Number of windows in which our policies are better or much worse than the baseline."""
     lines = []
     for trace, found in all_found.items():
         for place, row in enumerate(found[0].comparison.policies):
@@ -149,12 +153,12 @@ def _spread(all_found: dict[str, list[Found]]) -> list[list[str]]:
 
 
 def _ratios(comparison: Comparison, place: int) -> Floats:
-    """Mean JCT of the policy at a place over the baseline's, window by window."""
+    """Ratio of mean JCTs of the policy at an index to the baseline, per window."""
     theirs = by_name(comparison)[BASELINE].per_seed["mean_jct_s"]
     return np.array(comparison.policies[place].per_seed["mean_jct_s"]) / np.array(theirs)
 
 
-def _figures(all_found: dict[str, list[Found]]) -> dict[str, dict[str, float]]:
+def _figures(all_found: dict[str, list[TraceResult]]) -> dict[str, dict[str, float]]:
     return {
         f"{trace}, {speeds}": {_named(row.name): row.jct for row in one.comparison.policies}
         for trace, found in all_found.items()
@@ -162,20 +166,20 @@ def _figures(all_found: dict[str, list[Found]]) -> dict[str, dict[str, float]]:
     }
 
 
-def make(way: Way) -> Result:
-    """Our policies, all others, and what was played."""
+def make(options: RunOptions) -> Result:
+    """Make the tables of our policies, the other policies and the traces."""
     folder = shared()
-    way.shelf.open()
+    options.cache.open()
     all_found = {
         trace.name: [
-            play(trace, speeds, folder / trace.file, policies(trace, speeds), way)
+            evaluate(trace, speeds, folder / trace.file, policies(trace, speeds), options)
             for speeds in SPEEDS
         ]
         for trace in TRACES
     }
-    head = ("trace", "policy", *SPOKEN, "claimed")
-    facts = [_facts(trace, all_found[trace.name]) for trace in TRACES]
-    facts_head = (
+    head = ("trace", "policy", *SPEED_HEADINGS, "claimed")
+    clusters = [_cluster_line(trace, all_found[trace.name]) for trace in TRACES]
+    clusters_head = (
         "trace", "GPUs", "which are", "first half, days", "windows of jobs", "arrivals stretched",
         "load", "GPU use %", "mean wait h",
     )  # fmt: skip
@@ -199,7 +203,7 @@ def make(way: Way) -> Result:
             f"What was played. Arrivals are stretched by what makes the load of the first half "
             f"{LOAD:g}; the load is that of the second half then; use and wait are those of "
             "`min-min`. Three figures are for the three assumptions.",
-            facts_head, facts, False,
+            clusters_head, clusters, False,
         ),
     ]  # fmt: skip
     details = {
@@ -210,11 +214,11 @@ def make(way: Way) -> Result:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status, as that of `common.run`."""
-    own = parser(__doc__ or "", FOLDER)
-    options = own.parse_args(arguments)
-    way = Way(Shelf(options.keep, options.resume), FEW if options.quick else None)
-    return run(options, FOLDER, lambda: make(way))
+    """Run the program; return its exit status."""
+    given = parser(__doc__ or "", FOLDER).parse_args(arguments)
+    size = FEW if given.quick else None
+    options = RunOptions(ComparisonCache(given.keep, given.resume), size)
+    return run(given, FOLDER, lambda: make(options))
 
 
 if __name__ == "__main__":

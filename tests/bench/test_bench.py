@@ -1,4 +1,4 @@
-"""The benchmark's rivals do the kernel's work, and its figures say what was measured."""
+"""The baseline simulators do the same work as the kernel, and figures state what was measured."""
 
 import io
 import re
@@ -18,6 +18,7 @@ from adlro.sim.world import Empty
 from adlro.workloads.formats.registry import read
 from adlro.workloads.synthetic import generate, prepare
 from bench import (
+    baseline_simulators,
     clock,
     clone,
     importing,
@@ -25,16 +26,15 @@ from bench import (
     measure,
     million,
     plain,
-    rival,
     round_trip,
     size,
     with_simpy,
 )
 from bench.__main__ import _table, command
 from bench.figure import Bar, Figure, figure, ratio
-from bench.ground import ground_of
+from bench.fixture import fixture_of
 from bench.measure import Effort, Report
-from bench.size import Patience
+from bench.size import TimeBudget
 from bench.world import take_pools, take_tasks
 from tests.looped import every
 
@@ -47,14 +47,14 @@ TINY = Effort(
     help_rounds=1,
     sizes=(100, 200),
     imported=500,
-    patience=Patience(repeats=1, longest_s=0.01),
-    learning=learning.Length(ours=512, theirs=40),
+    budget=TimeBudget(repeats=1, longest_s=0.01),
+    learning=learning.TrainingSteps(ours=512, theirs=40),
 )
 SCENARIOS = ("paper16", "paper16-single", "paper16-surge")
 
 
 def both(scenario, policy, seed, run):
-    """The kernel's result and another simulator's schedule of the same jobs."""
+    """Return the kernel's result and a baseline simulator's schedule of the same jobs."""
     setting = prepare(find_scenario(scenario))
     empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     workload = generate(setting, seed)
@@ -78,18 +78,18 @@ def assert_same(ours, theirs):
 @every("seed", range(5))
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("policy", plain.POLICIES)
-def test_the_heapq_simulator_gives_the_kernels_schedule_and_books(policy, scenario, seed):
+def test_the_heapq_simulator_gives_the_kernels_schedule_and_totals(policy, scenario, seed):
     choose = plain.POLICIES[policy]
     assert_same(*both(scenario, policy, seed, lambda t, p: plain.run(t, p, choose)))
 
 
 @every("seed", range(5))
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_simpy_simulator_gives_the_kernels_schedule_and_books(scenario, seed):
+def test_the_simpy_simulator_gives_the_kernels_schedule_and_totals(scenario, seed):
     assert_same(*both(scenario, "fcfs", seed, with_simpy.run))
 
 
-def test_the_heapq_simulator_gives_back_all_it_handed_out():
+def test_the_heapq_simulator_releases_everything_it_allocated():
     setting = prepare(find_scenario("paper16"))
     empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     pools = take_pools(empty)
@@ -97,7 +97,7 @@ def test_the_heapq_simulator_gives_back_all_it_handed_out():
     assert pools == take_pools(empty)
 
 
-def test_the_heapq_simulator_refuses_a_start_without_room():
+def test_the_heapq_simulator_refuses_a_start_that_does_not_fit():
     def always_the_first_option(now, tasks, queue, running, pools):
         return (queue[0], tasks[queue[0]].options[0]) if queue else None
 
@@ -105,7 +105,7 @@ def test_the_heapq_simulator_refuses_a_start_without_room():
         both("paper16", "fcfs", 0, lambda t, p: plain.run(t, p, always_the_first_option))
 
 
-def test_the_heapq_simulator_refuses_a_job_that_does_not_wait():
+def test_the_heapq_simulator_refuses_to_start_a_job_that_is_not_waiting():
     def the_last_job(now, tasks, queue, running, pools):
         return len(tasks) - 1, tasks[-1].options[0]
 
@@ -116,7 +116,9 @@ def test_the_heapq_simulator_refuses_a_job_that_does_not_wait():
 def test_speeds_of_simulators_that_disagree_are_not_compared():
     ours, theirs = both("paper16", "fcfs", 0, with_simpy.run)
     with pytest.raises(ValueError, match="disagree on the finish"):
-        rival.check_same(ours, theirs._replace(finish=[f * (1 + 1e-6) for f in theirs.finish]))
+        baseline_simulators.check_same(
+            ours, theirs._replace(finish=[f * (1 + 1e-6) for f in theirs.finish])
+        )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_speeds_of_simulators_that_disagree_are_not_compared():
         (Bar("<", 5), 4.9, True, "< 5"),
     ],
 )
-def test_a_bar_is_held_or_missed(bar, value, holds, text):
+def test_a_bar_is_met_or_missed(bar, value, holds, text):
     assert figure("x", value, "s", bar) == Figure(
         name="x", value=value, unit="s", bar=text, holds=holds
     )
@@ -143,22 +145,22 @@ def test_a_figure_cannot_be_changed():
         figure("x", 1.0, "s").value = 2.0
 
 
-def test_sides_take_turns_and_the_least_time_counts():
+def test_setups_alternate_and_the_shortest_time_counts():
     order, ticks = [], iter([0, 5, 5, 6, 10, 12, 20, 24])
 
     def side(name):
         return lambda: lambda: order.append(name)
 
-    assert clock.best([side("a"), side("b")], 2, lambda: next(ticks)) == [2, 1]
+    assert clock.best_times([side("a"), side("b")], 2, lambda: next(ticks)) == [2, 1]
     assert order == ["a", "b", "a", "b"]
 
 
-def test_a_program_that_fails_shows_what_it_said():
+def test_the_error_of_a_failed_program_includes_its_output():
     with pytest.raises(RuntimeError, match=r"status 1.*oops"):
         clock.program([sys.executable, "-c", "import sys; sys.exit('oops')"], {})
 
 
-def test_the_states_cloned_have_queues_of_one_length_whatever_the_number_of_jobs():
+def test_cloned_states_have_the_same_queue_length_for_any_number_of_jobs():
     few, many = clone.mid_run(400), clone.mid_run(4000)
     assert few.totals["waiting"] == many.totals["waiting"] == clone.WAITING
     assert few.totals["events"] >= 400
@@ -166,7 +168,7 @@ def test_the_states_cloned_have_queues_of_one_length_whatever_the_number_of_jobs
 
 
 def check_figures(figures):
-    """Whatever was measured: names are unique, ratios are of their sides, JSON keeps all."""
+    """Check any figures: names are unique, ratios match their sides, JSON loses nothing."""
     names = [each.name for each in figures]
     assert len(set(names)) == len(names)
     small = ("waiting", "exponent")  # may be nothing on small clusters
@@ -179,7 +181,7 @@ def check_figures(figures):
     return ratios
 
 
-def test_the_steps_that_take_no_time_run_from_end_to_end():
+def test_the_quick_steps_run_from_end_to_end():
     quick = re.compile(
         r"fcfs: (speed|beside \w+)|clone: .*|telemetry|import: csv|adlro: a decision"
     )
@@ -189,7 +191,7 @@ def test_the_steps_that_take_no_time_run_from_end_to_end():
 
 
 @pytest.mark.slow
-def test_the_part_within_one_process_runs_from_end_to_end():
+def test_all_steps_in_this_process_run_from_end_to_end():
     figures = [each for step in measure.in_process(TINY) for each in step.measure()]
     ratios = check_figures(figures)
     assert sum(each.name.startswith("min-min, 200 GPUs / 100") for each in ratios) == 1
@@ -203,7 +205,7 @@ def test_the_part_within_one_process_runs_from_end_to_end():
 
 
 @pytest.mark.parametrize(("gpus", "there"), [(100, 92), (1_000, 996), (10_000, 10_000)])
-def test_a_cluster_of_each_size_has_every_pool_of_the_datacenter(gpus, there):
+def test_a_cluster_of_each_size_has_every_pool_of_datacenter(gpus, there):
     whole = prepare(find_scenario("datacenter")).layout
     layout = prepare(size.sized(gpus, 50)).layout
     assert len(layout.gpus) == there
@@ -211,7 +213,7 @@ def test_a_cluster_of_each_size_has_every_pool_of_the_datacenter(gpus, there):
     assert layout.pools["node_gpus"].tolist() == whole.pools["node_gpus"].tolist()
 
 
-def test_every_size_has_the_same_jobs_but_for_their_arrivals():
+def test_every_size_has_the_same_jobs_except_for_arrival_times():
     small, large = (generate(prepare(size.sized(gpus, 300)), 0) for gpus in (100, 1_000))
     for key in set(small.jobs.dtype.names) - {"arrival"}:
         np.testing.assert_array_equal(small.jobs[key], large.jobs[key])
@@ -220,16 +222,16 @@ def test_every_size_has_the_same_jobs_but_for_their_arrivals():
 
 
 def test_a_policy_is_measured_on_all_jobs_unless_it_is_slow():
-    on = ground_of(size.sized(100, 640))
-    fast = size.policy_cost(on, "fcfs", Patience(repeats=1, longest_s=60.0))
-    slow = size.policy_cost(on, "fcfs", Patience(repeats=1, longest_s=0.0))
+    on = fixture_of(size.sized(100, 640))
+    fast = size.policy_cost(on, "fcfs", TimeBudget(repeats=1, longest_s=60.0))
+    slow = size.policy_cost(on, "fcfs", TimeBudget(repeats=1, longest_s=0.0))
     assert (fast.gpus, fast.jobs, slow.jobs) == (92, 640, 10)
     assert fast.decision_us > 0
 
 
-def test_growth_holds_its_bar_only_if_all_jobs_were_played():
+def test_growth_can_meet_its_bar_only_if_all_jobs_were_run():
     short, long = (
-        size.growth("fcfs", (100, 200), Patience(repeats=1, longest_s=limit))[-2:]
+        size.growth("fcfs", (100, 200), TimeBudget(repeats=1, longest_s=limit))[-2:]
         for limit in (0.0, 60.0)
     )
     assert [each.name.endswith(("at least", "exponent")) for each in short] == [True, True]
@@ -241,18 +243,18 @@ def test_growth_holds_its_bar_only_if_all_jobs_were_played():
     assert [each.bar for each in long] == ["< 2", "< 1"]
 
 
-def test_the_jobs_waiting_are_a_mean_over_the_time_of_the_arrivals():
-    on = ground_of(size.sized(100, 500))
+def test_waiting_is_a_time_average_over_the_arrival_period():
+    on = fixture_of(size.sized(100, 500))
     jobs = on.workloads[0].jobs
     start = simulator.run(on.empty, on.workloads[0], on.policy("fcfs")).outcome["start"]
     times = np.linspace(jobs["arrival"][0], jobs["arrival"][-1], 20_001)
     arrived = np.searchsorted(jobs["arrival"], times, side="right")
     begun = np.searchsorted(np.sort(start), times, side="right")
-    cost = size.policy_cost(on, "fcfs", Patience(repeats=1, longest_s=60.0))
+    cost = size.policy_cost(on, "fcfs", TimeBudget(repeats=1, longest_s=60.0))
     assert cost.waiting == pytest.approx((arrived - begun).mean(), rel=0.01)
 
 
-def test_many_jobs_are_played_in_a_process_of_their_own():
+def test_many_jobs_are_run_in_a_process_of_their_own():
     figures = {each.name: each for each in million.in_own_process("fcfs", 500)}
     what = "fcfs, 500 jobs x 10,000 GPUs"
     assert list(figures) == [f"{what}: {row}" for row in ("run", "drawing the jobs", "peak memory")]
@@ -260,7 +262,7 @@ def test_many_jobs_are_played_in_a_process_of_their_own():
     assert 0.05 < figures[f"{what}: peak memory"].value < 4
 
 
-def test_a_process_that_fails_shows_what_it_said():
+def test_the_error_of_a_failed_process_includes_its_output():
     with pytest.raises(RuntimeError, match=r"(?s)status 1.*unknown policy 'nothing'"):
         million.in_own_process("nothing", 10)
 
@@ -273,7 +275,7 @@ def test_a_million_jobs_are_left_out_of_a_quick_measurement():
     assert (Effort().million, measure.QUICK.million) == (True, False)
 
 
-def test_a_round_of_telemetry_is_read_as_a_whole():
+def test_a_round_of_telemetry_is_read_completely():
     sample = round_trip.read(*round_trip.answers(20))
     assert sample.host == ("node0000",) * 8 + ("node0001",) * 8 + ("node0002",) * 4
     np.testing.assert_array_equal(
@@ -285,10 +287,10 @@ def test_a_round_of_telemetry_is_read_as_a_whole():
     assert (figure.unit, figure.bar) == ("ms", "< 50")
 
 
-@pytest.mark.parametrize("name", importing.KINDS)
-def test_the_histories_that_are_measured_are_of_their_format_and_whole(tmp_path, name):
+@pytest.mark.parametrize("name", importing.FORMATS)
+def test_the_benchmark_writes_complete_histories_in_each_format(tmp_path, name):
     path = tmp_path / "jobs.txt"
-    importing.write(path, importing.KINDS[name], 200)
+    importing.write(path, importing.FORMATS[name], 200)
     found = read(path)
     assert (found.header.format, found.jobs) == (name, 200)
     assert not np.isnan(found.run_s + found.requested_s + found.start_s).any()
@@ -296,7 +298,7 @@ def test_the_histories_that_are_measured_are_of_their_format_and_whole(tmp_path,
 
 
 @pytest.mark.slow
-def test_importing_is_measured_beside_pandas_where_that_is_installed():
+def test_importing_is_compared_with_pandas_if_installed():
     alone, beside = importing.speed("csv", 50, 1)
     assert (alone.bar, beside.theirs is not None) == (">= 200,000", True)
 
@@ -318,7 +320,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tm
 
 
 @pytest.mark.parametrize("width", [120, 100])
-def test_names_and_figures_stand_on_one_line_however_long_a_unit_is(width):
+def test_names_and_figures_stay_on_one_line_however_long_a_unit_is(width):
     unit = f"x, of {learning._UNIT}"
     names = ("paper-dqn, MLP / stable-baselines3", "adlro --help / import numpy", "fcfs: run")
     rows = [ratio(name, 1234567.0, 12345.0, unit, Bar(">=", 2e5)) for name in names]

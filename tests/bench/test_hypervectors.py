@@ -1,4 +1,4 @@
-"""The benchmark of retrieval: it measures only what finds the right job."""
+"""The retrieval benchmark measures only implementations that find the right job."""
 
 import sys
 
@@ -9,11 +9,11 @@ from bench import hypervectors, measure
 from bench.hypervectors import PATTERNS, check, jobs, ours
 
 
-def test_no_two_jobs_are_alike():
+def test_all_jobs_are_distinct():
     assert len(np.unique(jobs(), axis=0)) == PATTERNS
 
 
-def test_our_memory_finds_the_jobs_it_learned_and_one_that_is_nearly_the_same():
+def test_our_memory_finds_learned_jobs_and_the_nearest_to_a_similar_one():
     find = ours()
     check(find)
     near = jobs()[4321]
@@ -22,7 +22,7 @@ def test_our_memory_finds_the_jobs_it_learned_and_one_that_is_nearly_the_same():
     assert find(near) == 4321
 
 
-def test_whoever_finds_another_job_is_not_measured():
+def test_retrieval_that_finds_another_job_is_not_measured():
     with pytest.raises(ValueError, match="asked for job 0, found 17"):
         check(lambda job: 17)
 

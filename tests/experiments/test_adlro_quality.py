@@ -15,7 +15,7 @@ from adlro.evaluate.stats import Estimate
 from adlro.train import family
 from experiments.adlro_quality import run as quality
 from experiments.bars import Bar
-from experiments.kept import Shelf, fingerprint
+from experiments.comparison_cache import ComparisonCache, fingerprint
 from tests.comparisons import STEADY, compared, policy
 
 PAPER = find_scenario("paper16")
@@ -39,14 +39,14 @@ def made_up(rivals, with_hindsight, **changes):
 
 def found(case, **changes):
     result = made_up(case.rivals, case.with_hindsight, **changes)
-    return quality.Found(case, result.model_copy(update={"load": case.scenario.load}), "adlro")
+    return quality.CaseResult(case, result.model_copy(update={"load": case.scenario.load}), "adlro")
 
 
-def summed_up(**changes):
+def summarised(**changes):
     """All tables, as if every case had come out like that."""
     known = [found(case, **changes) for case in quality.trained()]
     new = [found(case, **changes) for case in quality.unseen()]
-    return quality.summed_up(known, new, range(5, 13))
+    return quality.summarise(known, new, range(5, 13))
 
 
 def table(result, caption):
@@ -108,7 +108,7 @@ def test_each_load_of_the_papers_cluster_has_its_bars():
     # adlro takes 0.895 of min-min's time and 0.895 / 0.96 = 0.932 of that of drain-argmin, the
     # best of the others; it closes (1 - 0.895) / (1 - 0.85) = 70 % of the gap. Made-up runs have
     # 0.5 s and 4 real decisions each: 125,000 us; their p99 is the same for all.
-    bars = table(summed_up(), "Every bar:")
+    bars = table(summarised(), "Every bar:")
     ours = {row: line for row, line in bars.items() if row.startswith("paper16, load 0.95: ")}
     assert [(row.split(": ")[1], line["found"], line["verdict"]) for row, line in ours.items()] == [
         ("mean JCT vs min-min", "-10.5 % (-10.5 to -10.5)", "met, aim too"),
@@ -127,14 +127,14 @@ def test_each_load_of_the_papers_cluster_has_its_bars():
 
 
 def test_the_policy_must_beat_the_best_of_the_others_whoever_that_is():
-    bars = table(summed_up(allox=0.89), "Every bar:")
+    bars = table(summarised(allox=0.89), "Every bar:")
     line = bars["paper16, load 0.6: mean JCT vs allox"]  # 0.895 / 0.89
     assert (line["found"], line["verdict"]) == ("+0.6 % (+0.6 to +0.6)", "**missed**")
 
 
 def test_a_scenario_never_trained_on_has_its_verdict_and_what_was_left_out_is_empty():
     # 0.955: 4.5 % less than min-min, 5 % were wanted; allox at 1.1: 0.955 / 1.1 is better than it
-    lines = table(summed_up(adlro=0.955), "Never trained on:")
+    lines = table(summarised(adlro=0.955), "Never trained on:")
     verdicts = {name.split(",")[0]: line["verdict"] for name, line in lines.items()}
     assert verdicts.pop("paper16-single") == verdicts.pop("gavel16") == "met"
     assert set(verdicts.values()) == {"**missed**"}
@@ -147,13 +147,13 @@ def test_a_scenario_never_trained_on_has_its_verdict_and_what_was_left_out_is_em
 
 
 def test_on_gavel16_the_one_to_beat_is_allox():
-    lines = table(summed_up(adlro=1.05), "Never trained on:")  # worse than min-min; allox: 1.1
+    lines = table(summarised(adlro=1.05), "Never trained on:")  # worse than min-min; allox: 1.1
     met = [name for name, line in lines.items() if line["verdict"] == "met"]
     assert met == ["gavel16, load 0.9"]
 
 
 def test_the_first_table_has_all_policies_best_first_then_hindsight():
-    result = summed_up()
+    result = summarised()
     assert [line[0] for line in result.table] == [
         "adlro", "drain-argmin", "min-min", "allox", "static-affinity", "fcfs",
         "*hindsight (no policy)*",
@@ -170,7 +170,7 @@ def test_the_first_table_has_all_policies_best_first_then_hindsight():
 
 
 def test_the_note_names_seeds_and_misses():
-    note = summed_up().note
+    note = summarised().note
     # missed: 125,000 us at three loads, throughput against both of the paper's
     assert note.startswith(
         "Policy `adlro`, seeds 5 to 12, the same for all. 24 of 29 bars are met."
@@ -179,7 +179,7 @@ def test_the_note_names_seeds_and_misses():
 
 
 def test_details_can_be_written_as_json():
-    details = json.loads(json.dumps(summed_up().details))
+    details = json.loads(json.dumps(summarised().details))
     assert details["bars"][0]["bar"] == "≤ -4.4 %"
     assert details["bars"][0]["found"]["mean"] == pytest.approx(-10.5)
     assert len(details["comparisons"]) == 13
@@ -285,7 +285,7 @@ def kept(folder, mark, *, is_resumed=True):
         made.append(True)
         return compared({"a": STEADY, "b": 0.9 * STEADY})
 
-    shelf = Shelf(folder, is_resumed)
+    shelf = ComparisonCache(folder, is_resumed)
     shelf.open()
     return shelf.get("A case, load 0.8", mark, make), bool(made)
 
@@ -311,7 +311,7 @@ def test_what_is_kept_of_something_else_or_broken_or_not_asked_for_is_made_anew(
         path.write_text(text)
     assert kept(tmp_path, mark, is_resumed=is_resumed)[1]
     said = capsys.readouterr().err
-    assert said == (f"{path}: of other seeds, policies or code: run anew\n" if is_resumed else "")
+    assert said == (f"{path}: of other seeds, policies or code: run again\n" if is_resumed else "")
     assert not kept(tmp_path, mark)[1]
 
 

@@ -14,7 +14,7 @@ GOOD_PODS = ["p0,1000,10,1,500,", "p1,2000,10,2,1000,T4|V100", "p2,1000,10,1,500
 
 
 def said(folder, nodes=GOOD_NODES, pods=GOOD_PODS, heads=(NODES, PODS)):
-    """What is said about a bad file, without the folder's name."""
+    """Error message of a bad file, without the folder's name."""
     with pytest.raises(TraceError) as caught:
         openb.read(*write(folder, nodes, pods, heads))
     message = str(caught.value)
@@ -35,7 +35,7 @@ def test_nodes_are_read_in_the_order_of_their_names(tmp_path):
     assert found.gpus["free"].tolist() == [1000] * 3
 
 
-def test_pods_that_ask_for_the_same_share_a_spec(tmp_path):
+def test_pods_with_the_same_request_share_a_spec(tmp_path):
     found = trace(tmp_path, GOOD_NODES, [*GOOD_PODS, "p3,1000,10,0,0,", "p4,1,1,1,100,V100"])
     assert found.pods.tolist() == [0, 3, 0, 2, 1]
     assert found.specs[["pools", "gpus", "share", "cores", "memory"]].tolist() == [
@@ -147,7 +147,7 @@ def test_typical_pods_are_the_most_frequent_that_make_up_95_percent(tmp_path):
     assert openb.typical(found, 1.0)["weight"] == pytest.approx([0.6, 0.3, 0.05, 0.04, 0.01])
 
 
-def test_each_pod_comes_once_and_then_some_again_until_enough_gpus_are_asked_for(tmp_path):
+def test_each_pod_is_drawn_once_and_then_with_replacement_up_to_the_demand(tmp_path):
     # Three GPUs, the list asks for 0.5 + 2 + 0.5. For 4 times as many, 12, nine more are needed.
     found = trace(tmp_path, GOOD_NODES, GOOD_PODS)
     for seed in range(20):
@@ -158,7 +158,7 @@ def test_each_pod_comes_once_and_then_some_again_until_enough_gpus_are_asked_for
         assert np.bincount(coming)[1] >= 1
 
 
-def test_of_a_long_list_only_a_part_comes(tmp_path):
+def test_of_a_long_list_only_a_part_is_drawn(tmp_path):
     found = trace(tmp_path, GOOD_NODES, [*GOOD_PODS] * 10)
     coming = openb.draw(found, 1.0, np.random.default_rng(0))
     asked = (found.specs["gpus"] * found.specs["share"])[coming]

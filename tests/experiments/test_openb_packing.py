@@ -1,4 +1,4 @@
-"""Pods that come to stay: where each rule places them, and when it refuses."""
+"""Packing: where each rule places pods, and when it rejects them."""
 
 import math
 
@@ -27,7 +27,7 @@ def node(gpus, cores=8, pool=0):
 
 
 def coming(nodes, pods, kinds=()):
-    """Each pod is a spec of its own, unless it is there already."""
+    """Return pods to pack; equal pods share a spec."""
     machines = fill(NODE, nodes, memory=99, free_memory=99)
     machines["first_gpu"] = np.cumsum(machines["gpus"]) - machines["gpus"]
     specs = [one for i, one in enumerate(pods) if one not in pods[:i]]
@@ -40,7 +40,7 @@ def pack(pods, rule, seed=0, random_ties=False):
     return packing.pack(pods, rule, random_ties=random_ties, rng=np.random.default_rng(seed))
 
 
-def test_best_fit_takes_the_node_with_the_least_left_of_cores_and_gpus():
+def test_best_fit_takes_the_node_with_the_least_free_cores_and_gpus():
     # C = 16, N = 2: 0.5 * 16/16 + 0.5 * 2/2, 0.5 * 8/16 + 0.5 * 2/2, 0.5 * 16/16 + 0.5 * 1/2: a tie
     # of the second and the third, then by cores: 4 of 8 left and one GPU, 0.25 + 0.25.
     nodes = [node(2, 16), node(2, 8), node(1, 16)]
@@ -73,7 +73,7 @@ def test_the_rounded_score_ties_where_the_exact_one_does_not():
 
 
 @pytest.mark.parametrize("rule", [BEST_FIT, FGD, FGD_STEPS])
-def test_ties_go_to_the_first_node_or_to_any_if_so_asked(rule):
+def test_ties_go_to_the_first_node_or_to_a_random_one(rule):
     pods = coming([node(1)] * 3, [pod()], [kind()])
     firsts = {int(pack(pods, rule, seed).node[0]) for seed in range(30)}
     drawn = {int(pack(pods, rule, seed, random_ties=True).node[0]) for seed in range(30)}
@@ -81,7 +81,7 @@ def test_ties_go_to_the_first_node_or_to_any_if_so_asked(rule):
     assert drawn == {0, 1, 2}
 
 
-def test_random_ties_are_between_the_best_alone():
+def test_random_ties_are_among_the_best_nodes_only():
     # Node 0 has four GPUs: it is never among the fullest.
     pods = coming([node(4), node(1), node(1)], [pod()])
     drawn = {int(pack(pods, BEST_FIT, seed, random_ties=True).node[0]) for seed in range(30)}
@@ -95,7 +95,7 @@ def test_random_takes_any_node_and_any_gpu_that_can_hold_a_slice():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_pod_that_fits_nowhere_is_refused_and_the_next_is_placed(rule):
+def test_an_infeasible_pod_is_rejected_and_the_next_is_placed(rule):
     # Two GPUs on one node are nowhere, nor are 9 cores, nor pool 2; 1500 of 2000 are handed out.
     pods = [pod(2), pod(cores=9), pod(pools=4), pod(), pod(share=500), pod(memory=100), pod()]
     found = pack(coming([node(1), node(1, pool=1)], pods, [kind()]), rule)
@@ -122,7 +122,7 @@ def test_several_whole_gpus_are_the_first_free_ones_of_a_node(rule):
     assert found.share == pytest.approx(3.001 / 4)
 
 
-def test_the_seed_decides_everything_and_the_cluster_stays_as_it_was():
+def test_the_result_depends_on_the_seed_only_and_the_cluster_is_not_modified():
     pods = coming([node(2)] * 5, [pod(share=300)] * 20, [kind()])
     before = [array.copy() for array in pods]
     runs = [pack(pods, ANY, seed, random_ties=True).gpu.tolist() for seed in (4, 4, 5)]
@@ -132,7 +132,7 @@ def test_the_seed_decides_everything_and_the_cluster_stays_as_it_was():
 
 
 class PlainPacking:
-    """The same rules without anything kept: every score is computed anew for each pod."""
+    """The same rules without a cache: every score is recomputed for each pod."""
 
     def __init__(self, pods):
         names = NODE.names
@@ -151,7 +151,7 @@ class PlainPacking:
         return total
 
     def places(self, pod, n):
-        """The ways to put a pod on a node: which of its GPUs."""
+        """The GPU sets of a node that a pod could take."""
         own = self.nodes[n]
         if not pod["pools"] >> own["pool"] & 1 or pod["cores"] > own["free_cores"]:
             return []
@@ -175,7 +175,7 @@ class PlainPacking:
         return growth, 0
 
     def place(self, rule, pod):
-        """Node and GPUs of the best place, ties to the first; None if there is none."""
+        """Node and GPUs of the best placement, ties to the first; None if infeasible."""
         found = [(n, gpus) for n in range(len(self.nodes)) for gpus in self.places(pod, n)]
         if not found:
             return None
@@ -211,7 +211,7 @@ def random_pods(seed):
 
 
 @pytest.mark.parametrize("rule", [BEST_FIT, FGD, FGD_STEPS])
-def test_every_pod_goes_where_a_plain_search_over_all_places_puts_it(rule):
+def test_every_pod_goes_where_an_exhaustive_search_places_it(rule):
     for seed in range(100):
         pods = random_pods(seed)
         plain, found = PlainPacking(pods), pack(pods, rule)
@@ -223,7 +223,7 @@ def test_every_pod_goes_where_a_plain_search_over_all_places_puts_it(rule):
             assert (int(found.node[i]), int(found.gpu[i])) == (n, g), f"seed {seed}, pod {i}"
 
 
-def test_nothing_is_ever_handed_out_twice():
+def test_nothing_is_allocated_twice():
     for seed in range(100):
         pods = random_pods(seed)
         found = pack(pods, ANY, seed, random_ties=True)

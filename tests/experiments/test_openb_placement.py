@@ -1,16 +1,16 @@
-"""Placement rules side by side."""
+"""Comparison of placement rules."""
 
 import numpy as np
 import pytest
 from openb_placement import packing, placement
-from openb_placement.placement import RULES, Rule
+from openb_placement.placement import RULES, PlacementRule
 
 from tests.openb_files import trace
 
 PODS = [*["p,1000,1,1,300,"] * 10, *["p,1000,1,1,1000,"] * 5, *["p,1000,1,0,0,"] * 3]
 
 
-def test_all_of_a_cluster_is_handed_out_where_every_pod_takes_a_whole_gpu(tmp_path):
+def test_the_whole_cluster_is_allocated_if_every_pod_takes_a_whole_gpu(tmp_path):
     found = trace(tmp_path, ["a,64000,99,4,T4", "b,64000,99,4,T4"], ["p,1000,1,1,1000,"])
     for row in placement.compare(found, range(2)):
         assert row.allocation_pct.mean == 100.0
@@ -18,7 +18,7 @@ def test_all_of_a_cluster_is_handed_out_where_every_pod_takes_a_whole_gpu(tmp_pa
 
 def test_the_figures_are_the_mean_over_seeds_of_single_runs(tmp_path):
     found = trace(tmp_path, ["a,9000,99,3,T4", "b,9000,99,2,V100"], PODS)
-    rules = (RULES[0], Rule("random", "random", packing.ANY, True))
+    rules = (RULES[0], PlacementRule("random", "random", packing.ANY, True))
     rows = placement.compare(found, range(3, 7), rules)
     for rule, row in zip(rules, rows, strict=True):
         single = [placement.allocation(found, rule, seed) for seed in range(3, 7)]

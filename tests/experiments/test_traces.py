@@ -7,7 +7,7 @@ from adlro.errors import ConfigError
 from adlro.policies import registry
 from adlro.workloads.synthetic import generate
 from experiments import common
-from experiments.traces import halves, known, run, train
+from experiments.traces import catalogue, halves, run, train
 
 SPLIT_S, END_S, EVERY_S = 2000, 4000, 10
 TRACE = halves.Trace(
@@ -111,8 +111,8 @@ def test_a_difference_is_claimed_only_where_all_assumptions_agree(intervals, sai
 
 
 def test_every_trace_is_split_within_it_and_has_two_gpu_models_but_for_thetagpu():
-    assert all(trace.begin_s < trace.split_s for trace in known.TRACES)
-    alone = [trace.name for trace in known.TRACES if len(trace.nodes) == 1]
+    assert all(trace.begin_s < trace.split_s for trace in catalogue.TRACES)
+    alone = [trace.name for trace in catalogue.TRACES if len(trace.nodes) == 1]
     assert alone == ["ThetaGPU"]
     assert train.TRACE.name == run.TRAINED
 
@@ -123,7 +123,7 @@ def test_the_figures_are_as_expected(tmp_path):
         folder = common.shared()
     except ConfigError as exc:
         pytest.skip(str(exc))
-    absent = [trace.file for trace in known.TRACES if not (folder / trace.file).is_file()]
+    absent = [trace.file for trace in catalogue.TRACES if not (folder / trace.file).is_file()]
     if absent:
         pytest.skip(f"{folder}: has no {', '.join(absent)}")
     assert run.main(["--check", "--keep", str(tmp_path)]) == 0

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from adlro.config.scenario import Scenario
-    from adlro.evaluate.comparison import Comparison, Row
+    from adlro.evaluate.comparison import Comparison, PolicyRow
     from adlro.evaluate.regression import Regressions
     from adlro.evaluate.stats import Estimate
 
-Cell = Callable[["Row"], str]
+Cell = Callable[["PolicyRow"], str]
 _WIDTH = 104  # of lines of text
 _SHORT = 20  # letters: names up to here stay whole on narrow terminals
 _SETTLE_CAP = 100_000  # seeds: more are not counted out
@@ -42,7 +42,7 @@ def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
     return f"{text} ± {figure.half_width * scale:,.{digits}f}"
 
 
-def _versus_cell(row: Row, best: str) -> str:
+def _versus_cell(row: PolicyRow, best: str) -> str:
     if row.name == best:
         return "best"
     figure = row.jct_versus(best)
@@ -53,7 +53,7 @@ def _versus_cell(row: Row, best: str) -> str:
     return f"{figure.mean:+,.{digits}f} ({low:+,.{digits}f} to {high:+,.{digits}f})"
 
 
-def _p_cell(row: Row, best: str) -> str:
+def _p_cell(row: PolicyRow, best: str) -> str:
     if row.name == best:
         return ""
     p = row.jct_versus(best).p_holm
@@ -69,12 +69,12 @@ def is_rough(scenario: Scenario) -> bool:
     return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
 
 
-def _mean(row: Row, key: str) -> str:
+def _mean(row: PolicyRow, key: str) -> str:
     _, digits, scale = _SHOWN[key]
     return f"{row.metrics[key].mean * scale:,.{digits}f}"
 
 
-def _columns(rows: Sequence[Row], scenario: Scenario) -> dict[str, Cell]:
+def _columns(rows: Sequence[PolicyRow], scenario: Scenario) -> dict[str, Cell]:
     """Heading -> how to make the cell of a policy's line; the first row is the best.
 
     Narrow enough for 110 columns: the gap to hindsight, where it is known, takes the last place.
@@ -106,7 +106,7 @@ def _checkpoints(scenario: Scenario) -> str:
     return text + ("; some cannot, and start over." if None in costs else ".")
 
 
-def _settle(seeds: int, rows: Sequence[Row]) -> str:
+def _settle(seeds: int, rows: Sequence[PolicyRow]) -> str:
     """How many seeds would tell the best from its nearest rival; empty if there is no question."""
     best, rival = rows[0], rows[1]
     difference = rival.jct_versus(best.name)
@@ -124,7 +124,7 @@ def _settle(seeds: int, rows: Sequence[Row]) -> str:
     )
 
 
-def _intervals(seeds: int, rows: Sequence[Row]) -> str:
+def _intervals(seeds: int, rows: Sequence[PolicyRow]) -> str:
     """How to read the figures beside the means."""
     from adlro.evaluate.inference import FEWEST_PAIRS
     from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
@@ -147,7 +147,7 @@ def _intervals(seeds: int, rows: Sequence[Row]) -> str:
     return text + f" No p values: fewer than {FEWEST_PAIRS} seeds show a difference."
 
 
-def _caption(result: Comparison, rows: Sequence[Row], scenario: Scenario) -> str:
+def _caption(result: Comparison, rows: Sequence[PolicyRow], scenario: Scenario) -> str:
     lines = [
         f"{_intervals(result.seeds, rows)} JCT = finish - arrival, all jobs run to the end.",
     ]
@@ -165,7 +165,7 @@ def _caption(result: Comparison, rows: Sequence[Row], scenario: Scenario) -> str
     return "\n".join(line for line in lines if line)
 
 
-def _title(result: Comparison, rows: Sequence[Row], *, is_first: bool) -> str:
+def _title(result: Comparison, rows: Sequence[PolicyRow], *, is_first: bool) -> str:
     seeds = f"{result.seeds:,} seed{'s' if result.seeds > 1 else ''}"
     kind = "preemptive policies" if rows[0].is_preemptive else ""
     if not is_first:
@@ -177,7 +177,7 @@ def _title(result: Comparison, rows: Sequence[Row], *, is_first: bool) -> str:
     return f"{title} · {kind}" if kind else title
 
 
-def _table(rows: Sequence[Row], columns: dict[str, Cell]) -> Table:
+def _table(rows: Sequence[PolicyRow], columns: dict[str, Cell]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -48,7 +48,7 @@ class Reporter:
             from adlro.evaluate.report import page
 
             return in_background(
-                lambda: page.write(folder, setting, policies, result, collector.tallies())
+                lambda: page.write(folder, setting, policies, result, collector.statistics())
             )
 
         self._write = write

@@ -1,1 +1,1 @@
-"""What came of it: metrics of a run, paired comparison over seeds, pictures."""
+"""Evaluation: metrics of a run, comparisons paired by seed, explanations and reports."""

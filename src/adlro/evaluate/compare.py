@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adlro.errors import PolicyError
-from adlro.evaluate.comparison import Comparison, Row, Run, SeedRuns, summarise
+from adlro.evaluate.comparison import Comparison, PolicyRow, RunFigures, SeedRuns, summarise
 from adlro.evaluate.metrics import measure
 from adlro.evaluate.stats import estimate, percent_difference
 from adlro.policies.loading import user_file
@@ -24,7 +24,7 @@ from adlro.sim.world import Empty
 from adlro.workloads.synthetic import Setting, generate
 from adlro.workloads.workload import Workload
 
-__all__ = ["Comparison", "Row", "Stopped", "Until", "compare", "in_background", "run_one"]
+__all__ = ["Comparison", "PolicyRow", "Stopped", "Until", "compare", "in_background", "run_one"]
 
 R = TypeVar("R")
 Watch = Callable[[Policy, int, Workload, simulator.RunResult], object]  # policy, seed, jobs, result
@@ -120,7 +120,7 @@ class _Task(NamedTuple):
     watch: Watch
     hindsight: Hindsight | None
 
-    def play(self, chosen: Sequence[int], seed: int) -> list[Run]:
+    def play(self, chosen: Sequence[int], seed: int) -> list[RunFigures]:
         """The chosen policies on one seed, in this thread."""
         if not chosen:
             return []
@@ -134,7 +134,7 @@ class _Task(NamedTuple):
             counted = (
                 int(result.totals[key]) for key in ("decisions", "real_decisions", "preemptions")
             )
-            runs.append(Run(measure(self.setting, workload, result), cpu_s, *counted))
+            runs.append(RunFigures(measure(self.setting, workload, result), cpu_s, *counted))
             self.watch(policy, seed, workload, result)
         return runs
 
@@ -153,8 +153,8 @@ def _runs_alone(policy: Policy) -> bool:
 class _Begun(NamedTuple):
     """A seed that is being played."""
 
-    shared: Future[list[Run]]
-    alone: Future[list[Run]]
+    shared: Future[list[RunFigures]]
+    alone: Future[list[RunFigures]]
     hindsight: Future[float | None]
 
 

@@ -1,4 +1,4 @@
-"""What a comparison says, as written to JSON, and how it is made from the figures of its runs."""
+"""The result of a comparison, as written to JSON, and how it is computed from its runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import scipy
 from pydantic import BaseModel, ConfigDict
 
 from adlro import __version__
-from adlro.evaluate.inference import holm, paired
+from adlro.evaluate.inference import holm, paired_test
 from adlro.evaluate.metrics import Metrics
-from adlro.evaluate.regression import EXPLAINED, EXPLAINING, Regressions, regressions
+from adlro.evaluate.regression import REGRESSORS, RESPONSE, Regressions, regressions
 from adlro.evaluate.stats import (
     FEW_RESAMPLES,
     RESAMPLES,
     Estimate,
-    draws,
+    bootstrap,
     estimate,
     gap_closed,
     percent_differences,
@@ -34,32 +34,32 @@ PER_SEED = (
     "mean_jct_s", "p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "offered_load",
     "mean_queue",
 )  # fmt: skip
-BASELINE = "min-min"  # from which the gap to hindsight is counted
+BASELINE = "min-min"  # the gap to hindsight starts here
 
 
-class Difference(Estimate):
-    """A difference in mean JCT, with what a reviewer asks for; None where it makes no sense."""
+class JctDifference(Estimate):
+    """A difference in mean JCT with its test and effect sizes; None where undefined."""
 
-    p_wilcoxon: float | None  # signed ranks of the differences, two-sided
-    p_holm: float | None  # corrected over all rivals of the best policy of the table
-    dz: float | None  # Cohen's, of paired differences
-    rank_biserial: float | None  # of matched pairs
+    p_wilcoxon: float | None  # two-sided Wilcoxon signed-rank test
+    p_holm: float | None  # Holm-corrected over all rivals of the table's best policy
+    dz: float | None  # Cohen's dz
+    rank_biserial: float | None  # matched-pairs rank-biserial correlation
     seeds_to_settle: int | None  # see stats.seeds_to_settle
 
 
-class Row(BaseModel):
-    """One policy's line of the table."""
+class PolicyRow(BaseModel):
+    """The figures of one policy over all seeds: one row of the table."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
-    is_preemptive: bool  # it says so, or it was seen to preempt
+    is_preemptive: bool  # declared, or observed to preempt
     metrics: dict[str, Estimate]
-    per_seed: dict[str, list[float]]  # of PER_SEED, in the order of seeds
-    versus: dict[str, dict[str, Difference | Estimate]]  # rival -> METRIC_pct: ours is larger by
-    gap_closed: Estimate | None = None  # percent of the gap from min-min to hindsight
-    decision_us: float  # CPU time of a call of decide, the simulator's own work included
-    decisions: int  # calls of decide, over all seeds
+    per_seed: dict[str, list[float]]  # the metrics in PER_SEED, in the order of the seeds
+    versus: dict[str, dict[str, JctDifference | Estimate]]  # rival -> METRIC_pct
+    gap_closed: Estimate | None = None  # percent of the gap between min-min and hindsight
+    decision_us: float  # CPU time per call of decide, including the simulator's own work
+    decisions: int  # calls of decide over all seeds
     real_decisions: int  # those with at least one feasible pair
 
     @property
@@ -67,10 +67,10 @@ class Row(BaseModel):
         """Mean JCT in seconds over all seeds."""
         return self.metrics["mean_jct_s"].mean
 
-    def jct_versus(self, rival: str) -> Difference:
-        """How much larger our mean JCT is than a rival's, in percent."""
+    def jct_versus(self, rival: str) -> JctDifference:
+        """Percent by which this policy's mean JCT exceeds the rival's."""
         found = self.versus[rival]["mean_jct_pct"]
-        if not isinstance(found, Difference):
+        if not isinstance(found, JctDifference):
             raise TypeError(f"{rival}: mean_jct_pct without its tests")
         return found
 
@@ -86,12 +86,12 @@ def _versions() -> dict[str, str]:
 
 
 class Comparison(BaseModel):
-    """What `adlro compare --json` writes."""
+    """The result of a comparison; `adlro compare --json` writes it."""
 
     model_config = ConfigDict(frozen=True)
 
     version: str = __version__
-    command: str = ""  # as typed
+    command: str = ""  # the command line
     versions: dict[str, str]
     scenario: str
     seeds: int
@@ -100,20 +100,23 @@ class Comparison(BaseModel):
     estimates: str
     measure: str
     jobs: int
-    policies: list[Row]
-    hindsight: Estimate | None = None  # mean JCT in seconds of the plan that knew all jobs
+    policies: list[PolicyRow]
+    hindsight: Estimate | None = None  # mean JCT in seconds of the reference that knows the future
     regression: Regressions
-    notes: list[str] = []  # what a reader of the figures must know
+    notes: list[str] = []  # caveats for readers of the figures
 
-    def tables(self) -> list[list[Row]]:
-        """Rows of those that never preempt, then of those that do, each best first; none empty."""
+    def tables(self) -> list[list[PolicyRow]]:
+        """Rows of the policies that never preempt, then of those that do; each list best first.
+
+        Empty lists are left out.
+        """
         ranked = sorted(self.policies, key=lambda row: row.jct)
         halves = ([row for row in ranked if row.is_preemptive is kind] for kind in (False, True))
         return [rows for rows in halves if rows]
 
 
-class Run(NamedTuple):
-    """What is kept of one run."""
+class RunFigures(NamedTuple):
+    """The figures of one run that enter a comparison."""
 
     metrics: Metrics
     cpu_s: float
@@ -123,66 +126,69 @@ class Run(NamedTuple):
 
 
 class SeedRuns(NamedTuple):
-    """What is kept of all runs on one seed."""
+    """The figures of all runs on one seed."""
 
-    runs: list[Run]  # [P] in the order of the policies
+    runs: list[RunFigures]  # [P] in the order of the policies
     hindsight: float | None  # mean JCT in seconds
 
 
-class _Field(NamedTuple):
-    """P policies on S seeds: who they are, and their figures by metric, [P, S] each."""
+class _Results(NamedTuple):
+    """Results of P policies on S seeds."""
 
     names: list[str]
     is_preemptive: list[bool]
-    figures: dict[str, Floats]
+    figures: dict[str, Floats]  # metric -> [P, S]
 
 
-def _field(policies: Sequence[Policy], done: Sequence[SeedRuns]) -> _Field:
+def _results(policies: Sequence[Policy], done: Sequence[SeedRuns]) -> _Results:
     values = np.array([[run.metrics for run in seed.runs] for seed in done])
     figures = {name: values[:, :, i].T.copy() for i, name in enumerate(Metrics._fields)}
-    seen = [any(seed.runs[p].preemptions for seed in done) for p in range(len(policies))]
-    says = [policy.is_preemptive for policy in policies]
-    return _Field(
+    observed = [any(seed.runs[p].preemptions for seed in done) for p in range(len(policies))]
+    declared = [policy.is_preemptive for policy in policies]
+    return _Results(
         [policy.name for policy in policies],
-        [a or b for a, b in zip(says, seen, strict=True)],
+        [a or b for a, b in zip(declared, observed, strict=True)],
         figures,
     )
 
 
-def _undeclared(policies: Sequence[Policy], field: _Field) -> list[str]:
-    """A note for each policy that preempts without saying so."""
+def _preemption_notes(policies: Sequence[Policy], results: _Results) -> list[str]:
+    """A note for each policy that preempts without declaring it."""
     return [
         f"{policy.name} stops running jobs without saying so (PREEMPTIVE = True); it is listed "
         "with the preemptive policies."
-        for policy, does in zip(policies, field.is_preemptive, strict=True)
+        for policy, does in zip(policies, results.is_preemptive, strict=True)
         if does and not policy.is_preemptive
     ]
 
 
-def _percent(field: _Field) -> list[dict[str, dict[str, Estimate]]]:
-    """For each policy: rival -> METRIC_pct of all metrics that are not 0 on the rival's side."""
-    names = field.names
+def _percent_by_rival(results: _Results) -> list[dict[str, dict[str, Estimate]]]:
+    """Return for each policy: rival -> METRIC_pct -> paired difference in percent.
+
+    Metrics whose mean is 0 for the rival are left out.
+    """
+    names = results.names
     versus: list[dict[str, dict[str, Estimate]]] = [
         {rival: {} for rival in names if rival != name} for name in names
     ]
-    seeds = field.figures[EXPLAINED].shape[1]
-    many, few = draws(seeds, RESAMPLES), draws(seeds, FEW_RESAMPLES)
-    for metric, figures in field.figures.items():
+    seeds = results.figures[RESPONSE].shape[1]
+    many, few = bootstrap(seeds, RESAMPLES), bootstrap(seeds, FEW_RESAMPLES)
+    for metric, figures in results.figures.items():
         key = metric.removesuffix("_s") + "_pct"
-        found = percent_differences(figures, many if metric == EXPLAINED else few)
+        found = percent_differences(figures, many if metric == RESPONSE else few)
         for (p, k), difference in found.items():
             versus[p][names[k]][key] = difference
     return versus
 
 
 def _holm_by_pair(
-    field: _Field, p_values: dict[tuple[int, int], float | None]
+    results: _Results, p_values: dict[tuple[int, int], float | None]
 ) -> dict[tuple[int, int], float | None]:
-    """Corrected p of the best policy of each table against each rival there, both ways round."""
-    jct = field.figures[EXPLAINED].mean(axis=1)
+    """Holm-corrected p values of each table's best policy against its rivals, keyed both ways."""
+    jct = results.figures[RESPONSE].mean(axis=1)
     corrected: dict[tuple[int, int], float | None] = {}
     for kind in (False, True):
-        members = [p for p, is_so in enumerate(field.is_preemptive) if is_so is kind]
+        members = [p for p, is_so in enumerate(results.is_preemptive) if is_so is kind]
         if not members:
             continue
         best = min(members, key=lambda p: jct[p])
@@ -193,19 +199,19 @@ def _holm_by_pair(
     return corrected
 
 
-def _versus(field: _Field) -> list[dict[str, dict[str, Difference | Estimate]]]:
-    """For each policy, the differences to all others, those in mean JCT with their tests."""
-    jct, names = field.figures[EXPLAINED], field.names
+def _versus(results: _Results) -> list[dict[str, dict[str, JctDifference | Estimate]]]:
+    """Return the paired differences of each policy to all others; mean JCT with its tests."""
+    jct, names = results.figures[RESPONSE], results.names
     pairs = [(p, k) for p in range(len(names)) for k in range(len(names)) if p != k]
-    tests = {(p, k): paired(jct[p], jct[k]) for p, k in pairs}
-    corrected = _holm_by_pair(field, {pair: test.p_wilcoxon for pair, test in tests.items()})
-    versus: list[dict[str, dict[str, Difference | Estimate]]] = [
-        {rival: dict(found) for rival, found in row.items()} for row in _percent(field)
+    tests = {(p, k): paired_test(jct[p], jct[k]) for p, k in pairs}
+    corrected = _holm_by_pair(results, {pair: test.p_wilcoxon for pair, test in tests.items()})
+    versus: list[dict[str, dict[str, JctDifference | Estimate]]] = [
+        {rival: dict(found) for rival, found in row.items()} for row in _percent_by_rival(results)
     ]
     for p, k in pairs:
         found = versus[p][names[k]]
         plain, test = found["mean_jct_pct"], tests[p, k]
-        found["mean_jct_pct"] = Difference(
+        found["mean_jct_pct"] = JctDifference(
             mean=plain.mean,
             sd=plain.sd,
             ci95=plain.ci95,
@@ -218,32 +224,34 @@ def _versus(field: _Field) -> list[dict[str, dict[str, Difference | Estimate]]]:
     return versus
 
 
-def _gaps(field: _Field, hindsight: Floats | None) -> tuple[list[Estimate | None], list[str]]:
-    """Share of the gap that each policy closes, and a note if there is none to close."""
-    unknown: list[Estimate | None] = [None] * len(field.names)
+def _gaps_closed(
+    results: _Results, hindsight: Floats | None
+) -> tuple[list[Estimate | None], list[str]]:
+    """Share of the gap to hindsight that each policy closes, and a note if there is no gap."""
+    unknown: list[Estimate | None] = [None] * len(results.names)
     if hindsight is None:
         return unknown, []
-    if BASELINE not in field.names:
+    if BASELINE not in results.names:
         return unknown, [f"Without {BASELINE} in the table there is no gap to hindsight to close."]
-    jct = field.figures[EXPLAINED]
-    start = jct[field.names.index(BASELINE)]
+    jct = results.figures[RESPONSE]
+    start = jct[results.names.index(BASELINE)]
     if not start.mean() > hindsight.mean():
         return unknown, [f"Hindsight is no better than {BASELINE} here: there is no gap to close."]
     return [gap_closed(row, start, hindsight) for row in jct], []
 
 
-def _windows(setting: Setting, seeds: range) -> list[str]:
-    """What seeds are where the jobs are those of a history."""
+def _replay_notes(setting: Setting, seeds: range) -> list[str]:
+    """Notes on what a seed means where the jobs are replayed from a history."""
     if setting.played is None:
         return []
     scenario = setting.scenario
-    there = replay.windows(setting.played, scenario.jobs)
-    last = f"seeds 0 to {there - 1:,}" if there > 1 else "seed 0"
+    available = replay.windows(setting.played, scenario.jobs)
+    last = f"seeds 0 to {available - 1:,}" if available > 1 else "seed 0"
     notes = [f"each seed is {scenario.jobs:,} jobs of the history in a row: it has {last}"]
-    if seeds[-1] >= there:
+    if seeds[-1] >= available:
         notes.append(
-            f"seeds from {there:,} on play jobs of the history that others have played already: "
-            "intervals are narrower than they should be"
+            f"seeds from {available:,} on play jobs of the history that others have played "
+            "already: intervals are narrower than they should be"
         )
     return notes
 
@@ -255,22 +263,22 @@ def summarise(
     done: Sequence[SeedRuns],
     notes: Sequence[str] = (),
 ) -> Comparison:
-    """The comparison of policies over the first seeds of `seeds`: those that are done, in order."""
+    """Compare policies over the completed seeds, which are the first of `seeds`."""
     seeds = seeds[: len(done)]
-    field, scenario = _field(policies, done), setting.scenario
-    plans = [seed.hindsight for seed in done if seed.hindsight is not None]
-    hindsight = np.array(plans) if plans else None
-    gaps, no_gap = _gaps(field, hindsight)
-    versus = _versus(field)
+    results, scenario = _results(policies, done), setting.scenario
+    references = [seed.hindsight for seed in done if seed.hindsight is not None]
+    hindsight = np.array(references) if references else None
+    gaps, no_gap = _gaps_closed(results, hindsight)
+    versus = _versus(results)
     rows = []
-    for p, name in enumerate(field.names):
+    for p, name in enumerate(results.names):
         own = [seed.runs[p] for seed in done]
         decisions = sum(run.decisions for run in own)
-        row = Row(
+        row = PolicyRow(
             name=name,
-            is_preemptive=field.is_preemptive[p],
-            metrics={key: estimate(rows_[p]) for key, rows_ in field.figures.items()},
-            per_seed={key: field.figures[key][p].tolist() for key in PER_SEED},
+            is_preemptive=results.is_preemptive[p],
+            metrics={key: estimate(rows_[p]) for key, rows_ in results.figures.items()},
+            per_seed={key: results.figures[key][p].tolist() for key in PER_SEED},
             versus=versus[p],
             gap_closed=gaps[p],
             decision_us=1e6 * sum(run.cpu_s for run in own) / decisions,
@@ -278,7 +286,7 @@ def summarise(
             real_decisions=sum(run.real_decisions for run in own),
         )
         rows.append(row)
-    explained = {key: field.figures[key] for key in (EXPLAINED, *EXPLAINING)}
+    explained = {key: results.figures[key] for key in (RESPONSE, *REGRESSORS)}
     return Comparison(
         versions=_versions(),
         scenario=scenario.name,
@@ -290,12 +298,12 @@ def summarise(
         jobs=scenario.jobs,
         policies=rows,
         hindsight=None if hindsight is None else estimate(hindsight),
-        regression=regressions(explained, field.names, seeds),
+        regression=regressions(explained, results.names, seeds),
         notes=[
             *notes,
-            *_windows(setting, seeds),
+            *_replay_notes(setting, seeds),
             *setting.filled,
-            *_undeclared(policies, field),
+            *_preemption_notes(policies, results),
             *no_gap,
         ],
     )

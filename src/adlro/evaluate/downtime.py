@@ -1,4 +1,4 @@
-"""When the nodes of a run were out of service, put together from its events."""
+"""Downtime of the nodes during a run, derived from its events."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from adlro.workloads.workload import Workload
 
 
 class Window(NamedTuple):
-    """The part of time that a run is about, in seconds."""
+    """The period of a run, in seconds."""
 
-    first: float  # arrival
-    last: float  # finish
+    first: float  # first arrival
+    last: float  # last finish
 
     @property
     def length(self) -> float:
@@ -25,23 +25,23 @@ class Window(NamedTuple):
 
 
 class Downtime(NamedTuple):
-    """D times that a node was down, by node, then time."""
+    """D intervals during which a node was down, ordered by node, then time."""
 
     node: NDArray[np.int64]  # [D]
     start: Floats  # [D]
     end: Floats  # [D]
-    planned: Mask  # [D] a shutdown, not a failure; also before a node joins
+    planned: Mask  # [D] a planned shutdown, not a failure; also before a node joins
 
 
 def window(workload: Workload, result: RunResult) -> Window:
-    """From the first arrival to the last finish."""
+    """Return the period from the first arrival to the last finish."""
     return Window(float(workload.jobs["arrival"][0]), float(result.outcome["finish"].max()))
 
 
 def downtime(events: Records, within: Window) -> Downtime:
-    """When nodes were down, cut to the window; nothing of no length.
+    """Return when nodes were down, clipped to the window; empty intervals are left out.
 
-    Failure of a node that is down does nothing, nor does repair of one that is up.
+    The failure of a node that is down and the repair of one that is up have no effect.
     """
     own = events[np.isin(events["kind"], (REPAIR, FAILURE)) & (events["time"] < within.last)]
     own = own[np.argsort(own["node"], kind="stable")]
@@ -60,7 +60,7 @@ def downtime(events: Records, within: Window) -> Downtime:
 
 
 def up_seconds(events: Records, nodes: Records, within: Window) -> Floats:
-    """Seconds [N] of the window that each node was in service."""
+    """Seconds [N] of the window during which each node was in service."""
     down = downtime(events, within)
     away = np.bincount(down.node, down.end - down.start, len(nodes))
     up: Floats = np.maximum(within.length - away, 0.0)

@@ -1,8 +1,8 @@
-"""Why a policy decided as it did: one decision of a run, what else could have been done, the odds.
+"""Explanation of one decision of a run: its options, their costs and what tipped the balance.
 
-A run is played again until the decision that is meant. There the choices of the learned policy
-(features/start_kernel.py) are laid out with their drain costs and, if a network decided, its
-predictions; and Min-Min's plan shows whom a choice would help. The words are made in cli/reason.py.
+The run is repeated up to the decision in question. Its options (features/start_kernel.py) are
+listed with their drain costs and, for a learned policy, the network's predictions; the Min-Min plan
+after each option shows which jobs it helps. cli/reason.py turns this into sentences.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from adlro.sim.simulator import is_compiled
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
-GROUPS = {  # what people call the features
+GROUPS = {  # name shown to users -> features
     "waiting at all": ("wait",),
     "run time": ("seconds", "over_shortest", "area"),
     "speed here and elsewhere": ("slowdown", "is_fastest", "elsewhere"),
@@ -57,45 +57,45 @@ GROUPS = {  # what people call the features
     "telemetry": TELEMETRY_FEATURES,
     "likeness of jobs": LIKENESS,
 }  # fmt: skip
-_MOST_SCORE = math.log1p(1e3)  # beyond that a prediction says no more than: very bad
+_MOST_SCORE = math.log1p(1e3)  # larger predictions are not meaningful
 
-See = Callable[[View, int, Records], bool]
+Observer = Callable[[View, int, Records], bool]
 
 
 class DecisionQuery(NamedTuple):
-    """Which decision of a run is meant; nothing named = the one that differs most from Min-Min."""
+    """Which decision of a run to explain; all None = the one that saves most over Min-Min."""
 
-    at: float | None = None  # the first at or after this time
+    at: float | None = None  # the first at or after this time, seconds
     decision: int | None = None  # the K-th, from 1
     job: int | None = None  # the one that started this job
 
 
 class Option(NamedTuple):
-    """A choice that a decision had."""
+    """One option of a decision: a start, or waiting."""
 
-    job: int  # -1 = to wait
+    job: int  # -1 = wait
     pool: int
-    seconds: float  # run time by the estimate, with the span penalty; 0 = to wait
+    seconds: float  # estimated run time with the span penalty; 0 = wait
     drain_s: float  # drain cost
     score: float  # the network's output; 0 without one
-    cost_s: float  # predicted cost above that of Min-Min's choice; without a network the drain cost
+    cost_s: float  # predicted cost above Min-Min's choice; without a network the drain cost
 
 
 class Decision(NamedTuple):
-    """A decision at which something could start: C options, F features."""
+    """A decision with at least one feasible start: C options, F features."""
 
-    number: int  # of those of the run, from 1
+    number: int  # within the run, from 1
     view: View
     options: tuple[Option, ...]
     features: Floats  # [C, F]
-    table: Floats  # [C or C + 1, columns of CHOICE]: to wait is in it even where it is no option
-    chosen: int
-    planned: int  # what Min-Min would do
-    network: Floats | None  # params of the learned policy; None = another kind of policy
+    table: Floats  # [C or C + 1, columns of CHOICE]: contains waiting even if it is no option
+    chosen: int  # index of the policy's choice
+    planned: int  # index of Min-Min's choice
+    network: Floats | None  # params of a learned policy; None for other policies
 
 
 class Planned(NamedTuple):
-    """When and where a job would run by the plan; seconds from now."""
+    """When and where the plan runs a job; seconds from now."""
 
     pool: int
     start: float
@@ -103,17 +103,17 @@ class Planned(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A decision, the option that it is compared with, and what speaks for one or the other."""
+    """A decision, the option it is compared with, and the reasons for either."""
 
     decision: Decision
     rival: int | None  # None = there was no other option
     plan: dict[int, Planned]  # by job, after the choice
     rival_plan: dict[int, Planned]  # after the other option
-    shares: dict[str, float]  # of groups of features in the two scores' difference; see _shares
+    shares: dict[str, float]  # feature group -> share of the score difference; see _shares
 
 
 def compile_all(policy: Policy) -> None:
-    """Compile (or load) all that an explanation needs, now."""
+    """Compile, or load from the cache, everything an explanation needs."""
     if is_compiled(policy.decide):
         compile_decide(policy.decide)
     compiled_steps()
@@ -121,70 +121,72 @@ def compile_all(policy: Policy) -> None:
     dispatcher(write_plan).compile((types.int64, types.int64, TABLE, VIEW, FLOATS, TABLE))
 
 
-def watch(setting: Setting, workload: Workload, policy: Policy, seed: int, see: See) -> None:
-    """Play a run and show each call of decide, with its answer, until `see` returns True.
+def watch(setting: Setting, workload: Workload, policy: Policy, seed: int, see: Observer) -> None:
+    """Run a policy and pass each call of decide, with its answer, to `see` until it returns True.
 
-    What is shown changes as the run goes on: copy what is to be kept.
+    The arrays passed change as the run continues: copy what must be kept.
 
     Raises:
-        PolicyError: the policy asked for what cannot be, or a user's own failed.
+        PolicyError: the policy made an infeasible decision, or a user's policy failed.
     """
     compiled = is_compiled(policy.decide)
     ask = compile_decide(policy.decide) if compiled else policy.decide
     compiled_steps()
 
     def decide(view: View, params: Floats, memory: Floats, out: Records) -> int:
-        plain = _of_arrays(_unlocked, view)
+        plain = _map_arrays(_writable_copy, view)
         mine = (plain, np.asarray(out)) if compiled else (view, out)
         answered: int = ask(mine[0], params, memory, mine[1])
         if see(plain, answered, out):
-            raise _Seen
+            raise _StopRun
         return answered
 
     try:
         run_one(setting, workload, policy._replace(decide=decide), seed)
-    except _Seen:
+    except _StopRun:
         return
 
 
-class _Seen(BaseException):
-    """Ends a run that has been watched for long enough; not an error of the policy's."""
+class _StopRun(BaseException):
+    """Stops an observed run early; not an error of the policy."""
 
 
-def _of_arrays(change: Callable[[Records], Records], view: View) -> View:
-    """A view with all of its arrays changed."""
+def _map_arrays(change: Callable[[Records], Records], view: View) -> View:
+    """Return a view with a function applied to each of its arrays."""
     return View._make(change(part) if isinstance(part, np.ndarray) else part for part in view)
 
 
-def _unlocked(array: Records) -> Records:
-    """A plain copy that may be written: for a read-only array numba would compile anew."""
+def _writable_copy(array: Records) -> Records:
+    """Return a writable copy: a read-only array would make numba compile again."""
     return np.array(array)
 
 
-class _Table(NamedTuple):
-    """What the compiled code fills in for a state."""
+class _ChoiceTable(NamedTuple):
+    """Buffers that the compiled code fills for one state."""
 
     scratch: Floats
     choices: Floats  # [MOST_CHOICES, columns of CHOICE]
     features: Floats  # [MOST_CHOICES, F]
 
 
-def _empty_table(view: View) -> _Table:
+def _empty_choice_table(view: View) -> _ChoiceTable:
     size = start_kernel.scratch_size(len(view.gpus), len(view.pools))
     shapes = (size,), (MOST_CHOICES, len(CHOICE)), (MOST_CHOICES, len(FEATURES))
-    return _Table(*(np.zeros(shape) for shape in shapes))
+    return _ChoiceTable(*(np.zeros(shape) for shape in shapes))
 
 
-def _closer(policy: Policy, view: View) -> tuple[int, Floats]:
-    """Which kinds of features the policy's network asks for, and the ranges of its telemetry."""
+def _optional_features(policy: Policy, view: View) -> tuple[int, Floats]:
+    """Return the optional feature kinds of the policy's network, and its telemetry ranges."""
     params = policy.params
     if policy.decide is not adlro.decide:
         return 0, params[:0]
     return int(params[ASKED]), params[len(params) - RANGES * view.est.shape[1] :]
 
 
-def _answer(view: View, answered: int, out: Records, table: _Table, count: int) -> int | None:
-    """Which of the choices an answer is; None = none of them."""
+def _chosen_row(
+    view: View, answered: int, out: Records, table: _ChoiceTable, count: int
+) -> int | None:
+    """Return the row of the choice that the policy made; None if it is not in the table."""
     given = out[:answered]
     if (given["kind"] == WAKE).all():
         return 0
@@ -198,16 +200,16 @@ def _answer(view: View, answered: int, out: Records, table: _Table, count: int) 
 
 
 def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Decision | None:
-    """What a policy chose in a state, and from what; None = nothing could start there.
+    """Return a policy's decision in a state, with its options; None if nothing could start.
 
     Raises:
-        PolicyError: its answer is none of the choices that can be weighed.
+        PolicyError: its answer is not among the options that can be explained.
     """
-    table = _empty_table(view)
-    count, planned, tau = write_choices(view, *_closer(policy, view), *table)
+    table = _empty_choice_table(view)
+    count, planned, tau = write_choices(view, *_optional_features(policy, view), *table)
     if count == 0:
         return None
-    chosen = _answer(view, answered, out, table, count)
+    chosen = _chosen_row(view, answered, out, table, count)
     if chosen is None:
         raise PolicyError(
             f"policy {policy.name} did at {view.now:.0f} s what cannot be explained: explain "
@@ -219,21 +221,24 @@ def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Deci
     options = tuple(_option(i, view, table, tau, network, base) for i in range(first, count))
     features, whole = table.features[first:count], table.choices[:count]
     at = (chosen - first, planned - first)
-    return Decision(0, _kept(view), options, features, whole, *at, network)
+    return Decision(0, _copied(view), options, features, whole, *at, network)
 
 
-def _kept(view: View) -> View:
-    return _of_arrays(np.copy, view)
+def _copied(view: View) -> View:
+    return _map_arrays(np.copy, view)
 
 
 def _option(
-    i: int, view: View, table: _Table, tau: float, network: Floats | None, base: float
+    i: int, view: View, table: _ChoiceTable, tau: float, network: Floats | None, base: float
 ) -> Option:
-    """Base is the score of Min-Min's choice: only what is above it was trained to mean anything."""
+    """Build option i; base is the score of Min-Min's choice.
+
+    Training gives a meaning only to differences of scores within a state.
+    """
     place, pool, seconds, drain_s = table.choices[i]
     job = int(view.queue["job"][int(place)]) if i > 0 else -1
     score = 0.0 if network is None else _score(table.features[i], network) - base
-    cost_s = drain_s if network is None else tau * _unsqueezed(score)
+    cost_s = drain_s if network is None else tau * _inverse_symlog(score)
     return Option(job, int(pool), float(seconds), float(drain_s), score, float(cost_s))
 
 
@@ -241,29 +246,29 @@ def _score(x: Floats, network: Floats) -> float:
     return float(predict(x, network, np.empty(MOST_UNITS), np.empty(MOST_UNITS)))
 
 
-def _unsqueezed(score: float) -> float:
-    """The inverse of symlog, in tau; scores that are off any scale count as _MOST_SCORE."""
+def _inverse_symlog(score: float) -> float:
+    """Inverse of symlog, in units of tau; the score is clipped to ±_MOST_SCORE."""
     return math.copysign(math.expm1(min(abs(score), _MOST_SCORE)), score)
 
 
 class _Search:
-    """Sees every call of decide, and keeps the decision that is meant."""
+    """Observer that finds the decision a query asks for."""
 
-    def __init__(self, wish: DecisionQuery, policy: Policy) -> None:
-        self.wish, self.policy = wish, policy
-        self.count, self.last = 0, 0.0  # real decisions so far, and when the last one was
+    def __init__(self, query: DecisionQuery, policy: Policy) -> None:
+        self.query, self.policy = query, policy
+        self.count, self.last = 0, 0.0  # real decisions so far; time of the last one
         self.found: Decision | None = None
-        self.table: _Table | None = None
+        self.table: _ChoiceTable | None = None
 
     def see(self, view: View, answered: int, out: Records) -> bool:
-        """True = the run may end."""
-        self.table = self.table or _empty_table(view)
-        count, planned, _ = write_choices(view, *_closer(self.policy, view), *self.table)
+        """Examine one call of decide; True = the run may stop."""
+        self.table = self.table or _empty_choice_table(view)
+        count, planned, _ = write_choices(view, *_optional_features(self.policy, view), *self.table)
         if count == 0:
             return False
         self.count, self.last = self.count + 1, view.now
-        if self.wish == DecisionQuery():
-            chosen = _answer(view, answered, out, self.table, count)
+        if self.query == DecisionQuery():
+            chosen = _chosen_row(view, answered, out, self.table, count)
             if chosen is not None and chosen != planned:
                 self._keep_if_better(decision_of(view, answered, out, self.policy))
             return False
@@ -272,7 +277,7 @@ class _Search:
         return self.found is not None
 
     def _is_meant(self, view: View, given: Records) -> bool:
-        at, decision, job = self.wish
+        at, decision, job = self.query
         if at is not None:
             return view.now >= at
         if decision is not None:
@@ -288,38 +293,38 @@ class _Search:
 
 
 def _gain(decision: Decision) -> float:
-    """Seconds that the choice saves over Min-Min's, as predicted or by the drain cost."""
+    """Seconds the choice saves over Min-Min's, by prediction or by drain cost."""
     options = decision.options
     return options[decision.planned].cost_s - options[decision.chosen].cost_s
 
 
 def find(
-    setting: Setting, workload: Workload, policy: Policy, seed: int, wish: DecisionQuery
+    setting: Setting, workload: Workload, policy: Policy, seed: int, query: DecisionQuery
 ) -> Decision:
-    """Play a run until the decision that is meant.
+    """Run a policy up to the decision that a query asks for, and return that decision.
 
     Raises:
         ConfigError: the run has no such decision.
-        PolicyError: the policy failed, or its answer there cannot be explained.
+        PolicyError: the policy failed, or its answer cannot be explained.
     """
-    if wish.job is not None and wish.job >= len(workload.jobs):
+    if query.job is not None and query.job >= len(workload.jobs):
         last = len(workload.jobs) - 1
-        raise ConfigError(f"--job {wish.job}: there is no such job; this run has 0 to {last}")
-    search = _Search(wish, policy)
+        raise ConfigError(f"--job {query.job}: there is no such job; this run has 0 to {last}")
+    search = _Search(query, policy)
     watch(setting, workload, policy, seed, search.see)
     if search.found is None:
-        raise ConfigError(_what_is_missing(search))
+        raise ConfigError(_not_found_message(search))
     return search.found
 
 
-def _what_is_missing(search: _Search) -> str:
-    wish, count = search.wish, search.count
-    if wish.at is not None:
-        return f"--at {wish.at:g}: nothing is decided then; the last time is {search.last:.0f} s"
-    if wish.decision is not None:
-        return f"--decision {wish.decision}: there is no such decision; this run has {count}"
-    if wish.job is not None:
-        return f"--job {wish.job}: no decision of this run starts it"
+def _not_found_message(search: _Search) -> str:
+    query, count = search.query, search.count
+    if query.at is not None:
+        return f"--at {query.at:g}: nothing is decided then; the last time is {search.last:.0f} s"
+    if query.decision is not None:
+        return f"--decision {query.decision}: there is no such decision; this run has {count}"
+    if query.job is not None:
+        return f"--job {query.job}: no decision of this run starts it"
     name = search.policy.name
     return (
         f"{name} never decides otherwise than Min-Min in this run, as far as can be told: name "
@@ -328,13 +333,13 @@ def _what_is_missing(search: _Search) -> str:
 
 
 def ranked(decision: Decision) -> list[int]:
-    """The options from the cheapest to the dearest; the choice before its equals."""
+    """Indices of the options by ascending cost; the chosen one first among equals."""
     options, chosen = decision.options, decision.chosen
     return sorted(range(len(options)), key=lambda i: (options[i].cost_s, i != chosen))
 
 
 def explain(decision: Decision) -> Explanation:
-    """Compare a choice with Min-Min's, or if it is that with the next best option."""
+    """Compare the choice with Min-Min's, or with the next best option if it is Min-Min's."""
     chosen, planned = decision.chosen, decision.planned
     others = [i for i in ranked(decision) if i != chosen]
     plan = _plan_after(decision, chosen)
@@ -346,6 +351,7 @@ def explain(decision: Decision) -> Explanation:
 
 
 def _plan_after(decision: Decision, i: int) -> dict[int, Planned]:
+    """Return the Min-Min plan after option i, by job."""
     view, table = decision.view, decision.table
     scratch = np.zeros(drain.scratch_size(len(view.gpus), len(view.pools)))
     plan = np.zeros((MOST_PLANNED, len(PLANNED)))
@@ -360,12 +366,11 @@ def _plan_after(decision: Decision, i: int) -> dict[int, Planned]:
 
 
 def _shares(decision: Decision, rival: int) -> dict[str, float]:
-    """How much each group of features did to the difference of two scores, most first.
+    """Contribution of each feature group to the difference of two scores, largest first.
 
-    These are Shapley values: the features of the choice are replaced by those of the rival group by
-    group, in every order, and what each group changes is averaged; so they add up to the
-    difference. They are given as shares of all that was moved: their sizes add up to 1, and one
-    below 0 spoke for the rival.
+    Shapley values: the features of the choice are replaced by the rival's group by group, and the
+    change due to each group is averaged over all orders, so the values sum to the difference. They
+    are normalised so that their absolute values sum to 1; a negative one favours the rival.
     """
     network = decision.network
     x, y = decision.features[decision.chosen], decision.features[rival]
@@ -373,7 +378,7 @@ def _shares(decision: Decision, rival: int) -> dict[str, float]:
         return {}
     groups = {name: [FEATURES.index(f) for f in members] for name, members in GROUPS.items()}
     groups = {name: at for name, at in groups.items() if (x[at] != y[at]).any()}
-    scores = np.empty(2 ** len(groups))  # by the set of groups that are the rival's, as bits
+    scores = np.empty(2 ** len(groups))  # indexed by the bit set of groups taken from the rival
     for mask in range(len(scores)):
         mixed = x.copy()
         for bit, at in enumerate(groups.values()):
@@ -387,7 +392,7 @@ def _shares(decision: Decision, rival: int) -> dict[str, float]:
 
 
 def _shapley(bit: int, scores: Floats) -> float:
-    """What one member adds to a set, on average over all orders in which a set can grow."""
+    """Shapley value of one member: its mean marginal contribution over all orders."""
     count, value = len(scores).bit_length() - 1, 0.0
     for mask in range(len(scores)):
         if not mask >> bit & 1:

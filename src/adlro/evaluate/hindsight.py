@@ -1,8 +1,8 @@
-"""A reference that knows what is to come: how much of what min-min leaves could be had at all.
+"""A clairvoyant reference that shows how much min-min could be improved upon.
 
-Not a policy, for it looks at the truth. At each decision it tries what could be done next, plays
-min-min on a copy of the world with the very jobs, run times and failures that will come, and takes
-the cheapest. One step of improvement, so no bound: a policy may do better.
+It is not a policy, because it reads the true future. At each decision it tries every option, rolls
+min-min out on a copy of the world with the actual future jobs, run times and failures, and takes
+the option of least cost. This is one step of policy improvement, not a bound: a policy may beat it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from adlro.sim.world import Empty, World, answers, fresh_memory, open_world
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
-HORIZON = 80  # jobs to come that a look ahead plays, with all that are there
-_CLEARLY = 1e-6  # seconds that another choice must save over min-min's
+HORIZON = 80  # future arrivals in a rollout, besides the jobs already in the system
+_MIN_SAVING_S = 1e-6  # an option must save this much over min-min's choice
 
 
 class _Choice(NamedTuple):
@@ -51,8 +51,8 @@ class _Choice(NamedTuple):
 _WAIT = _Choice(-1, -1)
 
 
-class _Calls(NamedTuple):
-    """Compiled code without its dispatchers, which would look at all types in each call."""
+class _CompiledCalls(NamedTuple):
+    """Entry points of compiled code that skip numba's dispatchers and their type checks."""
 
     decide: Callable[[View, Floats, Floats, Records], int]
     shortest_pairs: Callable[[int, View, Pairs], int]
@@ -60,10 +60,10 @@ class _Calls(NamedTuple):
     run: Callable[[Callable[..., int], Floats, Floats, Records, World], None]
 
 
-@functools.cache  # to look a signature up, numba hashes every field of its records
-def _calls(decide: Callable[..., int]) -> _Calls:
+@functools.cache  # looking up a signature hashes every field of its records
+def _compiled_calls(decide: Callable[..., int]) -> _CompiledCalls:
     pairs = types.NamedUniTuple(FLOATS, len(Pairs._fields), Pairs)
-    return _Calls(
+    return _CompiledCalls(
         entry_point(decide, *DECIDE.args),
         entry_point(shortest_pairs, types.int64, VIEW, pairs),
         entry_point(steps.clone, WORLD, WORLD),
@@ -71,21 +71,21 @@ def _calls(decide: Callable[..., int]) -> _Calls:
     )
 
 
-class _Ahead(NamedTuple):
-    """What looking ahead needs, made once a run."""
+class _Rollout(NamedTuple):
+    """Everything a rollout needs, created once per run."""
 
-    rollout: Policy
-    calls: _Calls
+    policy: Policy  # the rollout policy, min-min
+    calls: _CompiledCalls
     horizon: int
-    pairs: int  # feasible pairs that are tried
-    memory: Floats  # of the rollout policy in the world itself
+    pairs: int  # feasible pairs to try at most
+    memory: Floats  # the rollout policy's, in the world itself
     copy: World
     copied_memory: Floats
     out: Records
 
 
-def _seen(world: World) -> View:
-    """What compiled code sees of a world: its own arrays, not copies."""
+def _view(world: World) -> View:
+    """The view of a world that compiled code receives: its own arrays, not copies."""
     w = world.totals[0]
     arrived, rows = int(w["arrived"]), int(w["rows"])
     waiting = slice(w["head"], w["head"] + w["waiting"])
@@ -104,56 +104,56 @@ def _seen(world: World) -> View:
     )
 
 
-def _first_choice(view: View, ahead: _Ahead) -> _Choice:
-    """What min-min would do."""
-    out = ahead.out
-    if ahead.calls.decide(view, ahead.rollout.params, ahead.memory, out) == 0:
+def _min_min_choice(view: View, rollout: _Rollout) -> _Choice:
+    """Return what min-min would do."""
+    out = rollout.out
+    if rollout.calls.decide(view, rollout.policy.params, rollout.memory, out) == 0:
         return _WAIT
     return _Choice(int(out[0]["job"]), int(out[0]["pool"]))
 
 
-def _choices(view: View, ahead: _Ahead) -> list[_Choice]:
-    """Min-min's choice first, then waiting, then the feasible pairs with the smallest estimates."""
+def _choices(view: View, rollout: _Rollout) -> list[_Choice]:
+    """List min-min's choice, then waiting, then the feasible pairs with the shortest estimates."""
     pairs = Pairs(*np.empty((3, MOST_PAIRS)))
-    count = ahead.calls.shortest_pairs(MOST_PAIRS - 1, view, pairs)
+    count = rollout.calls.shortest_pairs(MOST_PAIRS - 1, view, pairs)
     if count == 0:
         return [_WAIT]
     found = [
         _Choice(int(view.queue["job"][int(q)]), int(p))
         for q, p in zip(pairs.places[:count], pairs.pools[:count], strict=True)
     ]
-    first = _first_choice(view, ahead)
-    if ahead.pairs == 0:
+    first = _min_min_choice(view, rollout)
+    if rollout.pairs == 0:
         return [first]
-    return list(dict.fromkeys([first, _WAIT, *found[: ahead.pairs]]))
+    return list(dict.fromkeys([first, _WAIT, *found[: rollout.pairs]]))
 
 
 def _write(choice: _Choice, out: Records) -> None:
     out[0] = (START, choice.job, choice.pool, -1, -1, 0.0)
 
 
-def _cost(choice: _Choice, world: World, ahead: _Ahead) -> float:
-    """Seconds that all jobs up to the horizon spend in the system if a choice is made now."""
-    policy, memory, out = ahead.rollout, ahead.copied_memory, ahead.out
-    foreseen = world.arrivals[: int(world.totals["arrived"][0]) + ahead.horizon]
-    copy = ahead.copy._replace(arrivals=foreseen)
-    ahead.calls.clone(world, copy)
-    memory[:] = ahead.memory
+def _cost(choice: _Choice, world: World, rollout: _Rollout) -> float:
+    """Total seconds that all jobs up to the horizon spend in the system after a choice."""
+    policy, memory, out = rollout.policy, rollout.copied_memory, rollout.out
+    foreseen = world.arrivals[: int(world.totals["arrived"][0]) + rollout.horizon]
+    copy = rollout.copy._replace(arrivals=foreseen)
+    rollout.calls.clone(world, copy)
+    memory[:] = rollout.memory
     if choice != _WAIT:
         _write(choice, out)
         compiled_steps().apply(1, out, copy)
-        copy.totals["wake"] = copy.totals["now"]  # so that min-min goes on in this moment
-    ahead.calls.run(policy.decide, policy.params, memory, out, copy)
+        copy.totals["wake"] = copy.totals["now"]  # min-min continues at the same moment
+    rollout.calls.run(policy.decide, policy.params, memory, out, copy)
     failed = copy.totals["fault"][0] != violations.NONE
     return np.inf if failed else float(copy.totals["job_seconds"][0])
 
 
-def _best(view: View, world: World, ahead: _Ahead) -> _Choice:
-    choices = _choices(view, ahead)
+def _best(view: View, world: World, rollout: _Rollout) -> _Choice:
+    choices = _choices(view, rollout)
     best, least = choices[0], np.inf
     for choice in choices if len(choices) > 1 else []:
-        cost = _cost(choice, world, ahead)
-        if cost < least - _CLEARLY:
+        cost = _cost(choice, world, rollout)
+        if cost < least - _MIN_SAVING_S:
             best, least = choice, cost
     return best
 
@@ -166,31 +166,31 @@ def hindsight(
     horizon: int = HORIZON,
     pairs: int = MOST_PAIRS - 1,
 ) -> RunResult:
-    """Play a workload to its end, each decision made with knowledge of what is to come.
+    """Run a workload to its end, making each decision with knowledge of the future.
 
-    At each decision with a feasible pair: for min-min's choice, for waiting and for the feasible
-    pairs with the smallest estimates, play min-min until the next `horizon` jobs have come and all
-    that are there then have finished. The one whose jobs spend the least time in the system is
-    taken; of equals (to a microsecond) min-min's. Nothing is preempted.
+    At each decision with a feasible pair, min-min's choice, waiting and the feasible pairs with the
+    shortest estimates are tried: min-min is rolled out until the next `horizon` jobs have arrived
+    and every job in the system has finished. The option whose jobs spend the least total time in
+    the system is taken; on ties (to a microsecond) min-min's choice. Nothing is preempted.
 
     Args:
-        setting: the scenario, ready.
-        workload: its jobs, of this seed.
-        seed: of the run.
-        horizon: how many jobs are foreseen.
-        pairs: how many feasible pairs are tried at most, up to 15; 0 = min-min's choice alone.
+        setting: the prepared scenario.
+        workload: the jobs of this seed.
+        seed: seed of the run.
+        horizon: number of future arrivals in a rollout.
+        pairs: feasible pairs to try at most, up to 15; 0 = min-min's choice only.
 
     Raises:
-        PolicyError: jobs are left waiting for ever.
+        PolicyError: some jobs can never start.
     """
     layout = setting.layout
-    rollout = registry.load("min-min", setting)
-    rollout = rollout._replace(decide=compile_decide(rollout.decide))
+    policy = registry.load("min-min", setting)
+    policy = policy._replace(decide=compile_decide(policy.decide))
     world = open_world(Empty(layout.pools, layout.nodes, layout.gpus), workload)
-    memory, out, totals = fresh_memory(rollout.memory, seed), answers(world), world.totals[0]
-    ahead = _Ahead(
-        rollout,
-        _calls(rollout.decide),
+    memory, out, totals = fresh_memory(policy.memory, seed), answers(world), world.totals[0]
+    rollout = _Rollout(
+        policy,
+        _compiled_calls(policy.decide),
         horizon,
         pairs,
         memory,
@@ -202,10 +202,10 @@ def hindsight(
     while entry.advance(world):
         choice = _Choice(0, 0)
         while choice != _WAIT:
-            view = _seen(world)
+            view = _view(world)
             totals["decisions"] += 1
             totals["real_decisions"] += entry.is_real(world)
-            choice = _best(view, world, ahead)
+            choice = _best(view, world, rollout)
             if choice != _WAIT:
                 _write(choice, out)
                 entry.apply(1, out, world)
@@ -215,7 +215,7 @@ def hindsight(
 
 
 def mean_jct(setting: Setting, workload: Workload, seed: int) -> float:
-    """Mean JCT in seconds of the jobs that count, decided in hindsight; what `compare` asks for."""
+    """Mean JCT in seconds of the measured jobs under the reference; called by `compare`."""
     counted = setting.scenario.measure.window(len(workload.jobs))
     finish = hindsight(setting, workload, seed).outcome["finish"]
     return float((finish - workload.jobs["arrival"])[counted].mean())

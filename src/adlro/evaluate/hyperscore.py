@@ -1,4 +1,4 @@
-"""The paper's HyperScore: one number out of completion time, throughput and utilisation."""
+"""The paper's HyperScore: completion time, throughput and utilisation in one number."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ BETA, GAMMA, KAPPA = 5.0, -math.log(2), 2.1
 
 
 def value(jct: float, throughput: float, utilisation: float) -> float:
-    """V in [0, 1]: the geometric mean of three shares of what is possible.
+    """Return V in [0, 1], the geometric mean of three ratios to their best possible value.
 
     Args:
-        jct: lower bound of the mean completion time / mean completion time.
+        jct: lower bound on the mean completion time / mean completion time.
         throughput: throughput / fluid-LP capacity.
         utilisation: busy share of the GPUs.
     """
@@ -19,10 +19,10 @@ def value(jct: float, throughput: float, utilisation: float) -> float:
 
 
 def hyperscore(v: float) -> float:
-    """100 * [1 + sigmoid(5 ln V - ln 2)^2.1].
+    """Return 100 * [1 + sigmoid(5 ln V - ln 2)^2.1].
 
-    The sigmoid squeezes: V = 1 gives 109.96, 0.9 gives 104.48, and everything below about 0.75
-    lies in the last percent above 100. Compare completion times, not HyperScores.
+    The sigmoid compresses: V = 1 gives 109.96, 0.9 gives 104.48, and every V below about 0.75
+    gives less than 101. Compare completion times, not HyperScores.
     """
     if v <= 0:
         return 100.0

@@ -1,4 +1,4 @@
-"""How much work the jobs of one seed brought, relative to what the cluster can carry."""
+"""The offered load of one seed: arriving work relative to the capacity of the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adlro.workloads.workload import Workload
 
 
 def pool_seconds(workload: Workload, layout: Layout) -> Floats:
-    """Seconds [J, P] of each job on each pool, with the span penalty if it must span nodes."""
+    """Run time [J, P] of each job on each pool in seconds, with the span penalty if it applies."""
     jobs, pools = workload.jobs, layout.pools
     must_span = jobs["gpus"][:, None] > pools["node_gpus"]
     factor = 1 + must_span * jobs["communication"][:, None] * pools["span_cost"]
@@ -25,26 +25,26 @@ def pool_seconds(workload: Workload, layout: Layout) -> Floats:
 
 
 def width(jobs: Records) -> Floats:
-    """GPUs [J] that each job takes up, a slice as its share."""
+    """Width [J] of each job in GPUs; a slice counts as its share."""
     size: Floats = jobs["gpus"] * (jobs["share"] / WHOLE)
     return size
 
 
 def _spread(shares: Floats, allowed: Mask) -> Floats:
-    """How much of each row's work goes to each pool, [K, P].
+    """Return the fraction of each row's work that goes to each pool, [K, P].
 
-    As the capacity LP spreads its type, kept to the pools that it may use; all alike if the LP
-    uses none of these.
+    The capacity LP's shares of the job type, restricted to the allowed pools; equal shares if the
+    LP uses none of these.
     """
-    kept = shares * allowed
-    kept = np.where(kept.any(axis=1, keepdims=True), kept, allowed)
-    spread: Floats = kept / kept.sum(axis=1, keepdims=True)
+    usable = shares * allowed
+    usable = np.where(usable.any(axis=1, keepdims=True), usable, allowed)
+    spread: Floats = usable / usable.sum(axis=1, keepdims=True)
     return spread
 
 
 @functools.lru_cache(maxsize=32)
 def _expected(text: str, _: tuple[int, ...]) -> float:
-    """GPU-seconds of an average job of a scenario (as JSON), each where the capacity LP puts it."""
+    """Expected GPU-seconds of a job of a scenario (as JSON), placed as the capacity LP does."""
     setting = prepare(Scenario.model_validate_json(text))
     if setting.played is None:
         grouped = capacity.classes(setting.scenario, setting.layout)
@@ -55,10 +55,10 @@ def _expected(text: str, _: tuple[int, ...]) -> float:
 
 
 def offered_load(setting: Setting, workload: Workload) -> float:
-    """Work that arrived a second, relative to the capacity: about the scenario's load.
+    """Return the work that arrived per second relative to the capacity: about the scenario's load.
 
-    Work is GPU-seconds of each job where the capacity LP puts its type; the time is that from the
-    start of the clock to the last arrival. NaN when all jobs are there from the start.
+    Work is counted in GPU-seconds of each job where the capacity LP places its type, over the time
+    from 0 to the last arrival. NaN if all jobs arrive at time 0.
     """
     jobs = workload.jobs
     last = float(jobs["arrival"][-1])
@@ -66,7 +66,7 @@ def offered_load(setting: Setting, workload: Workload) -> float:
         return math.nan
     spread = _spread(setting.type_shares[jobs["type"]], workload.allowed)
     seconds = (spread * pool_seconds(workload, setting.layout)).sum(axis=1)
-    brought = float((seconds * width(jobs)).sum()) / last
+    arrived = float((seconds * width(jobs)).sum()) / last
     scenario = setting.scenario
     average = _expected(scenario.model_dump_json(), replay.edition(scenario.history))
-    return brought / (setting.capacity_per_s * average)
+    return arrived / (setting.capacity_per_s * average)

@@ -1,4 +1,4 @@
-"""The figures of one run. All jobs have run to their end: there are no survivors to average."""
+"""The metrics of one run. Every job has run to its end, so no metric is censored."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from adlro.sim.simulator import RunResult
 from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
-SLOWDOWN_FLOOR_S = 10.0  # run times below this count as this in the bounded slowdown
-IDLE_POWER_SHARE = 0.15  # of its TDP that a GPU draws with nothing on it
-_NEVER = 1e-9  # share of the makespan: a GPU that was up for less was never up
+SLOWDOWN_FLOOR_S = 10.0  # shorter run times count as this in the bounded slowdown
+IDLE_POWER_SHARE = 0.15  # share of its TDP that an idle GPU draws
+_NEVER_UP = 1e-9  # share of the makespan: a GPU up for less counts as never up
 
 
 class Metrics(NamedTuple):
-    """Of the jobs that count (the scenario's `measure`), or of the whole run where it says so."""
+    """Metrics over the measured jobs (the scenario's `measure`) unless marked "whole run"."""
 
     mean_jct_s: float  # JCT = finish - arrival
     weighted_jct_s: float  # weighted by priority
@@ -32,35 +32,35 @@ class Metrics(NamedTuple):
     p99_jct_s: float
     mean_wait_s: float  # first start - arrival
     longest_wait_s: float
-    mean_queue: float  # whole run: jobs that wait, averaged over time
-    restarts: float  # mean of how often a job was preempted or lost to a failure
-    killed_jobs: float  # ended by their limit before their work was done
+    mean_queue: float  # whole run: time average of the number of waiting jobs
+    restarts: float  # preemptions and losses to failures per job
+    killed_jobs: float  # terminated by their time limit before their work was done
     bounded_slowdown: float  # mean of max(1, JCT / max(finish - first start, 10 s))
     makespan_s: float  # whole run: last finish - first arrival
     throughput_jobs_per_h: float  # whole run: jobs / makespan
-    offered_load: float  # whole run: work that arrived a second / capacity; the seed's, not ours
-    gpu_utilisation: float  # whole run: busy share of the time that GPUs were up
-    idle_gpu_s: float  # whole run; a GPU that is down is not idle
-    lost_gpu_s: float  # whole run: work done and thrown away
-    fragmentation: float  # whole run: share of the time up that was left over beside slices
-    gpu_imbalance: float  # whole run: coefficient of variation of the busy share over GPUs
+    offered_load: float  # whole run: arriving work / capacity; depends on the seed only
+    gpu_utilisation: float  # whole run: busy share of the time GPUs were up
+    idle_gpu_s: float  # whole run; time down is not idle time
+    lost_gpu_s: float  # whole run: work done and lost
+    fragmentation: float  # whole run: share of time up left over beside slices
+    gpu_imbalance: float  # whole run: coefficient of variation of the GPUs' busy shares
     model_imbalance: float  # the same over GPU models
     energy_kwh: float  # whole run: TDP while busy, IDLE_POWER_SHARE of it while idle
     energy_per_job_kwh: float  # whole run
     energy_delay: float  # kWh h: energy_kwh x mean JCT
-    cost: float  # whole run: busy GPU-hours by price, or by worth (reference GPU-hours)
+    cost: float  # whole run: busy GPU-hours at their price or worth (reference GPU-hours)
     cost_per_job: float  # whole run
-    jain_users: float  # Jain's index of the users' mean of (fastest possible / actual JCT)
-    jain_accounts: float  # the same over accounts, weighted by their shares where quotas say so
+    jain_users: float  # Jain's index of the users' mean (fastest possible / actual JCT)
+    jain_accounts: float  # the same over accounts, weighted by their quota shares if any
     finish_time_fairness: float  # 95th percentile of JCT / time with an equal share of the cluster
-    reward: float  # the paper's R a job: -(mean JCT + lambda * idle GPU time / jobs)
+    reward: float  # the paper's R per job: -(mean JCT + lambda * idle GPU time / jobs)
     hyperscore: float
 
 
 def fastest_possible(workload: Workload, layout: Layout) -> Floats:
-    """Seconds [J] of each job alone on its best pool, at the speeds that a run begins with.
+    """Seconds [J] of each job alone on its best pool, at the initial speeds.
 
-    No policy can finish it sooner, unless an update makes its type faster than that.
+    A lower bound on its JCT, unless an update makes its type faster later on.
     """
     seconds = np.where(workload.allowed, pool_seconds(workload, layout), np.inf)
     fastest: Floats = np.minimum(seconds.min(axis=1), workload.jobs["limit"])
@@ -68,39 +68,40 @@ def fastest_possible(workload: Workload, layout: Layout) -> Floats:
 
 
 def _variation(share: Floats) -> float:
+    """Coefficient of variation; 0 if the mean is 0."""
     return float(share.std() / share.mean()) if share.mean() > 0 else 0.0
 
 
 def jain(x: Floats, weight: Floats | None = None) -> float:
-    """Jain's fairness index: 1 = all alike, 1/n = one has everything.
+    """Jain's fairness index: 1 = all equal, 1/n = one has everything.
 
-    With weights: as if each were so many of its kind.
+    An entry of weight w counts like w equal entries.
     """
     weight = np.ones(len(x)) if weight is None else weight
     total = float((weight * x**2).sum() * weight.sum())
     return float((weight * x).sum() ** 2 / total) if total > 0 else 1.0
 
 
-class _Use(NamedTuple):
-    """How the GPUs of a cluster were used; shares are of the time that they were up."""
+class _GpuUse(NamedTuple):
+    """Use of the cluster's GPUs; shares refer to the time they were up."""
 
     share: float
-    by_gpu: Floats  # of the GPUs that were ever up
-    by_model: Floats  # of the models that were ever up
+    by_gpu: Floats  # GPUs that were ever up
+    by_model: Floats  # models with a GPU that was ever up
     energy_kwh: float
     cost: float
 
 
-def _use(setting: Setting, workload: Workload, result: RunResult) -> _Use:
+def _gpu_use(setting: Setting, workload: Workload, result: RunResult) -> _GpuUse:
     layout = setting.layout
     within = window(workload, result)
     up_s = up_seconds(workload.events, layout.nodes, within)[layout.gpus["node"]]
     up, busy = up_s / within.length, result.gpus["busy"] / within.length
     model = layout.pools["model"][layout.nodes["pool"][layout.gpus["node"]]]
     watts = np.array([m.tdp_w for m in layout.models])[model]
-    was_up, up_models = up > _NEVER, np.bincount(model, up)
-    with_any = up_models > _NEVER
-    return _Use(
+    was_up, up_models = up > _NEVER_UP, np.bincount(model, up)
+    with_any = up_models > _NEVER_UP
+    return _GpuUse(
         float(busy.mean() / up.mean()),
         busy[was_up] / up[was_up],
         np.bincount(model, busy)[with_any] / up_models[with_any],
@@ -109,14 +110,14 @@ def _use(setting: Setting, workload: Workload, result: RunResult) -> _Use:
     )
 
 
-def _progress(holder: Records, speed: Floats) -> tuple[Records, Floats]:
-    """Those who have jobs, and the mean of their jobs' speed; holder and speed [J]."""
+def _mean_by_holder(holder: Records, speed: Floats) -> tuple[Records, Floats]:
+    """Return the users or accounts with jobs, and their mean speed; holder and speed [J]."""
     names, of = np.unique(holder, return_inverse=True)
     return names, np.bincount(of, speed) / np.bincount(of)
 
 
 def _account_weights(scenario: Scenario) -> Floats:
-    """By share [A]: what quotas leave is split evenly among the accounts without one."""
+    """Weights [A] of the accounts: their quota shares; those without one split the rest evenly."""
     shares = {q.account: q.share for q in scenario.quotas if q.account and q.share}
     if not shares:
         return np.ones(len(scenario.accounts))
@@ -126,18 +127,18 @@ def _account_weights(scenario: Scenario) -> Floats:
 
 
 def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple[float, float]:
-    """Jain's index over users, and the 95th percentile of finish-time fairness.
+    """Return Jain's index over users and the 95th percentile of finish-time fairness.
 
-    A user's equal share is gpus / users; a gang larger than that would take turns with itself.
+    A user's equal share is gpus / users; a larger gang is slowed down in proportion.
     A slice counts as its share of a GPU.
     """
-    users, progress = _progress(jobs["user"], best / jct)
+    users, progress = _mean_by_holder(jobs["user"], best / jct)
     alone = best * np.maximum(1.0, width(jobs) * len(users) / gpus)
     return jain(progress), float(np.percentile(jct / alone, 95))
 
 
 def measure(setting: Setting, workload: Workload, result: RunResult) -> Metrics:
-    """Compute every figure of a run."""
+    """Compute all metrics of a run."""
     layout, scenario = setting.layout, setting.scenario
     counted = scenario.measure.window(len(workload.jobs))
     jobs, outcome = workload.jobs[counted], result.outcome[counted]
@@ -145,12 +146,12 @@ def measure(setting: Setting, workload: Workload, result: RunResult) -> Metrics:
     run = outcome["finish"] - outcome["start"]
     best = fastest_possible(workload, layout)[counted]
     span = window(workload, result).length
-    use = _use(setting, workload, result)
+    use = _gpu_use(setting, workload, result)
     idle_s = float(result.totals["idle_seconds"])
     up_s = float(result.gpus["busy"].sum()) + idle_s
     throughput = len(workload.jobs) / span
     jain_users, fairness = _user_fairness(jobs, best, jct, len(layout.gpus))
-    accounts, progress = _progress(jobs["account"], best / jct)
+    accounts, progress = _mean_by_holder(jobs["account"], best / jct)
     v = value(float(best.mean() / jct.mean()), throughput / setting.capacity_per_s, use.share)
     p50, p95, p99 = (float(p) for p in np.percentile(jct, (50, 95, 99)))
     weight = jobs["priority"] / jobs["priority"].sum() if jobs["priority"].any() else 1 / len(jobs)

@@ -1,6 +1,6 @@
-"""The paper's analysis: mean JCT explained by utilisation, offered load and queue length.
+"""The paper's regression of mean JCT on utilisation, offered load and queue length.
 
-Ordinary least squares over runs, one observation a (policy, seed).
+Ordinary least squares over runs; each (policy, seed) is one observation.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from scipy.special import stdtrit
 
 from adlro.model.state import Floats
 
-EXPLAINED = "mean_jct_s"
-EXPLAINING = ("gpu_utilisation", "offered_load", "mean_queue")
-_FLAT = 1e-9  # share of its mean below which a column does not vary
+RESPONSE = "mean_jct_s"
+REGRESSORS = ("gpu_utilisation", "offered_load", "mean_queue")
+_CONSTANT = 1e-9  # relative range below which a column counts as constant
 _SINGULAR = 1e-7  # smallest singular value of the standardised columns, relative to the largest
 
 
@@ -26,42 +26,42 @@ class Coefficient(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str  # "constant" or a metric
-    value: float  # seconds of mean JCT for one unit of it
+    value: float  # seconds of mean JCT per unit
     ci95: tuple[float, float]
-    standardised: float | None  # standard deviations of JCT for one of it; none of the constant
+    standardised: float | None  # standardised coefficient; None for the constant
 
 
 class Regression(BaseModel):
-    """Least squares over some runs; with a `problem` there are no coefficients."""
+    """A least-squares fit; with a `problem` it has no coefficients."""
 
     model_config = ConfigDict(frozen=True)
 
     n: int  # runs
     r2: float | None = None
     coefficients: list[Coefficient] = []
-    intervals: str | None = None  # how they were made
-    problem: str | None = None  # why there is no answer, in one sentence
+    intervals: str | None = None  # how they were computed
+    problem: str | None = None  # why there is no fit, in one sentence
 
 
 class Regressions(BaseModel):
-    """Over all runs of a comparison, and policy by policy."""
+    """The regression over all runs of a comparison, and one per policy."""
 
     model_config = ConfigDict(frozen=True)
 
-    explained: str = EXPLAINED
+    explained: str = RESPONSE
     pooled: Regression
     by_policy: dict[str, Regression]
 
 
 def _problem(y: Floats, x: Floats, names: Sequence[str], clusters: int) -> str | None:
-    """What keeps y [n] from being regressed on x [n, K], in one sentence."""
+    """Why y [n] cannot be regressed on x [n, K], in one sentence; None if it can."""
     terms = len(names) + 1
     if clusters <= terms:
         return f"{clusters} seeds are too few for {terms} coefficients; {terms + 1} would do."
-    for name, column in ((EXPLAINED, y), *zip(names, x.T, strict=True)):
+    for name, column in ((RESPONSE, y), *zip(names, x.T, strict=True)):
         if not np.isfinite(column).all():
             return f"{name} is not a number in every run."
-        if np.ptp(column) <= _FLAT * abs(float(column.mean())):
+        if np.ptp(column) <= _CONSTANT * abs(float(column.mean())):
             return f"{name} is the same in all runs, so nothing can be said of it."
     sizes = np.linalg.svd((x - x.mean(axis=0)) / x.std(axis=0), compute_uv=False)
     if sizes[-1] <= _SINGULAR * sizes[0]:
@@ -70,34 +70,34 @@ def _problem(y: Floats, x: Floats, names: Sequence[str], clusters: int) -> str |
 
 
 def _covariance(
-    design: Floats, left: Floats, seeds: NDArray[np.int64], *, is_clustered: bool
+    design: Floats, residuals: Floats, seeds: NDArray[np.int64], *, is_clustered: bool
 ) -> tuple[Floats, int]:
-    """Covariance [K, K] of the coefficients, and its degrees of freedom.
+    """Return the covariance [K, K] of the coefficients and its degrees of degrees.
 
-    Clustered: the sandwich that allows any dependence between the runs of one seed, with the usual
-    correction for few seeds; else as if all runs were independent and alike.
+    Clustered: the cluster-robust sandwich estimator, clusters = seeds, with the usual small-sample
+    correction; otherwise the classical estimator for independent, homoscedastic errors.
     """
     n, terms = design.shape
     bread = np.linalg.inv(design.T @ design)
     if not is_clustered:
-        covariance: Floats = bread * float(left @ left) / (n - terms)
+        covariance: Floats = bread * float(residuals @ residuals) / (n - terms)
         return covariance, n - terms
     _, cluster = np.unique(seeds, return_inverse=True)
     count = int(cluster.max()) + 1
     scores = np.zeros((count, terms))
-    np.add.at(scores, cluster, design * left[:, None])
+    np.add.at(scores, cluster, design * residuals[:, None])
     factor = count / (count - 1) * (n - 1) / (n - terms)
     covariance = factor * bread @ (scores.T @ scores) @ bread
     return covariance, count - 1
 
 
 def regress(
-    y: Floats, x: Floats, seeds: NDArray[np.int64], names: Sequence[str] = EXPLAINING
+    y: Floats, x: Floats, seeds: NDArray[np.int64], names: Sequence[str] = REGRESSORS
 ) -> Regression:
-    """Least squares of y on a constant and the columns of x.
+    """Fit y to a constant and the columns of x by least squares.
 
-    Shapes: n runs, K columns; y [n], x [n, K], seeds [n]. Where a seed has several runs, intervals
-    are clustered by seed: policies that met the same jobs are not independent.
+    Shapes: n runs, K columns; y [n], x [n, K], seeds [n]. If a seed has several runs, intervals are
+    clustered by seed: policies that ran the same jobs are not independent.
     """
     clusters = len(np.unique(seeds))
     problem = _problem(y, x, names, clusters)
@@ -106,17 +106,17 @@ def regress(
     middle, scale = x.mean(axis=0), x.std(axis=0)
     design = np.column_stack((np.ones(len(y)), (x - middle) / scale))
     found = np.linalg.lstsq(design, y, rcond=None)[0]
-    left = y - design @ found
+    residuals = y - design @ found
     is_clustered = clusters < len(y)
-    covariance, freedom = _covariance(design, left, seeds, is_clustered=is_clustered)
-    back = np.diag(np.concatenate(([1.0], 1 / scale)))  # from standardised columns to real ones
-    back[0, 1:] = -middle / scale
-    values, errors = back @ found, np.sqrt(np.diag(back @ covariance @ back.T))
-    half = float(stdtrit(freedom, 0.975)) * errors
+    covariance, degrees = _covariance(design, residuals, seeds, is_clustered=is_clustered)
+    unscale = np.diag(np.concatenate(([1.0], 1 / scale)))  # undoes the standardisation
+    unscale[0, 1:] = -middle / scale
+    values, errors = unscale @ found, np.sqrt(np.diag(unscale @ covariance @ unscale.T))
+    half = float(stdtrit(degrees, 0.975)) * errors
     standardised = [None, *(found[1:] / y.std()).tolist()]
     return Regression(
         n=len(y),
-        r2=1 - float(left @ left) / float(((y - y.mean()) ** 2).sum()),
+        r2=1 - float(residuals @ residuals) / float(((y - y.mean()) ** 2).sum()),
         coefficients=[
             Coefficient(name=name, value=value, ci95=(value - h, value + h), standardised=beta)
             for name, value, h, beta in zip(
@@ -128,15 +128,15 @@ def regress(
 
 
 def regressions(figures: dict[str, Floats], names: Sequence[str], seeds: range) -> Regressions:
-    """The regression over all runs and that of each policy.
+    """Return the regression over all runs and one per policy.
 
     Args:
-        figures: metric -> its figures [P, S], for EXPLAINED and EXPLAINING.
-        names: [P] of the policies.
-        seeds: [S]
+        figures: metric -> its values [P, S], for RESPONSE and REGRESSORS.
+        names: [P] policies.
+        seeds: [S].
     """
-    y, number = figures[EXPLAINED], np.array(seeds)
-    x = np.stack([figures[name] for name in EXPLAINING], axis=-1)
+    y, number = figures[RESPONSE], np.array(seeds)
+    x = np.stack([figures[name] for name in REGRESSORS], axis=-1)
     pooled = regress(y.ravel(), x.reshape(-1, x.shape[-1]), np.tile(number, len(names)))
-    alone = {name: regress(y[p], x[p], number) for p, name in enumerate(names)}
-    return Regressions(pooled=pooled, by_policy=alone)
+    each = {name: regress(y[p], x[p], number) for p, name in enumerate(names)}
+    return Regressions(pooled=pooled, by_policy=each)

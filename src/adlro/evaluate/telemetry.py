@@ -1,6 +1,6 @@
-"""What the sensors of every GPU would have shown during a run: a time series for a CSV file.
+"""Sensor readings of every GPU during a simulated run, as a time series in CSV.
 
-Put together after the run from its log of spans and its events, by the rules of `read` in
+Computed after the run from its spans and events, by the same rules as `read` in
 sim/terminate_kernel.py. Dimensions: S sample times, G GPUs.
 """
 
@@ -32,26 +32,26 @@ _MOST_ROWS = 100_000_000
 _ROWS_AT_ONCE = 100_000
 
 
-class Sample(NamedTuple):
-    """The cluster at S moments, after all that happened in them."""
+class SensorSamples(NamedTuple):
+    """Readings of the cluster at S moments, after all events of each moment."""
 
     readings: Records  # [S, G] READING; NaN while down
-    cell: Indices  # [R] place in the flattened [S, G] of each job on each GPU, rising
+    cell: Indices  # [R] index into the flattened [S, G] of each job on each GPU, ascending
     job: Indices  # [R]
 
 
-class _Wear(NamedTuple):
-    """Speed and heat of GPUs from time to time; K of them."""
+class _SpeedChanges(NamedTuple):
+    """K intervals in which a GPU has another speed and temperature."""
 
     gpu: Indices  # [K]
     start: Floats  # [K]
     end: Floats  # [K]
     speed: Floats  # [K]
-    heat: Floats  # [K] degrees on top
+    heat: Floats  # [K] additional degrees
 
 
-def _cover(times: Floats, start: Floats, end: Floats) -> tuple[Indices, Indices]:
-    """Which moments lie in which intervals (the end not included): interval [R], moment [R]."""
+def _moments_within(times: Floats, start: Floats, end: Floats) -> tuple[Indices, Indices]:
+    """Return the pairs (interval [R], moment [R]) with start <= moment < end."""
     first = np.searchsorted(times, start)
     count = np.maximum(np.searchsorted(times, end) - first, 0)
     interval = np.repeat(np.arange(len(start)), count)
@@ -59,34 +59,36 @@ def _cover(times: Floats, start: Floats, end: Floats) -> tuple[Indices, Indices]
     return interval, within + first[interval]
 
 
-def _wear(events: Records) -> _Wear:
-    """Each change of a GPU's speed, until the next one of the same GPU."""
+def _speed_changes(events: Records) -> _SpeedChanges:
+    """Each change of a GPU's speed, lasting until the next change of the same GPU."""
     own = events[(events["kind"] == SPEED) & (events["gpu"] >= 0)]
     own = own[np.argsort(own["gpu"], kind="stable")]
     is_next = np.diff(own["gpu"], append=-1) == 0
     end = np.where(is_next, np.roll(own["time"], -1), np.inf)
-    return _Wear(own["gpu"].astype(np.int64), own["time"], end, own["value"], own["heat"])
+    return _SpeedChanges(own["gpu"].astype(np.int64), own["time"], end, own["value"], own["heat"])
 
 
-def sample(times: Floats, setting: Setting, workload: Workload, result: RunResult) -> Sample:
-    """What all GPUs show at given times, rising, between the first arrival and the last finish.
+def sample_sensors(
+    times: Floats, setting: Setting, workload: Workload, result: RunResult
+) -> SensorSamples:
+    """Return the readings of all GPUs at ascending times from the first arrival to the last finish.
 
     Args:
         times: [S].
         setting: the cluster.
         workload: with readings.
-        result: a run with its spans kept.
+        result: a run with `keep_spans`.
     """
     layout, jobs, shape = setting.layout, workload.jobs, (len(times), len(setting.layout.gpus))
     model = layout.pools["model"][layout.nodes["pool"][layout.gpus["node"]]]
     speed, heat = np.ones(shape), np.zeros(shape)
-    wear = _wear(workload.events)
-    change, moment = _cover(times, wear.start, wear.end)
-    speed[moment, wear.gpu[change]] = wear.speed[change]
-    heat[moment, wear.gpu[change]] = wear.heat[change]
+    changes = _speed_changes(workload.events)
+    change, moment = _moments_within(times, changes.start, changes.end)
+    speed[moment, changes.gpu[change]] = changes.speed[change]
+    heat[moment, changes.gpu[change]] = changes.heat[change]
 
     spans = result.spans[(result.spans["end"] > times[0]) & (result.spans["start"] <= times[-1])]
-    run, moment = _cover(times, spans["start"], spans["end"])
+    run, moment = _moments_within(times, spans["start"], spans["end"])
     job, gpu = spans["job"][run], spans["gpu"][run]
     cell = moment * shape[1] + gpu
     shown = np.empty(shape, READING)
@@ -98,19 +100,19 @@ def sample(times: Floats, setting: Setting, workload: Workload, result: RunResul
     shown["temperature"] += heat
 
     down = downtime(workload.events, window(workload, result))
-    outage, moment = _cover(times, down.start, down.end)
+    outage, moment = _moments_within(times, down.start, down.end)
     is_down = np.zeros((shape[0], len(layout.nodes)), np.bool_)
     is_down[moment, down.node[outage]] = True
     shown[is_down[:, layout.gpus["node"]]] = (math.nan,) * 4
     order = np.lexsort((job, cell))
-    return Sample(shown, cell[order], job[order].astype(np.int64))
+    return SensorSamples(shown, cell[order], job[order].astype(np.int64))
 
 
-def _types(taken: Sample, workload: Workload, names: list[str]) -> list[str]:
-    """The types of the jobs on each GPU at each moment [S * G], by job id, with ; between."""
-    types = workload.jobs["type"][taken.job]
-    texts = [""] * taken.readings.size
-    for cell, name in zip(taken.cell.tolist(), np.array(names, object)[types], strict=True):
+def _types(samples: SensorSamples, workload: Workload, names: list[str]) -> list[str]:
+    """Job types on each GPU at each moment [S * G], ordered by job id, separated by ;."""
+    types = workload.jobs["type"][samples.job]
+    texts = [""] * samples.readings.size
+    for cell, name in zip(samples.cell.tolist(), np.array(names, object)[types], strict=True):
         texts[cell] = f"{texts[cell]};{name}" if texts[cell] else name
     return texts
 
@@ -120,10 +122,10 @@ def _numbers(values: Floats) -> list[str]:
 
 
 def count_rows(setting: Setting, length_s: float, every_s: float) -> int:
-    """Rows of the time series of a run that lasts so long.
+    """Return the number of rows of the time series of a run of `length_s` seconds.
 
     Raises:
-        OutputError: there would be more rows than anyone can use.
+        OutputError: more than _MOST_ROWS rows.
     """
     rows = (math.floor(length_s / every_s) + 1) * len(setting.layout.gpus)
     if rows > _MOST_ROWS:
@@ -137,10 +139,10 @@ def count_rows(setting: Setting, length_s: float, every_s: float) -> int:
 def series(
     setting: Setting, workload: Workload, result: RunResult, every_s: float
 ) -> tuple[int, Iterator[str]]:
-    """The number of rows of the time series, and its text as CSV, part by part.
+    """Return the number of rows of the time series, and its CSV text part by part.
 
     Raises:
-        OutputError: there would be more rows than anyone can use.
+        OutputError: more than _MOST_ROWS rows.
     """
     rows = count_rows(setting, window(workload, result).length, every_s)
     times = every_s * np.arange(rows // len(setting.layout.gpus), dtype=np.float64)
@@ -148,7 +150,7 @@ def series(
 
 
 def _parts(setting: Setting, workload: Workload, result: RunResult, times: Floats) -> Iterator[str]:
-    """CSV text with samples at some times after the first arrival."""
+    """Yield CSV text with samples at `times`, seconds after the first arrival."""
     layout, first = setting.layout, float(workload.jobs["arrival"][0])
     node = layout.gpus["node"]
     node_names = [layout.node_names[n] for n in node]
@@ -160,14 +162,14 @@ def _parts(setting: Setting, workload: Workload, result: RunResult, times: Float
     yield ",".join(COLUMNS) + "\n"
     for begin in range(0, len(times), step):
         part = times[begin : begin + step]
-        taken = sample(first + part, setting, workload, result)
+        samples = sample_sensors(first + part, setting, workload, result)
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows(
             zip(
                 _numbers(np.repeat(part, len(node))),
                 *(names * len(part) for names in (node_names, places, models)),
-                *(_numbers(taken.readings[name]) for name in READING.names or ()),
-                _types(taken, workload, types),
+                *(_numbers(samples.readings[name]) for name in READING.names or ()),
+                _types(samples, workload, types),
                 strict=True,
             )
         )

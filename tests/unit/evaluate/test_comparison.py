@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from adlro.evaluate.comparison import PER_SEED, Comparison, Difference
+from adlro.evaluate.comparison import PER_SEED, Comparison, JctDifference
 from adlro.evaluate.metrics import Metrics
 from tests.comparisons import STEADY, compared
 
@@ -65,7 +65,7 @@ def test_all_metrics_are_compared_but_those_that_are_nothing():
     assert "killed_jobs_pct" not in versus
     assert len(versus) == len(Metrics._fields) - 1
     assert versus["p99_jct_pct"].mean == 0
-    assert not isinstance(versus["p99_jct_pct"], Difference)
+    assert not isinstance(versus["p99_jct_pct"], JctDifference)
 
 
 def test_seeds_keep_their_order():
@@ -93,7 +93,7 @@ def test_json_is_read_back_as_it_was():
     result = compared({"a": STEADY, "b": 1.1 * STEADY})
     again = Comparison.model_validate_json(result.model_dump_json())
     assert again == result
-    assert isinstance(again.policies[1].versus["a"]["mean_jct_pct"], Difference)
+    assert isinstance(again.policies[1].versus["a"]["mean_jct_pct"], JctDifference)
 
 
 def test_json_says_what_made_it():

@@ -7,7 +7,7 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.downtime import downtime, window
 from adlro.evaluate.report.gantt import Limits, compose, draw
-from adlro.evaluate.report.runs import lanes, retrace
+from adlro.evaluate.report.runs import lanes, run_details
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPAN, SPEED
 from adlro.policies import registry
 from adlro.sim.world import Empty
@@ -181,7 +181,7 @@ def test_runs_are_retraced_as_the_simulator_had_them(seed):
         since.update({(w.job, w.restarts): w.since for w in view.queue})
 
     spans, jobs = play(world, InPython("restless", world, look), seed).spans, world.workload.jobs
-    runs = retrace(spans, jobs)
+    runs = run_details(spans, jobs)
     keys = [(int(j), int(n)) for j, n in zip(spans["job"], runs.number, strict=True)]
     seen = np.array([key in saved for key in keys])
     assert seen.mean() > 0.5  # what starts and stops in one answer, nobody sees running

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adlro.evaluate.inference import Paired, holm, paired
+from adlro.evaluate.inference import PairedTest, holm, paired_test
 
 
 def apart(*differences):
     """The test of so many differences."""
     zeros = np.zeros(len(differences))
-    return paired(np.array(differences, np.float64), zeros)
+    return paired_test(np.array(differences, np.float64), zeros)
 
 
 def test_signed_ranks_by_hand():
@@ -24,10 +24,10 @@ def test_signed_ranks_by_hand():
 
 def test_the_sign_says_who_is_larger():
     ours, theirs = np.arange(8.0), np.arange(8.0) + np.arange(1, 9)
-    assert paired(ours, theirs).rank_biserial == -1
-    assert paired(theirs, ours).rank_biserial == 1
-    assert paired(ours, theirs).dz < 0 < paired(theirs, ours).dz
-    assert paired(ours, theirs).p_wilcoxon == paired(theirs, ours).p_wilcoxon == 2 / 2**8
+    assert paired_test(ours, theirs).rank_biserial == -1
+    assert paired_test(theirs, ours).rank_biserial == 1
+    assert paired_test(ours, theirs).dz < 0 < paired_test(theirs, ours).dz
+    assert paired_test(ours, theirs).p_wilcoxon == paired_test(theirs, ours).p_wilcoxon == 2 / 2**8
 
 
 @pytest.mark.parametrize("seeds", [6, 13, 30, 50, 51, 200])
@@ -59,19 +59,19 @@ def test_p_is_never_above_one():
 
 def test_equal_policies_have_no_p_and_no_effect():
     same = np.array([5.0, 6.0, 7.0, 8.0, 9.0, 10.0])
-    assert paired(same, same) == Paired(None, None, None)
+    assert paired_test(same, same) == PairedTest(None, None, None)
 
 
 def test_rounding_is_no_difference():
     ours = np.array([1e4, 2e4, 3e4, 4e4, 5e4, 6e4])
-    assert paired(ours * (1 + 1e-14), ours) == Paired(None, None, None)
+    assert paired_test(ours * (1 + 1e-14), ours) == PairedTest(None, None, None)
 
 
 def test_rounding_makes_no_spread_and_breaks_no_tie():
     base = np.random.default_rng(3).lognormal(3, 0.5, 7)
-    assert paired(base + 0.1, base).dz is None
+    assert paired_test(base + 0.1, base).dz is None
     steps = np.array([0.1, -0.1, 0.1, 0.2, -0.2, 0.3, 0.1])
-    found = paired(base + steps, base)
+    found = paired_test(base + steps, base)
     assert found.p_wilcoxon == apart(*steps).p_wilcoxon
     assert found.rank_biserial == apart(*steps).rank_biserial
 
@@ -90,7 +90,7 @@ def test_one_seed_has_no_effect_size():
 
 def test_the_figures_are_left_alone():
     ours, theirs = np.array([1.0, 2.0]), np.array([1.0, 3.0])
-    paired(ours, theirs)
+    paired_test(ours, theirs)
     assert (ours.tolist(), theirs.tolist()) == ([1, 2], [1, 3])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adlro.evaluate.regression import EXPLAINING, regress, regressions
+from adlro.evaluate.regression import REGRESSORS, regress, regressions
 
 
 def line(n=7):
@@ -17,7 +17,7 @@ def line(n=7):
 def test_an_exact_line_is_found():
     y, x = line()
     found = regress(y, x, np.arange(7))
-    assert [term.name for term in found.coefficients] == ["constant", *EXPLAINING]
+    assert [term.name for term in found.coefficients] == ["constant", *REGRESSORS]
     assert [term.value for term in found.coefficients] == pytest.approx([10, 2, -3, 0.5])
     assert found.r2 == pytest.approx(1)
     assert (found.n, found.intervals, found.problem) == (7, "classical", None)
@@ -113,7 +113,7 @@ def test_five_seeds_of_a_line_are_enough():
 
 def test_all_runs_and_each_policy_have_their_own():
     y, x = line(14)
-    figures = {name: x[:, i].reshape(2, 7) for i, name in enumerate(EXPLAINING)}
+    figures = {name: x[:, i].reshape(2, 7) for i, name in enumerate(REGRESSORS)}
     figures["mean_jct_s"] = np.add(y.reshape(2, 7), [[0], [100]])
     found = regressions(figures, ["a", "b"], range(30, 37))
     seeds = [30, 31, 32, 33, 34, 35, 36] * 2

@@ -11,8 +11,14 @@ from adlro.config.scenario import Scenario
 from adlro.config.to_toml import as_toml
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
-from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Collector, tally
-from adlro.evaluate.report.timeline import follow, mean_level
+from adlro.evaluate.report.collect import (
+    EDGES,
+    GANG_SIZES,
+    PRIORITY_CLASSES,
+    Collector,
+    job_statistics,
+)
+from adlro.evaluate.report.timeline import mean_level, usage_timeline
 from adlro.model.state import OUTCOME
 from adlro.policies import registry
 from adlro.sim.world import Empty
@@ -37,7 +43,7 @@ def _tally():
             {"start": 12, "finish": 17},
         ],
     )
-    return tally(jobs, outcome, 3)
+    return job_statistics(jobs, outcome, 3)
 
 
 def test_a_bin_holds_the_jobs_up_to_its_edge():
@@ -55,16 +61,16 @@ def test_jobs_are_grouped_by_type_priority_and_size():
     found = _tally()
     np.testing.assert_array_equal(found.by_type.jobs, [3, 1, 0])
     np.testing.assert_allclose(found.by_type.mean_s, [(10 + 100 + 10) / 3, 1000, np.nan])
-    classes = dict(zip(CLASSES, found.by_class.jobs.tolist(), strict=True))
+    classes = dict(zip(PRIORITY_CLASSES, found.by_priority.jobs.tolist(), strict=True))
     assert classes == {"low, below 1/3": 1, "middle": 2, "high, from 2/3": 1}
-    sizes = dict(zip(GANGS, found.by_gang.jct_s.tolist(), strict=True))
+    sizes = dict(zip(GANG_SIZES, found.by_gang.jct_s.tolist(), strict=True))
     wanted = {"slice": 10, "1 GPU": 100, "2 GPUs": 0, "3 or 4": 1000, "5 to 8": 0, "9 or more": 10}
     assert sizes == wanted
 
 
 def test_a_time_beyond_all_bins_is_in_the_last():
     jobs, late = records([job(0, 1)]), fill(OUTCOME, [{"start": 0, "finish": 1e12}])
-    assert tally(jobs, late, 1).jct[-1] == 1
+    assert job_statistics(jobs, late, 1).jct[-1] == 1
 
 
 def test_what_is_collected_from_many_threads_adds_up_to_the_metrics():
@@ -76,11 +82,11 @@ def test_what_is_collected_from_many_threads_adds_up_to_the_metrics():
         runs.append((policy, seed, workload, run_one(setting, workload, policy, seed)))
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda run: collector.watch(*run), runs))
-    found = collector.tallies()["fcfs"]
+    found = collector.statistics()["fcfs"]
     jct = [measure(setting, workload, result).mean_jct_s for _, _, workload, result in runs]
-    for sums in (found.by_type, found.by_class, found.by_gang):
-        assert sums.jobs.sum() == found.jct.sum() == found.wait.sum() == 6 * 42  # 70 % of 60
-        assert sums.jct_s.sum() / sums.jobs.sum() == pytest.approx(np.mean(jct))
+    for totals in (found.by_type, found.by_priority, found.by_gang):
+        assert totals.jobs.sum() == found.jct.sum() == found.wait.sum() == 6 * 42  # 70 % of 60
+        assert totals.jct_s.sum() / totals.jobs.sum() == pytest.approx(np.mean(jct))
 
 
 def test_what_is_collected_does_not_depend_on_the_order_in_which_runs_end():
@@ -116,9 +122,9 @@ def test_nothing_has_a_level_of_0():
 
 def test_use_and_queue_are_those_of_a_run_worked_by_hand():
     # One GPU. The job of time 0 runs 0-10; that of time 2 waits 2-10 and runs 10-20.
-    # In stretches of 5 s: waiting 3 of 5 s, 5 of 5 s, then nobody.
+    # In intervals of 5 s: waiting 3 of 5 s, 5 of 5 s, then nobody.
     world = build([nodes()], [job(0, 10), job(2, 10)])
-    found = follow(world.setting, world.workload, play(world, "fcfs"), stretches=4)
+    found = usage_timeline(world.setting, world.workload, play(world, "fcfs"), intervals=4)
     np.testing.assert_allclose(found.hours * 3600, [2.5, 7.5, 12.5, 17.5])
     np.testing.assert_allclose(found.use, [[1, 1, 1, 1]])
     np.testing.assert_allclose(found.queue, [0.6, 1, 0, 0], atol=1e-12)
@@ -127,7 +133,7 @@ def test_use_and_queue_are_those_of_a_run_worked_by_hand():
 def test_a_gang_waits_as_one_job_and_is_busy_on_all_its_gpus():
     # 4 GPUs. 2 of them run 0-8; the gang of 4 waits 0-8 and runs 8-16.
     world = build([nodes(gpus=4)], [job(0, 8, gpus=2), job(0, 8, gpus=4)])
-    found = follow(world.setting, world.workload, play(world, "fcfs"), stretches=2)
+    found = usage_timeline(world.setting, world.workload, play(world, "fcfs"), intervals=2)
     np.testing.assert_allclose(found.use_of_all, [0.5, 1])
     np.testing.assert_allclose(found.queue, [1, 0], atol=1e-12)
 
@@ -139,7 +145,7 @@ def test_gpus_that_are_down_do_not_count_and_a_model_that_is_down_has_a_gap():
         [job(0, 8, 8, allowed=(0,))],
         events=[fails(2, 1), is_repaired(4, 1)],
     )
-    found = follow(world.setting, world.workload, play(world, "fcfs"), stretches=4)
+    found = usage_timeline(world.setting, world.workload, play(world, "fcfs"), intervals=4)
     np.testing.assert_allclose(found.use[0], 1)
     np.testing.assert_allclose(found.use[1], [0, np.nan, 0, 0])
     np.testing.assert_allclose(found.use_of_all, [0.5, 1, 0.5, 0.5])
@@ -150,7 +156,7 @@ def test_the_course_of_a_rough_run_adds_up_to_its_metrics():
     workload, layout = generate(setting, 3), setting.layout
     world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
     result = play(world, "restless", 3)
-    found, metrics = follow(setting, workload, result), measure(setting, workload, result)
+    found, metrics = usage_timeline(setting, workload, result), measure(setting, workload, result)
     assert result.outcome["restarts"].sum() > 0
     assert found.queue.mean() == pytest.approx(metrics.mean_queue)
 

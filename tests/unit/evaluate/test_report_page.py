@@ -12,7 +12,7 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.errors import OutputError
 from adlro.evaluate.compare import compare, run_one
-from adlro.evaluate.report import charts, explain, facts, over_time, page
+from adlro.evaluate.report import charts, formatting, page, regression, seed_charts
 from adlro.evaluate.report.chart import styles
 from adlro.evaluate.report.collect import Collector
 from adlro.evaluate.report.folder import check_folder
@@ -27,7 +27,7 @@ SECTIONS = (
 
 
 def _compared(setting, names, seeds):
-    """Policies (a name may have another behind =), comparison and tallies."""
+    """Policies (a name may have another behind =), comparison and statistics."""
     policies = []
     for name in names:
         policy, _, shown = name.partition("=")
@@ -35,23 +35,23 @@ def _compared(setting, names, seeds):
         policies.append(ready._replace(name=shown or policy))
     collector = Collector(setting)
     result = compare(setting, policies, range(seeds), watch=collector.watch)
-    return setting, policies, result, collector.tallies()
+    return setting, policies, result, collector.statistics()
 
 
 @pytest.fixture(scope="module")
 def compared():
     scenario = adjusted(find_scenario("paper16"), name=MARKUP, about=MARKUP, jobs=50)
     names = ("fcfs", "min-min", f"sjf={MARKUP}", "tiresias", "mct", "pair-sjf")
-    setting, policies, result, tallies = _compared(prepare(scenario), names, 6)
+    setting, policies, result, statistics = _compared(prepare(scenario), names, 6)
     told = {"command": f"adlro compare {MARKUP}", "notes": [MARKUP]}
-    return setting, policies, result.model_copy(update=told), tallies
+    return setting, policies, result.model_copy(update=told), statistics
 
 
 @pytest.fixture(scope="module")
 def written(compared, tmp_path_factory):
-    setting, policies, result, tallies = compared
+    setting, policies, result, statistics = compared
     folder = tmp_path_factory.mktemp("out") / "new"
-    return page.write(folder, setting, policies, result, tallies)
+    return page.write(folder, setting, policies, result, statistics)
 
 
 @pytest.fixture(scope="module")
@@ -133,27 +133,27 @@ def test_the_page_carries_the_scenario_as_it_was_run(compared, own):
 
 def test_the_best_four_and_fcfs_have_their_schedule_drawn(compared, own):
     result = compared[2]
-    ranked = [row.name for row in facts.best_first(result)]
-    assert over_time.drawn_schedules(result) == [*ranked[:4], "fcfs"]
+    ranked = [row.name for row in formatting.ranked(result)]
+    assert seed_charts.drawn_schedules(result) == [*ranked[:4], "fcfs"]
     assert ranked.index("fcfs") >= 4
-    assert "Drawn are 5 of 6" in own
+    assert "Shown: 5 of 6" in own
 
 
 def test_schedules_stand_side_by_side_with_the_same_hours(compared):
     setting, policies, result, _ = compared
-    seed = over_time.replay(setting, policies, result)
+    seed = seed_charts.replay(setting, policies, result)
     ranges = {tuple(chart.figure.layout.xaxis.range) for chart in seed.schedules}
     workload = generate(setting, 0)
     ends = [run_one(setting, workload, p, 0).outcome["finish"].max() for p in policies]
-    drawn = over_time.drawn_schedules(result)
+    drawn = seed_charts.drawn_schedules(result)
     last = max(e for e, p in zip(ends, policies, strict=True) if p.name in drawn)
     assert len(ranges) == 1
     assert ranges.pop()[1] >= (last - workload.jobs["arrival"][0]) / 3600
 
 
 def test_the_distribution_ends_with_all_jobs_and_is_right_at_the_median(compared):
-    _, _, result, tallies = compared
-    figure = charts.distribution(result, tallies).figure
+    _, _, result, statistics = compared
+    figure = charts.distribution(result, statistics).figure
     traces = {trace.legendgroup: trace for trace in figure.data if trace.visible}
     assert set(traces) == {row.name for row in result.policies}
     for trace in traces.values():
@@ -171,20 +171,20 @@ def test_the_distribution_ends_with_all_jobs_and_is_right_at_the_median(compared
 
 
 def test_the_differences_drawn_are_those_of_the_table(compared):
-    group = facts.groups(compared[2])[0]
+    group = formatting.groups(compared[2])[0]
     figure = charts.forest(group).figure
     dots = figure.data[0]
     for i, x, plus, minus in zip(
         dots.y, dots.x, dots.error_x.array, dots.error_x.arrayminus, strict=True
     ):
-        gap = facts.gap(group.rows[i], group.best)
+        gap = formatting.percent_difference(group.rows[i], group.best)
         found = [100 * (value - 1) for value in (x, x + plus, x - minus)]
         assert found == pytest.approx([gap.mean, gap.ci95[1], max(gap.ci95[0], -95)])
     assert len(dots.x) == len(group.rows) - 1
 
 
 def test_an_axis_of_differences_is_there_before_anything_is_chosen(compared):
-    figure = charts.forest(facts.groups(compared[2])[0]).figure
+    figure = charts.forest(formatting.groups(compared[2])[0]).figure
     assert "0 %" in figure.layout.xaxis.ticktext
     low, high = figure.layout.xaxis.range
     assert low < np.log10(min(figure.data[0].x)) <= np.log10(max(figure.data[0].x)) < high
@@ -200,7 +200,7 @@ def test_an_axis_of_differences_has_its_zero_and_no_crowd_of_ticks():
 def test_the_fitted_line_goes_through_the_means_with_the_slope_of_the_table(compared):
     result = compared[2]
     fit = {term.name: term.value for term in result.regression.pooled.coefficients}
-    chart = explain.scatters(result)[0]  # against GPU use in percent
+    chart = regression.scatters(result)[0]  # against GPU use in percent
     line, runs = chart.figure.data[-1], [row.per_seed for row in result.policies]
     slope = (line.y[1] - line.y[0]) / (line.x[1] - line.x[0])
     assert slope == pytest.approx(fit["gpu_utilisation"] / 100)
@@ -211,22 +211,22 @@ def test_the_fitted_line_goes_through_the_means_with_the_slope_of_the_table(comp
 
 def test_a_regression_that_has_no_answer_says_why_and_draws_nothing():
     setting = prepare(adjusted(find_scenario("paper16"), jobs=20))
-    _, policies, result, tallies = _compared(setting, ("fcfs",), 1)
-    assert "too few" in explain.coefficients(result)
-    assert explain.scatters(result) == []
+    _, policies, result, statistics = _compared(setting, ("fcfs",), 1)
+    assert "too few" in regression.coefficients(result)
+    assert regression.scatters(result) == []
     parts = "".join(
-        page.compose(setting, result, tallies, over_time.replay(setting, policies, result))
+        page.compose(setting, result, statistics, seed_charts.replay(setting, policies, result))
     )
     assert 'id="differences"' not in parts
 
 
 def test_of_many_policies_those_that_matter_stand_out(compared):
     result = compared[2]
-    row = facts.best_first(result)[-1]
+    row = formatting.ranked(result)[-1]
     many = [row.model_copy(update={"name": f"p{i}"}) for i in range(20)]
     drawn = styles(result.model_copy(update={"policies": [*result.policies, *many]}))
     main = {name for name, look in drawn.items() if look.is_main}
-    best = [row.name for row in facts.best_first(result)]
+    best = [row.name for row in formatting.ranked(result)]
     assert {*best[:3], "min-min", "fcfs", "tiresias"} == main
     assert len({drawn[name].colour for name in main}) == len(main)
     assert all(look.is_main for look in styles(result).values())

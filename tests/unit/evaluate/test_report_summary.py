@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from adlro.evaluate.comparison import Comparison, Difference, Row
+from adlro.evaluate.comparison import Comparison, JctDifference, PolicyRow
 from adlro.evaluate.metrics import Metrics
 from adlro.evaluate.regression import Regression, Regressions
-from adlro.evaluate.report import charts, facts, summary, table
+from adlro.evaluate.report import charts, formatting, summary, table
 from adlro.evaluate.stats import Estimate
 
 
@@ -18,7 +18,7 @@ def _estimate(mean, half=None):
 
 def _difference(mean, half, p=None, seeds=None):
     plain = _estimate(mean, half).model_dump()
-    return Difference(
+    return JctDifference(
         **plain, p_wilcoxon=p, p_holm=p, dz=None, rank_biserial=None, seeds_to_settle=seeds
     )
 
@@ -32,7 +32,7 @@ def _row(name, jct, *, half=10.0, is_preemptive=False, versus=None, **metrics):
     figures |= {"mean_jct_s": _estimate(jct, half), "p99_jct_s": _estimate(10 * jct, half)}
     figures |= {"longest_wait_s": _estimate(20 * jct, half)}
     figures |= {key: _estimate(value, 0.0) for key, value in metrics.items()}
-    return Row(
+    return PolicyRow(
         name=name,
         is_preemptive=is_preemptive,
         metrics=figures,
@@ -130,7 +130,7 @@ def test_a_lead_that_is_not_settled_says_how_many_seeds_would_do():
 )
 def test_a_difference_is_settled_if_its_interval_and_its_test_say_so(gap, is_settled):
     row, rival = _row("sjf", 2.0, versus={"fcfs": gap}), _row("fcfs", 1.0)
-    assert facts.gap(row, rival).is_settled is is_settled
+    assert formatting.percent_difference(row, rival).is_settled is is_settled
 
 
 def test_more_seeds_than_anyone_has_are_not_counted_out():
@@ -146,7 +146,7 @@ def test_policies_that_do_the_same_are_called_so():
 def test_one_seed_settles_nothing():
     alone = {"half": None, "versus": {"fcfs": (50.0, None)}}
     text = _text(_comparison(_row("fcfs", 800.0, half=None), _row("sjf", 900.0, **alone), seeds=1))
-    assert "800 s. It is one seed only: there are no intervals, and nothing is settled." in text
+    assert "800 s. There is only one seed: there are no intervals, and nothing is settled." in text
     assert "sjf, +50.0 %: 1 seed does not settle which is better." in text
 
 

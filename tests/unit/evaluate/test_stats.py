@@ -4,7 +4,7 @@ import pytest
 from adlro.evaluate.stats import (
     RESAMPLES,
     Estimate,
-    draws,
+    bootstrap,
     estimate,
     gap_closed,
     percent_difference,
@@ -62,7 +62,7 @@ def test_the_bootstrap_covers_skewed_differences_where_students_t_falls_short():
         theirs = rng.gamma(20, 5, 10)
         ours = theirs * (1 + 0.2 * rng.lognormal(0, 1, 10))
         true = 20 * np.exp(1 / 2)
-        for name, again in (("bootstrap", draws(10, 1000)), ("t", None)):
+        for name, again in (("bootstrap", bootstrap(10, 1000)), ("t", None)):
             low, high = percent_differences(np.stack((ours, theirs)), again)[0, 1].ci95
             inside[name] += low <= true <= high
     assert inside["bootstrap"] > 265
@@ -90,8 +90,8 @@ def test_few_seeds_fall_back_to_students_t(seeds, is_students):
 
 
 def test_more_seeds_than_the_bootstrap_is_for_take_students_t():
-    assert draws(500, 10) is not None
-    assert draws(501, 10) is None
+    assert bootstrap(500, 10) is not None
+    assert bootstrap(501, 10) is None
 
 
 def test_policies_that_differ_on_a_single_seed_get_students_t():
@@ -105,7 +105,7 @@ def test_policies_that_differ_on_a_single_seed_get_students_t():
 
 def test_every_pair_is_what_it_is_alone():
     figures = np.random.default_rng(8).gamma(20, 5, (3, 9))
-    all_of_them = percent_differences(figures, draws(9, RESAMPLES))
+    all_of_them = percent_differences(figures, bootstrap(9, RESAMPLES))
     assert len(all_of_them) == 6
     for (p, k), found in all_of_them.items():
         alone = percent_difference(figures[p], figures[k])

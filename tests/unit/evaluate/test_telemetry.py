@@ -10,7 +10,7 @@ from adlro.config.scenario import Scenario
 from adlro.errors import OutputError
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.downtime import window
-from adlro.evaluate.telemetry import COLUMNS, sample, series
+from adlro.evaluate.telemetry import COLUMNS, sample_sensors, series
 from adlro.model.state import READING
 from adlro.policies import registry
 from adlro.sim.world import Empty
@@ -36,7 +36,7 @@ def test_samples_are_what_a_policy_saw_at_its_decisions(rough):
     setting, workload, result, seen = rough
     assert (result.outcome["restarts"] > 0).any()
     assert (workload.jobs["share"] < 1000).any()
-    taken = sample(np.array(list(seen)), setting, workload, result)
+    taken = sample_sensors(np.array(list(seen)), setting, workload, result)
     for name in READING.names:
         expected = np.array([gpus[name] for gpus in seen.values()])
         assert np.isnan(expected).any()
@@ -45,7 +45,7 @@ def test_samples_are_what_a_policy_saw_at_its_decisions(rough):
 
 def test_jobs_are_sampled_on_the_gpus_that_held_them(rough):
     setting, workload, result, seen = rough
-    taken = sample(np.array(list(seen)), setting, workload, result)
+    taken = sample_sensors(np.array(list(seen)), setting, workload, result)
     held = np.array([gpus["job"] for gpus in seen.values()]).ravel()
     whole = workload.jobs["share"][taken.job] == 1000
     expected = np.full(held.shape, -1)
@@ -76,7 +76,7 @@ def test_the_text_holds_the_readings_of_its_time_and_nothing_for_a_gpu_that_is_d
     setting, workload, result, _ = rough
     rows = _rows(setting, workload, result, 900.0)
     times = workload.jobs["arrival"][0] + np.arange(0, float(rows[-1]["time_s"]) + 1, 900.0)
-    taken = sample(times, setting, workload, result)
+    taken = sample_sensors(times, setting, workload, result)
     power = taken.readings["power"].ravel()
     written = np.array([float(row["power_w"] or "nan") for row in rows])
     np.testing.assert_allclose(written, power, rtol=1e-11)
@@ -102,7 +102,7 @@ def test_parts_do_not_change_the_series():
     rows = _rows(setting, workload, result, 1.0)
     assert len(rows) > 150_000
     times = workload.jobs["arrival"][0] + np.arange(len(rows) // 16, dtype=np.float64)
-    at_once = sample(times, setting, workload, result).readings["power"].ravel()
+    at_once = sample_sensors(times, setting, workload, result).readings["power"].ravel()
     np.testing.assert_allclose([float(row["power_w"]) for row in rows], at_once, rtol=1e-11)
 
 

@@ -1,1 +1,1 @@
-"""Pictures of results; the only home of plotly."""
+"""The HTML report of a comparison and Gantt charts; the only package that imports plotly."""

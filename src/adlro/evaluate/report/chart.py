@@ -1,6 +1,6 @@
-"""What every chart of the page has in common: colours of policies, axes, sizes.
+"""Shared by all charts of the page: colours of the policies, axes, sizes.
 
-Colours of text, grid and background are left to the page, which is light or dark.
+The page sets the colours of text, grid and background for its light and dark themes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from adlro.evaluate.comparison import Comparison
-from adlro.evaluate.report import facts
+from adlro.evaluate.report import formatting
 
 _COLOURS = ("#1f83c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
 _OTHERS = "#9a9a9a"
@@ -22,11 +22,11 @@ NO_THEME = go.layout.Template()
 
 
 class Chart(NamedTuple):
-    """A figure and what stands around it."""
+    """A figure with its caption and, optionally, a select box."""
 
     figure: go.Figure
     caption: str  # plain text
-    choices: tuple[str, ...] = ()  # of a select box: shows the traces whose meta it is
+    choices: tuple[str, ...] = ()  # of the select box: each shows the traces with this meta
     label: str = ""  # of the select box
 
 
@@ -39,14 +39,18 @@ class Style(NamedTuple):
 
 
 def styles(result: Comparison) -> dict[str, Style]:
-    """A colour for each of a few policies; of many, for those that matter, and grey for others.
+    """Return the style of each policy: colours, or grey for the less important of many policies.
 
-    Those that matter: the best three, the best that may preempt, min-min and fcfs.
+    Always in colour: the best three, the best of each group, min-min and fcfs.
     """
-    ranked = [row.name for row in facts.best_first(result)]
+    ranked = [row.name for row in formatting.ranked(result)]
     main = ranked
     if len(ranked) > len(_COLOURS):
-        wanted = [*ranked[:3], *(group.best.name for group in facts.groups(result)), *facts.BARS]
+        wanted = [
+            *ranked[:3],
+            *(group.best.name for group in formatting.groups(result)),
+            *formatting.BASELINES,
+        ]
         main = [name for name in dict.fromkeys(wanted) if name in ranked]
     drawn = {name: Style(_COLOURS[i], 2.2, True) for i, name in enumerate(main)}
     return {name: drawn.get(name, Style(_OTHERS, 1.0, False)) for name in ranked}
@@ -71,7 +75,7 @@ def plain_figure(height: int, **layout: object) -> go.Figure:
 
 
 def name_axis(figure: go.Figure, names: list[str]) -> None:
-    """Policies down the side, the first one on top."""
+    """Label the y axis with policy names, the first on top."""
     figure.update_yaxes(
         tickvals=list(range(len(names))),
         ticktext=[escape(name) for name in names],
@@ -87,21 +91,21 @@ def show_first(figure: go.Figure, choices: tuple[str, ...]) -> None:
 
 
 def rows_px(rows: int, extra: int = 90) -> int:
-    """Height of a chart with a line for each policy."""
+    """Height in pixels of a chart with one row per policy."""
     return max(rows, 2) * _ROW_PX + extra
 
 
 def legend_px(entries: int, least: int) -> int:
-    """Height of a chart with a legend beside it."""
+    """Height in pixels of a chart with a legend beside it."""
     return max(least, entries * _LEGEND_PX + 90)
 
 
-def line(name: str, look: Style) -> dict[str, object]:
-    """What a line of a policy looks like."""
+def line(name: str, style: Style) -> dict[str, object]:
+    """Plotly attributes of a policy's line."""
     return {
         "name": escape(name),
         "mode": "lines",
-        "line": {"color": look.colour, "width": look.width},
-        "opacity": 1.0 if look.is_main else 0.55,
+        "line": {"color": style.colour, "width": style.width},
+        "opacity": 1.0 if style.is_main else 0.55,
         "legendgroup": name,
     }

@@ -1,4 +1,4 @@
-"""The charts of a comparison: completion times, differences, groups of jobs, waits, scores."""
+"""Charts of a comparison: completion times, differences, job groups, waits, scores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 
-from adlro.evaluate.comparison import Comparison, Row
-from adlro.evaluate.report import facts, table
+from adlro.evaluate.comparison import Comparison, PolicyRow
+from adlro.evaluate.report import formatting, table
 from adlro.evaluate.report.chart import (
     LOG_AXIS,
     Chart,
@@ -23,8 +23,15 @@ from adlro.evaluate.report.chart import (
     show_first,
     styles,
 )
-from adlro.evaluate.report.collect import CLASSES, EDGES, GANGS, Counts, Sums, Tally
-from adlro.evaluate.report.facts import BARS, Group, Scale
+from adlro.evaluate.report.collect import (
+    EDGES,
+    GANG_SIZES,
+    PRIORITY_CLASSES,
+    Counts,
+    GroupTotals,
+    JobStatistics,
+)
+from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
 from adlro.evaluate.stats import Estimate
 from adlro.model.state import Floats
 
@@ -53,21 +60,21 @@ _TICKS = (
     200,
     500,
     1000,
-)  # ratios; the first is there in any case
-_TICK_ROOM = 0.09  # of the axis that a tick's text takes up
-_TEXT_ROOM = 0.6  # of the axis, to the right, for the figures beside the intervals
+)  # ratios; the first is always shown
+_TICK_ROOM = 0.09  # share of the axis that a tick label takes up
+_TEXT_ROOM = 0.6  # share of the axis on the right for the figures beside the intervals
 _COLOUR = "#1f83c4"
-_LEAST_RATIO = 0.05  # where an interval reaches below, it is cut: the axis has no 0
-_LEAST_SHOWN = 1 / 3  # of the smallest mean: an interval that reaches below runs off the axis
-_MOST_TEXTS = 12  # columns of a heat map whose cells have room for a number
-_LEAST_SCALE = 6  # policies beside which a scale of colours is high enough to read
-_DARKEST = 3.0  # times the best of a column
+_LEAST_RATIO = 0.05  # intervals are clipped here: a logarithmic axis has no 0
+_LEAST_SHOWN = 1 / 3  # of the smallest mean: intervals that reach lower run off the axis
+_MOST_TEXTS = 12  # columns up to which heat-map cells have room for a number
+_LEAST_SCALE = 6  # policies from which the colour bar is tall enough to read
+_DARKEST = 3.0  # ratio to the best of the column
 
 Axis = dict[str, list[float] | list[str]]  # attribute of a layout -> value
 
 
-def _cumulated(jobs: Counts, unit: Scale) -> tuple[Floats, Floats]:
-    """Share of jobs in percent up to each time, from the last empty bin to the first full one."""
+def _cumulated(jobs: Counts, unit: TimeUnit) -> tuple[Floats, Floats]:
+    """Return times and the percentage of jobs up to each, from the last 0 % to the first 100 %."""
     share = 100 * np.cumsum(jobs) / jobs.sum()
     first = max(int(np.argmax(share > 0)) - 1, 0)
     last = int(np.argmax(share >= 100 - 1e-9)) + 1
@@ -75,16 +82,16 @@ def _cumulated(jobs: Counts, unit: Scale) -> tuple[Floats, Floats]:
     return times.astype(np.float32), share[first:last].astype(np.float32)
 
 
-def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
-    """How many jobs were done, or had started, within a time."""
-    unit, drawn = facts.scale(result), styles(result)
+def distribution(result: Comparison, statistics: dict[str, JobStatistics]) -> Chart:
+    """Cumulative distribution of completion times and of waits."""
+    unit, drawn = formatting.time_unit(result), styles(result)
     figure = plain_figure(legend_px(len(drawn), 460))
     choices = ("completion time (JCT)", "wait until the first start")
     for choice, pick in zip(choices, ("jct", "wait"), strict=True):
-        for name, look in _grey_first(drawn):
-            times, share = _cumulated(getattr(tallies[name], pick), unit)
+        for name, style in _grey_first(drawn):
+            times, share = _cumulated(getattr(statistics[name], pick), unit)
             figure.add_scatter(
-                **line(name, look),
+                **line(name, style),
                 x=times,
                 y=share,
                 meta=choice,
@@ -96,15 +103,15 @@ def distribution(result: Comparison, tallies: dict[str, Tally]) -> Chart:
     figure.update_xaxes(**LOG_AXIS, title=unit.unit + ", logarithmic")
     figure.update_yaxes(title="% of jobs", range=[0, 101])
     caption = (
-        "Share of the jobs of all seeds that took up to so long. Further left is better; a curve "
-        "that is slow to reach 100 % leaves some jobs behind. A click in the legend hides a "
+        "Share of the jobs of all seeds that took at most this long. Further left is better; a "
+        "curve that is slow to reach 100 % leaves some jobs behind. A click in the legend hides a "
         "policy, a double click shows it alone."
     )
     return Chart(figure, caption, choices, "Show")
 
 
 def _grey_first(drawn: dict[str, Style]) -> list[tuple[str, Style]]:
-    """In the order of drawing: what matters last, and so on top."""
+    """Policies in drawing order: coloured ones last, so that they are on top."""
     return sorted(drawn.items(), key=lambda item: item[1].is_main)
 
 
@@ -113,7 +120,7 @@ def _ratio(percent: float) -> float:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Ratios between two powers of ten, not too near to each other."""
+    """Tick ratios between 10^low and 10^high, not too close to each other."""
     chosen: list[float] = []
     for ratio in _TICKS:
         at = math.log10(ratio)
@@ -127,9 +134,15 @@ def _tick_text(ratio: float) -> str:
     return "0 %" if ratio == 1 else f"{100 * (ratio - 1):+,.0f} %"
 
 
-def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str) -> Axis:
-    """Dots with intervals and their text; returns the axis that fits them."""
-    others = [(i, facts.gap(row, rival)) for i, row in enumerate(rows) if row.name != rival.name]
+def _add_differences(
+    figure: go.Figure, rows: list[PolicyRow], rival: PolicyRow, choice: str
+) -> Axis:
+    """Add dots with intervals and text; return the axis that fits them."""
+    others = [
+        (i, formatting.percent_difference(row, rival))
+        for i, row in enumerate(rows)
+        if row.name != rival.name
+    ]
     centre = [_ratio(gap.mean) for _, gap in others]
     bounds = [
         (c, c) if gap.ci95 is None else (_ratio(gap.ci95[0]), _ratio(gap.ci95[1]))
@@ -178,16 +191,16 @@ def _add_differences(figure: go.Figure, rows: list[Row], rival: Row, choice: str
 
 
 def _underscored(axis: Axis) -> Axis:
-    """Attributes as plotly's Python calls them."""
+    """Attribute names in plotly's Python spelling."""
     return {key.replace(".", "_"): value for key, value in axis.items()}
 
 
-def forest(group: Group) -> Chart:
-    """Differences of the mean JCT to the best and to the bars, a line for each policy."""
+def forest(group: PolicyGroup) -> Chart:
+    """Forest plot of paired differences in mean JCT to the best policy and to the baselines."""
     names = [row.name for row in group.rows]
     figure = plain_figure(rows_px(len(names)), showlegend=False)
     rivals = {f"{group.best.name}, the best": group.best}
-    rivals |= {row.name: row for row in group.rows[1:] if row.name in BARS}
+    rivals |= {row.name: row for row in group.rows[1:] if row.name in BASELINES}
     axes = {
         choice: _add_differences(figure, group.rows, rival, choice)
         for choice, rival in rivals.items()
@@ -195,7 +208,7 @@ def forest(group: Group) -> Chart:
     show_first(figure, tuple(rivals))
     figure.update_xaxes(type="log", title="mean JCT, more or less than the chosen policy")
     figure.update_layout(**_underscored(next(iter(axes.values()))))
-    figure.update_layout(meta=axes)  # the page's script takes the axis of the choice from here
+    figure.update_layout(meta=axes)  # page.js reads the axis of the selected choice from here
     name_axis(figure, names)
     figure.add_vline(x=1, line={"width": 1.5, "color": "#888888", "dash": "dot"})
     caption = (
@@ -205,10 +218,12 @@ def forest(group: Group) -> Chart:
     return Chart(figure, caption, tuple(rivals), "Against")
 
 
-def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) -> go.Figure:
-    """Mean JCT of each policy in each group of jobs, coloured by its ratio to the group's best."""
-    has_jobs = sums[0].jobs > 0
-    mean = np.array([own.mean_s[has_jobs] for own in sums]) / unit.seconds
+def heat(
+    names: list[str], columns: list[str], totals: list[GroupTotals], unit: TimeUnit
+) -> go.Figure:
+    """Heat map of mean JCT by policy and job group, coloured by the ratio to the group's best."""
+    has_jobs = totals[0].jobs > 0
+    mean = np.array([own.mean_s[has_jobs] for own in totals]) / unit.seconds
     shown = [escape(column) for column, has in zip(columns, has_jobs, strict=True) if has]
     ratio = mean / mean.min(axis=0)
     margin = {"l": 10, "r": 15, "t": 55, "b": 15}
@@ -248,31 +263,33 @@ def heat(names: list[str], columns: list[str], sums: list[Sums], unit: Scale) ->
     return figure
 
 
-def by_groups(result: Comparison, tallies: dict[str, Tally], types: list[str]) -> list[Chart]:
-    """Mean JCT by job type, by priority and by size, where there is more than one group."""
-    unit = facts.scale(result)
-    names = [row.name for row in facts.best_first(result)]
-    own = [tallies[name] for name in names]
+def by_groups(
+    result: Comparison, statistics: dict[str, JobStatistics], types: list[str]
+) -> list[Chart]:
+    """Heat maps of mean JCT by job type, priority and gang size, if there are several groups."""
+    unit = formatting.time_unit(result)
+    names = [row.name for row in formatting.ranked(result)]
+    own = [statistics[name] for name in names]
     kinds = (
-        ("by job type", types, [tally.by_type for tally in own]),
-        ("by priority (0 to 1)", list(CLASSES), [tally.by_class for tally in own]),
-        ("by GPUs asked for", list(GANGS), [tally.by_gang for tally in own]),
+        ("by job type", types, [jobs.by_type for jobs in own]),
+        ("by priority (0 to 1)", list(PRIORITY_CLASSES), [jobs.by_priority for jobs in own]),
+        ("by GPUs asked for", list(GANG_SIZES), [jobs.by_gang for jobs in own]),
     )
     return [
         Chart(
-            heat(names, columns, sums, unit),
+            heat(names, columns, totals, unit),
             f"Mean JCT in {unit.unit} {what}, jobs of all seeds together. Darker: further from "
             "the best of that column.",
         )
-        for what, columns, sums in kinds
-        if (sums[0].jobs > 0).sum() > 1
+        for what, columns, totals in kinds
+        if (totals[0].jobs > 0).sum() > 1
     ]
 
 
 def _add_dots(
-    figure: go.Figure, figures: list[Estimate], factor: float, look: Mapping[str, object]
+    figure: go.Figure, figures: list[Estimate], factor: float, style: Mapping[str, object]
 ) -> None:
-    """A dot with its interval for each policy, from the top."""
+    """Add one dot with its interval per policy, from the top."""
     figure.add_scatter(
         x=[figure.mean * factor for figure in figures],
         y=list(range(len(figures))),
@@ -283,12 +300,12 @@ def _add_dots(
             "width": 3,
         },
         hovertemplate="%{text}<extra></extra>",
-        **look,
+        **style,
     )
 
 
 def _log_axis(figures: list[Estimate], factor: float) -> dict[str, object]:
-    """A logarithmic axis on which means stand apart, however far down their intervals reach."""
+    """Logarithmic axis that separates the means however far down their intervals reach."""
     means = [figure.mean * factor for figure in figures if figure.mean > 0]
     if not means:
         return dict(LOG_AXIS)
@@ -301,8 +318,8 @@ def _log_axis(figures: list[Estimate], factor: float) -> dict[str, object]:
 
 
 def starvation(result: Comparison) -> Chart:
-    """Mean, 99th percentile and longest wait side by side."""
-    unit, rows = facts.scale(result), facts.best_first(result)
+    """Mean JCT, 99th percentile and longest wait of each policy."""
+    unit, rows = formatting.time_unit(result), formatting.ranked(result)
     figure = plain_figure(
         rows_px(len(rows), 110),
         legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
@@ -337,8 +354,8 @@ def starvation(result: Comparison) -> Chart:
 
 
 def _panels(result: Comparison, keys: list[str]) -> go.Figure:
-    """A panel a metric, a line a policy."""
-    unit, rows = facts.scale(result), facts.best_first(result)
+    """One panel per metric, one row per policy."""
+    unit, rows = formatting.time_unit(result), formatting.ranked(result)
     figure = plain_figure(rows_px(len(rows), 100), showlegend=False)
     width = 1 / len(keys)
     for i, key in enumerate(keys):
@@ -365,12 +382,12 @@ def _panels(result: Comparison, keys: list[str]) -> go.Figure:
 
 
 def fairness(result: Comparison) -> Chart:
-    """Jain's index and finish-time fairness."""
+    """Jain's indices and finish-time fairness."""
     keys = table.columns_of(result, ("jain_users", "jain_accounts", "finish_time_fairness"))
     caption = "; ".join(f"{table.METRICS[k].heading}: {table.METRICS[k].about}" for k in keys)
     return Chart(_panels(result, keys), caption + ".")
 
 
 def hyperscore(result: Comparison) -> Chart:
-    """The paper's score."""
+    """The paper's HyperScore."""
     return Chart(_panels(result, ["hyperscore"]), "HyperScore, mean over seeds with intervals.")

@@ -1,6 +1,6 @@
-"""What a comparison's page tells of single jobs, added up while the seeds run.
+"""Job-level statistics of a comparison, accumulated while the seeds run.
 
-Dimensions: B bins of seconds, K groups of one kind (job types, say).
+Dimensions: B bins of seconds, K groups of jobs (by type, for example).
 """
 
 from __future__ import annotations
@@ -20,103 +20,106 @@ from adlro.workloads.workload import Workload
 
 Counts = NDArray[np.int64]
 
-_BINS_A_DECADE = 40  # neighbouring edges are 6 % apart
-EDGES = 10 ** (np.arange(-_BINS_A_DECADE, 9 * _BINS_A_DECADE + 1) / _BINS_A_DECADE)  # [B] seconds
+_BINS_PER_DECADE = 40  # neighbouring edges are 6 % apart
+EDGES = 10 ** (
+    np.arange(-_BINS_PER_DECADE, 9 * _BINS_PER_DECADE + 1) / _BINS_PER_DECADE
+)  # [B] seconds
 
-CLASSES = ("low, below 1/3", "middle", "high, from 2/3")
-_CLASS_EDGES = (1 / 3, 2 / 3)
-GANGS = ("slice", "1 GPU", "2 GPUs", "3 or 4", "5 to 8", "9 or more")
-_GANG_EDGES = (0, 1, 2, 4, 8)  # GPUs: the most of each group but the last; a slice counts as 0
+PRIORITY_CLASSES = ("low, below 1/3", "middle", "high, from 2/3")
+_PRIORITY_EDGES = (1 / 3, 2 / 3)
+GANG_SIZES = ("slice", "1 GPU", "2 GPUs", "3 or 4", "5 to 8", "9 or more")
+_GANG_EDGES = (0, 1, 2, 4, 8)  # GPUs: upper bound of each group but the last; a slice counts as 0
 
 
-class Sums(NamedTuple):
-    """Jobs of one policy in K groups."""
+class GroupTotals(NamedTuple):
+    """Number of jobs and total JCT of one policy in K groups."""
 
     jobs: Counts  # [K]
     jct_s: Floats  # [K]
 
     @property
     def mean_s(self) -> Floats:
-        """Mean JCT [K]; NaN of a group without jobs."""
+        """Mean JCT [K]; NaN for a group without jobs."""
         mean: Floats = np.full(len(self.jobs), np.nan)
         np.divide(self.jct_s, self.jobs, out=mean, where=self.jobs > 0)
         return mean
 
 
-class Tally(NamedTuple):
-    """The jobs of one policy that count, of all seeds."""
+class JobStatistics(NamedTuple):
+    """Statistics of one policy's measured jobs over all seeds."""
 
-    jct: Counts  # [B] jobs with a JCT up to each edge and above the one before
-    wait: Counts  # [B] the same by the wait until the first start
-    by_type: Sums
-    by_class: Sums  # of priority, see CLASSES
-    by_gang: Sums  # see GANGS
+    jct: Counts  # [B] histogram of JCTs: up to each edge and above the one before
+    wait: Counts  # [B] histogram of waits until the first start
+    by_type: GroupTotals
+    by_priority: GroupTotals  # see PRIORITY_CLASSES
+    by_gang: GroupTotals  # see GANG_SIZES
 
 
 def _histogram(seconds: Floats) -> Counts:
-    """Jobs [B] by seconds; what lies outside is in the first or the last bin."""
+    """Histogram [B] of seconds; values out of range go to the first or last bin."""
     place = np.minimum(np.searchsorted(EDGES, seconds), len(EDGES) - 1)
     return np.bincount(place, minlength=len(EDGES))
 
 
-def _sums(group: NDArray[np.integer], count: int, jct: Floats) -> Sums:
+def _totals(group: NDArray[np.integer], count: int, jct: Floats) -> GroupTotals:
     summed: Floats = np.bincount(group, jct, count).astype(np.float64)
-    return Sums(np.bincount(group, minlength=count), summed)
+    return GroupTotals(np.bincount(group, minlength=count), summed)
 
 
-def tally(jobs: Records, outcome: Records, types: int) -> Tally:
-    """One run's jobs, counted; types is how many job types there are."""
+def job_statistics(jobs: Records, outcome: Records, types: int) -> JobStatistics:
+    """Return the statistics of one run's jobs; `types` is the number of job types."""
     jct, wait = outcome["finish"] - jobs["arrival"], outcome["start"] - jobs["arrival"]
     size = np.where(jobs["share"] < WHOLE, 0, jobs["gpus"])
-    return Tally(
+    return JobStatistics(
         _histogram(jct),
         _histogram(wait),
-        _sums(jobs["type"], types, jct),
-        _sums(np.digitize(jobs["priority"], _CLASS_EDGES), len(CLASSES), jct),
-        _sums(np.searchsorted(_GANG_EDGES, size), len(GANGS), jct),
+        _totals(jobs["type"], types, jct),
+        _totals(np.digitize(jobs["priority"], _PRIORITY_EDGES), len(PRIORITY_CLASSES), jct),
+        _totals(np.searchsorted(_GANG_EDGES, size), len(GANG_SIZES), jct),
     )
 
 
-def _exact(one: Tally) -> Tally:
-    """The same tally with seconds as fractions: their sum does not depend on the order."""
+def _exact(one: JobStatistics) -> JobStatistics:
+    """The same statistics with seconds as fractions: their sum does not depend on the order."""
     sums = (
-        Sums(part.jobs, np.array([Fraction(seconds) for seconds in part.jct_s], object))
+        GroupTotals(part.jobs, np.array([Fraction(seconds) for seconds in part.jct_s], object))
         for part in one[2:]
     )
-    return Tally(one.jct, one.wait, *sums)
+    return JobStatistics(one.jct, one.wait, *sums)
 
 
-def _rounded(one: Tally) -> Tally:
-    """The same tally with seconds as the nearest floats."""
-    sums = (Sums(part.jobs, part.jct_s.astype(np.float64)) for part in one[2:])
-    return Tally(one.jct, one.wait, *sums)
+def _rounded(one: JobStatistics) -> JobStatistics:
+    """The same statistics with seconds as the nearest floats."""
+    sums = (GroupTotals(part.jobs, part.jct_s.astype(np.float64)) for part in one[2:])
+    return JobStatistics(one.jct, one.wait, *sums)
 
 
-def _plus(one: Tally, other: Tally) -> Tally:
+def _add(one: JobStatistics, other: JobStatistics) -> JobStatistics:
     sums = (
-        Sums(a.jobs + b.jobs, a.jct_s + b.jct_s) for a, b in zip(one[2:], other[2:], strict=True)
+        GroupTotals(a.jobs + b.jobs, a.jct_s + b.jct_s)
+        for a, b in zip(one[2:], other[2:], strict=True)
     )
-    return Tally(one.jct + other.jct, one.wait + other.wait, *sums)
+    return JobStatistics(one.jct + other.jct, one.wait + other.wait, *sums)
 
 
 class Collector:
-    """Watches a comparison, from any thread; what it keeps does not grow with jobs or seeds."""
+    """Thread-safe observer of a comparison; its size does not grow with jobs or seeds."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._lock = threading.Lock()
-        self._tallies: dict[str, Tally] = {}  # exact, as runs end in any order
+        self._statistics: dict[str, JobStatistics] = {}  # exact, as runs end in any order
 
     def watch(self, policy: Policy, _: int, workload: Workload, result: RunResult) -> None:
-        """Add a run; what evaluate.compare calls after each."""
+        """Add a run; evaluate.compare calls this after each one."""
         counted = self._setting.scenario.measure.window(len(workload.jobs))
         types = len(self._setting.scenario.types)
-        new = _exact(tally(workload.jobs[counted], result.outcome[counted], types))
+        new = _exact(job_statistics(workload.jobs[counted], result.outcome[counted], types))
         with self._lock:
-            old = self._tallies.get(policy.name)
-            self._tallies[policy.name] = new if old is None else _plus(old, new)
+            old = self._statistics.get(policy.name)
+            self._statistics[policy.name] = new if old is None else _add(old, new)
 
-    def tallies(self) -> dict[str, Tally]:
-        """Policy -> its jobs so far."""
+    def statistics(self) -> dict[str, JobStatistics]:
+        """Policy -> statistics of its jobs so far."""
         with self._lock:
-            return {name: _rounded(found) for name, found in self._tallies.items()}
+            return {name: _rounded(found) for name, found in self._statistics.items()}

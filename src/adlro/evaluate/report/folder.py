@@ -1,4 +1,4 @@
-"""Where the page of a comparison goes; without plotly, as it is checked before the runs."""
+"""The folder of a report. Without plotly, because it is checked before the runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE = "report.html"
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse before the work starts a folder that could not be written to after it.
+    """Check before any run that the report can be written to a folder.
 
     Raises:
         OutputError: it is a file, its parent does not exist, or it is not writable.
@@ -26,10 +26,10 @@ def check_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> Path:
-    """Make the folder unless it is there, and give the page's place in it.
+    """Create the folder if necessary and return the path of the page in it.
 
     Raises:
-        OutputError: it cannot be made, or not be written to.
+        OutputError: it cannot be created or written to.
     """
     check_folder(folder)
     try:

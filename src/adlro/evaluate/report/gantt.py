@@ -1,4 +1,4 @@
-"""A schedule as a picture: jobs on GPUs over time, one HTML file that works offline."""
+"""Gantt chart of a schedule, jobs on GPUs over time: one HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from adlro.evaluate.downtime import Downtime, Window, downtime, window
-from adlro.evaluate.report.runs import Runs, lanes, retrace
+from adlro.evaluate.report.runs import RunDetails, lanes, run_details
 from adlro.model.cluster import Layout
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPEED, WHOLE, Floats, Records
 from adlro.sim.simulator import RunResult
@@ -19,51 +19,51 @@ from adlro.workloads.synthetic import Setting
 from adlro.workloads.workload import Workload
 
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b")
-_INK = "#707070"  # seen on white and on black
+_INK = "#707070"  # visible on white and on black
 _HOUR = 3600.0
-_LABEL = 0.15  # of the picture's width that a label takes up
-_ROW = 0.84  # of a row's height that is drawn on
+_LABEL = 0.15  # share of the width that a label takes up
+_ROW = 0.84  # share of a row's height that its bars fill
 _ENDS = {FINISH: "finished", PREEMPTION: "preempted", FAILURE: "lost to a failure"}
 
 
 class Limits(NamedTuple):
-    """How much one page holds."""
+    """How much one chart can show."""
 
-    gpus: int = 256  # more rows than this nobody can look at
-    bars: int = 20_000  # more make a browser crawl
-    is_brief: bool = False  # say less of each run, where a page holds several schedules
+    gpus: int = 256  # more rows are unreadable
+    bars: int = 20_000  # more slow a browser down
+    is_brief: bool = False  # shorter hover texts, for pages with several schedules
 
 
-class _Picture(NamedTuple):
-    """What is drawn: all of a run, or what a page can hold of it."""
+class _Chart(NamedTuple):
+    """The data of a chart: a whole run, or the part of it that fits."""
 
     layout: Layout
     types: tuple[str, ...]  # names, escaped
     nodes: list[str]  # names, escaped
     jobs: Records
     outcome: Records
-    first: float  # seconds: where the picture begins
-    until: float  # and where it ends
-    gpus: NDArray[np.intp]  # GPUs that have a row, rising
+    first: float  # seconds: left end of the time axis
+    until: float  # seconds: right end
+    gpus: NDArray[np.intp]  # GPUs with a row, ascending
     spans: Records
-    runs: Runs
+    runs: RunDetails
     changes: Records  # EVENT of kind SPEED
     down: Downtime
     left_out: str
     is_brief: bool
 
     def hours(self, times: Floats) -> Floats:
-        """Times on the picture's axis."""
+        """Hours since the left end of the axis."""
         shown: Floats = (times - self.first) / _HOUR
         return shown
 
     def rows(self, gpus: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-        """Where GPUs stand on the picture."""
+        """Row of each GPU."""
         return np.searchsorted(self.gpus, gpus)
 
 
 def _chosen_gpus(layout: Layout, most: int) -> NDArray[np.intp]:
-    """All GPUs, or those of the first nodes of every pool in turn."""
+    """All GPUs if they fit, or those of the first nodes of each pool."""
     nodes = layout.nodes
     rank = np.arange(len(nodes)) - layout.pools["first_node"][nodes["pool"]]
     order = np.lexsort((nodes["pool"], rank))
@@ -71,26 +71,26 @@ def _chosen_gpus(layout: Layout, most: int) -> NDArray[np.intp]:
     return np.flatnonzero(np.isin(layout.gpus["node"], order[:count]))
 
 
-def _end_of_room(starts: Floats, within: Window, most: int) -> float:
-    """The time until which a page can hold all that begins, which is more than nothing."""
+def _last_start_shown(starts: Floats, within: Window, most: int) -> float:
+    """Time until which at most `most` intervals begin; later than the start of the window."""
     if len(starts) <= most:
         return within.last
     return float(max(np.partition(starts, most)[most], np.nextafter(within.first, within.last)))
 
 
-def _choose(setting: Setting, workload: Workload, result: RunResult, limits: Limits) -> _Picture:
+def _select(setting: Setting, workload: Workload, result: RunResult, limits: Limits) -> _Chart:
     layout, time = setting.layout, window(workload, result)
     gpus = _chosen_gpus(layout, limits.gpus)
     within = np.isin(result.spans["gpu"], gpus)
     spans = result.spans[within]
-    runs = Runs._make(fact[within] for fact in retrace(result.spans, workload.jobs))
+    runs = RunDetails._make(fact[within] for fact in run_details(result.spans, workload.jobs))
     changes = workload.events[workload.events["kind"] == SPEED]
     changes = changes[(changes["gpu"] < 0) | np.isin(changes["gpu"], gpus)]
     down = downtime(workload.events, time)
     seen = np.isin(down.node, layout.gpus["node"][gpus])
     down = Downtime._make(column[seen] for column in down)
     starts = (spans["start"], changes["time"], down.start)
-    until = min(_end_of_room(own, time, limits.bars) for own in starts)
+    until = min(_last_start_shown(own, time, limits.bars) for own in starts)
     early = spans["start"] < until if until < time.last else np.ones(len(spans), np.bool_)
     known = down.start < until
     notes = []
@@ -99,7 +99,7 @@ def _choose(setting: Setting, workload: Workload, result: RunResult, limits: Lim
     if until < time.last:
         hours = (until - time.first) / _HOUR, time.length / _HOUR
         notes.append(f"what began after {hours[0]:,.2f} of {hours[1]:,.2f} h")
-    return _Picture(
+    return _Chart(
         layout=layout,
         types=tuple(html.escape(job_type.name) for job_type in setting.scenario.types),
         nodes=[html.escape(name) for name in layout.node_names],
@@ -109,7 +109,7 @@ def _choose(setting: Setting, workload: Workload, result: RunResult, limits: Lim
         until=until,
         gpus=gpus,
         spans=spans[early],
-        runs=Runs._make(fact[early] for fact in runs),
+        runs=RunDetails._make(fact[early] for fact in runs),
         changes=changes[changes["time"] < until],
         down=Downtime._make(column[known] for column in down),
         left_out=" and ".join(notes),
@@ -117,14 +117,14 @@ def _choose(setting: Setting, workload: Workload, result: RunResult, limits: Lim
     )
 
 
-def _gpu_names(picture: _Picture) -> list[str]:
-    """Names of the GPUs that have a row: node/GPU (model), escaped."""
-    layout, names = picture.layout, []
-    for g in picture.gpus:
+def _gpu_names(chart: _Chart) -> list[str]:
+    """Escaped names of the GPUs with a row: node/GPU (model)."""
+    layout, names = chart.layout, []
+    for g in chart.gpus:
         n = layout.gpus["node"][g]
         model = layout.models[layout.pools["model"][layout.nodes["pool"][n]]].name
         place = g - layout.nodes["first_gpu"][n]
-        names.append(f"{picture.nodes[n]}/{place} ({html.escape(model)})")
+        names.append(f"{chart.nodes[n]}/{place} ({html.escape(model)})")
     return names
 
 
@@ -134,40 +134,40 @@ def _size(job: Records) -> str:
     return f"{job['gpus']} GPU{'s' if job['gpus'] > 1 else ''}"
 
 
-def _brief_texts(picture: _Picture) -> NDArray[np.object_]:
-    """Who, how long it waited and ran, [S]."""
-    spans, jobs = picture.spans, picture.jobs
+def _brief_texts(chart: _Chart) -> NDArray[np.object_]:
+    """Short hover texts [S]: job, type, size, wait and run time."""
+    spans, jobs = chart.spans, chart.jobs
     texts = [
-        f"job {span['job']} · {picture.types[jobs['type'][span['job']]]} · "
+        f"job {span['job']} · {chart.types[jobs['type'][span['job']]]} · "
         f"{_size(jobs[span['job']])}<br>waited {waited:,.0f} s, "
         f"ran {span['end'] - span['start']:,.0f} s"
-        for span, waited in zip(spans, picture.runs.waited, strict=True)
+        for span, waited in zip(spans, chart.runs.waited, strict=True)
     ]
     return np.array(texts, object)
 
 
-def _texts(picture: _Picture, names: list[str]) -> NDArray[np.object_]:
-    """What is shown when the mouse is on a run, [S]."""
-    if picture.is_brief:
-        return _brief_texts(picture)
+def _texts(chart: _Chart, names: list[str]) -> NDArray[np.object_]:
+    """Hover texts [S] of the runs."""
+    if chart.is_brief:
+        return _brief_texts(chart)
     texts = []
-    for i, span in enumerate(picture.spans):
-        j, number = span["job"], int(picture.runs.number[i])
-        job, outcome = picture.jobs[j], picture.outcome[j]
-        begun = "since its last run" if number else f"from {job['arrival'] - picture.first:,.0f} s"
+    for i, span in enumerate(chart.spans):
+        j, number = span["job"], int(chart.runs.number[i])
+        job, outcome = chart.jobs[j], chart.outcome[j]
+        begun = "since its last run" if number else f"from {job['arrival'] - chart.first:,.0f} s"
         lines = [
-            f"<b>job {j}</b> · {picture.types[job['type']]} · {_size(job)}",
-            f"waited {picture.runs.waited[i]:,.0f} s {begun}, "
+            f"<b>job {j}</b> · {chart.types[job['type']]} · {_size(job)}",
+            f"waited {chart.runs.waited[i]:,.0f} s {begun}, "
             f"ran {span['end'] - span['start']:,.0f} s",
         ]
         if outcome["restarts"]:
             lines.append(f"run {number + 1} of {outcome['restarts'] + 1}")
-        if picture.runs.restoring[i] > 0:
-            lines[-1] += f", the first {picture.runs.restoring[i]:,.0f} s restoring a checkpoint"
+        if chart.runs.restoring[i] > 0:
+            lines[-1] += f", the first {chart.runs.restoring[i]:,.0f} s restoring a checkpoint"
         ended = "killed by its limit" if _is_killed(span, outcome) else _ENDS[int(span["why"])]
-        lines.append(f"{ended} at {picture.hours(span['end']):,.3f} h")
+        lines.append(f"{ended} at {chart.hours(span['end']):,.3f} h")
         lines.append(f"priority {job['priority']:.2f} · user {job['user']}")
-        lines.append(names[picture.rows(span["gpu"])])
+        lines.append(names[chart.rows(span["gpu"])])
         texts.append("<br>".join(lines))
     return np.array(texts, object)
 
@@ -177,18 +177,18 @@ def _is_killed(span: Records, outcome: Records) -> bool:
 
 
 def _lighter(colour: str) -> str:
-    """Two thirds of the way to white."""
+    """Mix a colour with two thirds of white."""
     parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{(part + 2 * 255) // 3:02x}" for part in parts)
 
 
-def _add_runs(figure: go.Figure, picture: _Picture, names: list[str]) -> None:
-    """A bar for each run on each GPU, in the colour of its type; hatched if it was cut short."""
-    spans, texts = picture.spans, _texts(picture, names)
+def _add_runs(figure: go.Figure, chart: _Chart, names: list[str]) -> None:
+    """Add a bar for each span in the colour of its type; hatched if the run was cut short."""
+    spans, texts = chart.spans, _texts(chart, names)
     low, height = lanes(spans)
-    middle = picture.rows(spans["gpu"]) + _ROW * (low + height / 2 - 0.5)
-    own_type, is_cut = picture.jobs["type"][spans["job"]], spans["why"] != FINISH
-    for t, name in enumerate(picture.types):
+    middle = chart.rows(spans["gpu"]) + _ROW * (low + height / 2 - 0.5)
+    own_type, is_cut = chart.jobs["type"][spans["job"]], spans["why"] != FINISH
+    for t, name in enumerate(chart.types):
         colour = _COLOURS[t % len(_COLOURS)]
         pattern = {"shape": "/", "fgcolor": colour, "bgcolor": _lighter(colour), "size": 5}
         for own, look in (
@@ -202,7 +202,7 @@ def _add_runs(figure: go.Figure, picture: _Picture, names: list[str]) -> None:
                 legendgroup=f"type {t}",
                 showlegend="pattern" not in look,
                 orientation="h",
-                base=picture.hours(spans["start"][own]),
+                base=chart.hours(spans["start"][own]),
                 x=(spans["end"] - spans["start"])[own] / _HOUR,
                 y=middle[own],
                 width=_ROW * height[own],
@@ -215,7 +215,7 @@ def _add_runs(figure: go.Figure, picture: _Picture, names: list[str]) -> None:
         (FAILURE, "lost to a failure", {"symbol": "x", "color": "#d00000"}),
     ):
         own = spans["why"] == why
-        _add_marks(figure, label, picture.hours(spans["end"][own]), middle[own], texts[own], marker)
+        _add_marks(figure, label, chart.hours(spans["end"][own]), middle[own], texts[own], marker)
 
 
 def _add_marks(
@@ -226,7 +226,7 @@ def _add_marks(
     texts: NDArray[np.object_],
     marker: Mapping[str, object],
 ) -> None:
-    """Small symbols with a legend entry; none if there is nothing to mark."""
+    """Add small symbols with a legend entry, unless there is nothing to mark."""
     if len(x) > 0:
         figure.add_scatter(
             name=name,
@@ -239,22 +239,22 @@ def _add_marks(
         )
 
 
-def _add_downtime(figure: go.Figure, picture: _Picture) -> None:
-    """A grey bar over all GPUs of a node while it is down."""
-    down, nodes = picture.down, picture.layout.nodes
+def _add_downtime(figure: go.Figure, chart: _Chart) -> None:
+    """Add a grey bar over all GPUs of a node while it is down."""
+    down, nodes = chart.down, chart.layout.nodes
     if len(down.node) == 0:
         return
     texts = [
-        f"<b>{picture.nodes[n]} down</b> ({'planned' if planned else 'failure'})"
-        f"<br>{picture.hours(start):,.3f} h to {picture.hours(end):,.3f} h"
+        f"<b>{chart.nodes[n]} down</b> ({'planned' if planned else 'failure'})"
+        f"<br>{chart.hours(start):,.3f} h to {chart.hours(end):,.3f} h"
         for n, start, end, planned in zip(*down, strict=True)
     ]
     figure.add_bar(
         name="node down",
         orientation="h",
-        base=picture.hours(down.start),
+        base=chart.hours(down.start),
         x=(down.end - down.start) / _HOUR,
-        y=picture.rows(nodes["first_gpu"][down.node]) + (nodes["gpus"][down.node] - 1) / 2,
+        y=chart.rows(nodes["first_gpu"][down.node]) + (nodes["gpus"][down.node] - 1) / 2,
         width=nodes["gpus"][down.node].astype(np.float64),
         customdata=np.array(texts, object),
         hovertemplate="%{customdata}<extra></extra>",
@@ -262,22 +262,21 @@ def _add_downtime(figure: go.Figure, picture: _Picture) -> None:
     )
 
 
-def _add_wear(figure: go.Figure, picture: _Picture, names: list[str]) -> None:
-    """A mark where a GPU changes its speed: down = slower than before, up = faster."""
-    changes = picture.changes[picture.changes["gpu"] >= 0]
+def _add_speed_changes(figure: go.Figure, chart: _Chart, names: list[str]) -> None:
+    """Mark each change of a GPU's speed: triangle down = slower than before, up = faster."""
+    changes = chart.changes[chart.changes["gpu"] >= 0]
     before: dict[int, float] = {}
     slower, texts = np.zeros(len(changes), np.bool_), []
-    x = picture.hours(np.maximum(changes["time"], picture.first))
+    x = chart.hours(np.maximum(changes["time"], chart.first))
     for i, change in enumerate(changes):
         g, speed = int(change["gpu"]), float(change["value"])
         slower[i] = speed < before.get(g, 1.0)
         before[g] = speed
         heat = f", {change['heat']:+g} °C" if change["heat"] else ""
         texts.append(
-            f"<b>{names[picture.rows(change['gpu'])]}</b>"
-            f"<br>speed {speed:g}{heat} from {x[i]:,.3f} h"
+            f"<b>{names[chart.rows(change['gpu'])]}</b><br>speed {speed:g}{heat} from {x[i]:,.3f} h"
         )
-    y, shown = picture.rows(changes["gpu"]).astype(np.float64), np.array(texts, object)
+    y, shown = chart.rows(changes["gpu"]).astype(np.float64), np.array(texts, object)
     for own, label, symbol in (
         (slower, "GPU slower", "triangle-down"),
         (~slower, "GPU faster", "triangle-up"),
@@ -286,18 +285,18 @@ def _add_wear(figure: go.Figure, picture: _Picture, names: list[str]) -> None:
         _add_marks(figure, label, x[own], y[own], shown[own], look)
 
 
-def _add_updates(figure: go.Figure, picture: _Picture) -> None:
-    """A dotted line where a type becomes faster or slower on a model."""
-    updates = picture.changes[picture.changes["gpu"] < 0]
+def _add_updates(figure: go.Figure, chart: _Chart) -> None:
+    """Add a dotted line where a job type becomes faster or slower on a model."""
+    updates = chart.changes[chart.changes["gpu"] < 0]
     if len(updates) == 0:
         return
-    hours = picture.hours(np.maximum(updates["time"], picture.first))
-    models = [html.escape(picture.layout.models[m].name) for m in updates["model"]]
+    hours = chart.hours(np.maximum(updates["time"], chart.first))
+    models = [html.escape(chart.layout.models[m].name) for m in updates["model"]]
     texts = [
-        f"{picture.types[update['type']]} on {model}: speed {update['value']:g}"
+        f"{chart.types[update['type']]} on {model}: speed {update['value']:g}"
         for update, model in zip(updates, models, strict=True)
     ]
-    bottom = len(picture.gpus) - 0.5
+    bottom = len(chart.gpus) - 0.5
     figure.add_scatter(
         name="type on a model changes speed",
         x=np.column_stack((hours, hours, np.full(len(hours), np.nan))).ravel(),
@@ -307,9 +306,9 @@ def _add_updates(figure: go.Figure, picture: _Picture) -> None:
         mode="lines",
         line={"dash": "dot", "color": _INK, "width": 1.5},
     )
-    far = -np.inf  # labels that would overlap are left to the mouse
+    far = -np.inf  # overlapping labels are left out; hovering shows them
     for at, text in zip(hours.tolist(), texts, strict=True):
-        if at - far >= _LABEL * (picture.until - picture.first) / _HOUR:
+        if at - far >= _LABEL * (chart.until - chart.first) / _HOUR:
             far = at
             figure.add_annotation(
                 x=at, y=1, yref="paper", yanchor="bottom", text=text, showarrow=False,
@@ -317,9 +316,9 @@ def _add_updates(figure: go.Figure, picture: _Picture) -> None:
             )  # fmt: skip
 
 
-def _add_node_lines(figure: go.Figure, picture: _Picture) -> None:
-    """A thin line between the GPUs of one node and the next."""
-    between = np.flatnonzero(np.diff(picture.layout.gpus["node"][picture.gpus])) + 0.5
+def _add_node_lines(figure: go.Figure, chart: _Chart) -> None:
+    """Add a thin line between the GPUs of adjacent nodes."""
+    between = np.flatnonzero(np.diff(chart.layout.gpus["node"][chart.gpus])) + 0.5
     for y in between:
         figure.add_shape(
             type="line", xref="paper", x0=0, x1=1, y0=y, y1=y, layer="below",
@@ -334,25 +333,25 @@ def compose(
     title: str,
     limits: Limits | None = None,
 ) -> go.Figure:
-    """The schedule of one run as a figure.
+    """Draw the schedule of one run as a figure.
 
     Args:
-        setting: names of GPUs and job types.
-        workload: the jobs, and what happened to the cluster.
-        result: a run with its spans kept.
-        title: the heading; what did not find room is told below it.
-        limits: what there is room for.
+        setting: the prepared scenario.
+        workload: the jobs and events of the run.
+        result: a run with `keep_spans`.
+        title: the heading; a note below it says what was left out.
+        limits: how much the chart can show.
     """
-    picture = _choose(setting, workload, result, limits or Limits())
-    names, figure = _gpu_names(picture), go.Figure()
-    _add_node_lines(figure, picture)
-    _add_downtime(figure, picture)
-    _add_runs(figure, picture, names)
-    _add_wear(figure, picture, names)
-    _add_updates(figure, picture)
+    chart = _select(setting, workload, result, limits or Limits())
+    names, figure = _gpu_names(chart), go.Figure()
+    _add_node_lines(figure, chart)
+    _add_downtime(figure, chart)
+    _add_runs(figure, chart, names)
+    _add_speed_changes(figure, chart, names)
+    _add_updates(figure, chart)
     rows = len(names)
     plot_px = rows * min(max(1100 // rows, 13), 26) + 20
-    note = f"<br><sup>left out: {picture.left_out}</sup>" if picture.left_out else ""
+    note = f"<br><sup>left out: {chart.left_out}</sup>" if chart.left_out else ""
     figure.update_layout(
         title={"text": html.escape(title) + note, "x": 0.01, "yref": "container", "yanchor": "top",
                "y": 1 - 15 / (plot_px + 190)},
@@ -363,7 +362,7 @@ def compose(
         margin={"l": 10, "r": 20, "t": 130, "b": 60},
         hoverlabel={"align": "left"},
     )  # fmt: skip
-    end = (picture.until - picture.first) / _HOUR
+    end = (chart.until - chart.first) / _HOUR
     figure.update_xaxes(title="hours since the first arrival", range=[0, end * 1.005])
     figure.update_yaxes(
         range=[rows - 0.5, -0.5], tickvals=list(range(rows)), ticktext=names, automargin=True,
@@ -373,7 +372,7 @@ def compose(
 
 
 def draw(setting: Setting, workload: Workload, result: RunResult, title: str) -> str:
-    """The schedule of one run as a self-contained HTML page; zoom with the mouse."""
+    """Draw the schedule of one run as a self-contained HTML page; the mouse wheel zooms."""
     figure = compose(setting, workload, result, title)
     page: str = figure.to_html(include_plotlyjs=True, full_html=True, config={"scrollZoom": True})
     return page

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file that works offline: summary, table, charts, how to repeat it."""
+"""The report of a comparison: one HTML file with summary, table, charts and how to repeat it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from plotly.offline import get_plotlyjs
 
 from adlro.config.to_toml import as_toml
 from adlro.evaluate.comparison import Comparison
-from adlro.evaluate.report import charts, explain, facts, over_time, summary, table
+from adlro.evaluate.report import charts, formatting, regression, seed_charts, summary, table
 from adlro.evaluate.report.chart import Chart
-from adlro.evaluate.report.collect import Tally
+from adlro.evaluate.report.collect import JobStatistics
 from adlro.evaluate.report.folder import make_folder
 from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 from adlro.files import write_parts
 from adlro.policies.registry import Policy
 from adlro.workloads.synthetic import Setting
 
-# Nothing may be loaded: not even what a name with markup in it would ask for.
+# The page may load nothing, not even what markup in a name would request.
 _SAFE = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
@@ -63,51 +63,54 @@ def write(
     setting: Setting,
     policies: Sequence[Policy],
     result: Comparison,
-    tallies: dict[str, Tally],
+    statistics: dict[str, JobStatistics],
 ) -> Path:
-    """Write the page of a comparison into a folder, which is made if need be.
+    """Write the report of a comparison into a folder, creating it if necessary.
 
-    Runs every policy on the first seed once more, for the charts over time.
+    Runs every policy on the first seed again, for the charts over time.
 
     Raises:
         OutputError: it cannot be written.
         PolicyError: a policy failed when run again.
     """
-    seed = over_time.replay(setting, policies, result)
-    parts = list(compose(setting, result, tallies, seed))
+    seed = seed_charts.replay(setting, policies, result)
+    parts = list(compose(setting, result, statistics, seed))
     path = make_folder(folder)
     write_parts(path, parts)
     return path
 
 
 def compose(
-    setting: Setting, result: Comparison, tallies: dict[str, Tally], seed: over_time.Seed
+    setting: Setting,
+    result: Comparison,
+    statistics: dict[str, JobStatistics],
+    seed: seed_charts.SeedReplay,
 ) -> Iterator[str]:
-    """The page, part by part."""
-    drawn = _Drawn()
-    sections = list(_sections(setting, result, tallies, seed, drawn))
+    """Yield the HTML of the page part by part."""
+    page_charts = _Charts()
+    sections = list(_sections(setting, result, statistics, seed, page_charts))
     title = escape(f"{result.scenario}: {_policies(result)}")
     links = "".join(f'<a href="#{s.key}">{escape(s.title)}</a>' for s in sections)
-    told = "".join(f"<li>{sentence}</li>" for sentence in summary.summary(result))
+    sentences = "".join(f"<li>{sentence}</li>" for sentence in summary.summary(result))
     yield (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_SAFE}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>\n{_own('page.css')}</style>\n</head>\n<body>\n"
+        f"<title>{title}</title>\n<style>\n{_asset('page.css')}</style>\n</head>\n<body>\n"
         f'<header><h1>{title}</h1><button class="theme" type="button">light / dark</button>'
-        f'<p class="facts">{escape(_facts(result))}</p></header>\n'
-        f'<section class="summary" aria-label="Summary"><ul>{told}</ul></section>\n'
+        f'<p class="facts">{escape(_subtitle(result))}</p></header>\n'
+        f'<section class="summary" aria-label="Summary"><ul>{sentences}</ul></section>\n'
         f'<nav aria-label="Sections">{links}</nav>\n<main>\n'
     )
     for section in sections:
         yield f'<h2 id="{section.key}">{escape(section.title)}</h2>\n' + "\n".join(section.parts)
     yield "</main>\n"
-    yield from drawn.scripts()
+    yield from page_charts.scripts()
     yield f"<script>{get_plotlyjs()}</script>\n"
-    yield f"<script>\n{_own('page.js')}</script>\n</body>\n</html>\n"
+    yield f"<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
 
 
-def _own(name: str) -> str:
+def _asset(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
 
 
@@ -116,24 +119,24 @@ def _policies(result: Comparison) -> str:
     return f"{count} policies compared" if count > 1 else result.policies[0].name
 
 
-def _facts(result: Comparison) -> str:
+def _subtitle(result: Comparison) -> str:
     last = result.first_seed + result.seeds - 1
     seeds = f"seed {last}" if result.seeds == 1 else f"{result.first_seed} to {last}"
     return (
         f"scenario {result.scenario} · load {result.load:g} · {result.jobs:,} jobs × "
-        f"{facts.plural(result.seeds, 'seed')} ({seeds}) · run-time estimates: {result.estimates} "
-        f"· measured: {result.measure} · adlro {result.version}"
+        f"{formatting.plural(result.seeds, 'seed')} ({seeds}) · run-time estimates: "
+        f"{result.estimates} · measured: {result.measure} · adlro {result.version}"
     )
 
 
-class _Drawn:
-    """The charts of a page so far."""
+class _Charts:
+    """Collects the charts of a page."""
 
     def __init__(self) -> None:
         self._figures: list[Chart] = []
 
     def add(self, chart: Chart) -> str:
-        """The place of a chart on the page, with its caption and its select box."""
+        """Add a chart; return its HTML element with caption and select box."""
         key = f"figure-{len(self._figures)}"
         self._figures.append(chart)
         menu = ""
@@ -148,13 +151,13 @@ class _Drawn:
         )
 
     def grid(self, several: Iterable[Chart]) -> str:
-        """Charts side by side where there is room."""
+        """Add charts side by side where there is room; return their HTML."""
         return f'<div class="grid">{"".join(self.add(chart) for chart in several)}</div>'
 
     def scripts(self) -> Iterator[str]:
-        """The figures, as data that the page's own script draws."""
+        """Yield the figures as JSON, which page.js draws."""
         for i, chart in enumerate(self._figures):
-            text = chart.figure.to_json()  # plotly writes < as an escape: no tag can end the data
+            text = chart.figure.to_json()  # plotly escapes <, so no tag can end the data
             yield f'<script type="application/json" id="figure-{i}">{text}</script>\n'
 
 
@@ -165,33 +168,39 @@ def _paragraph(text: str) -> str:
 def _sections(
     setting: Setting,
     result: Comparison,
-    tallies: dict[str, Tally],
-    seed: over_time.Seed,
-    drawn: _Drawn,
+    statistics: dict[str, JobStatistics],
+    seed: seed_charts.SeedReplay,
+    page_charts: _Charts,
 ) -> Iterator[_Section]:
     yield _Section("table", "Table", _tables(result))
-    yield _Section("times", "Completion times", [drawn.add(charts.distribution(result, tallies))])
-    pairs = [group for group in facts.groups(result) if len(group.rows) > 1]
+    yield _Section(
+        "times", "Completion times", [page_charts.add(charts.distribution(result, statistics))]
+    )
+    pairs = [group for group in formatting.groups(result) if len(group.rows) > 1]
     if pairs:
-        forests = [drawn.add(charts.forest(group)) for group in pairs]
+        forests = [page_charts.add(charts.forest(group)) for group in pairs]
         yield _Section("differences", "Paired differences", forests)
     models = [model.name for model in setting.layout.models]
     over = [
-        drawn.add(over_time.use(result, seed, models)),
-        drawn.add(over_time.queue(result, seed)),
+        page_charts.add(seed_charts.gpu_use(result, seed, models)),
+        page_charts.add(seed_charts.queue_length(result, seed)),
     ]
     yield _Section("course", "GPUs in use and jobs waiting over time", over)
     note = _paragraph(_schedules(result, seed))
-    yield _Section("schedules", "Schedules", [note, drawn.grid(seed.schedules)])
+    yield _Section("schedules", "Schedules", [note, page_charts.grid(seed.schedules)])
     types = [job_type.name for job_type in setting.scenario.types]
-    groups = charts.by_groups(result, tallies, types)
+    groups = charts.by_groups(result, statistics, types)
     if groups:
-        yield _Section("groups", "Groups of jobs", [drawn.add(groups[0]), drawn.grid(groups[1:])])
-    waits = [drawn.add(charts.starvation(result)), drawn.add(charts.fairness(result))]
+        yield _Section(
+            "groups", "Groups of jobs", [page_charts.add(groups[0]), page_charts.grid(groups[1:])]
+        )
+    waits = [page_charts.add(charts.starvation(result)), page_charts.add(charts.fairness(result))]
     yield _Section("waits", "Starvation and fairness", waits)
-    fit = [_paragraph(_REGRESSION), explain.coefficients(result)]
-    yield _Section("regression", "Regression", [*fit, drawn.grid(explain.scatters(result))])
-    score = [_paragraph(_HYPERSCORE), drawn.add(charts.hyperscore(result))]
+    fit = [_paragraph(_REGRESSION), regression.coefficients(result)]
+    yield _Section(
+        "regression", "Regression", [*fit, page_charts.grid(regression.scatters(result))]
+    )
+    score = [_paragraph(_HYPERSCORE), page_charts.add(charts.hyperscore(result))]
     yield _Section("hyperscore", "HyperScore", score)
     yield _Section("repeat", "How to repeat this", _repeat(setting, result))
 
@@ -200,31 +209,31 @@ def _tables(result: Comparison) -> list[str]:
     parts = []
     for title, text in table.tables(result):
         parts += [f"<h3>{title}</h3>", text]
-    if any(group.is_preemptive for group in facts.groups(result)):
+    if any(group.is_preemptive for group in formatting.groups(result)):
         parts.append(_paragraph(_PREEMPTION))
     if result.hindsight is not None:
-        unit = facts.scale(result)
-        known = f"{facts.in_time(result.hindsight, unit)} {unit.unit}"
+        unit = formatting.time_unit(result)
+        known = f"{formatting.format_time(result.hindsight, unit)} {unit.unit}"
         parts.append(_paragraph(f"{_HINDSIGHT} Its mean JCT is {known}."))
     return [
         *parts,
         _paragraph(
             "± and brackets: 95 % intervals over seeds; differences are paired seed by seed. "
             "Bold: the best of a column. JCT: completion time, finish - arrival; all jobs run to "
-            "the end. A click on a heading sorts, the mouse on it says what it means; wide "
-            "tables scroll."
+            "the end. Click a heading to sort, hover over it to see what it means; wide tables "
+            "scroll."
         ),
     ]
 
 
-def _schedules(result: Comparison, seed: over_time.Seed) -> str:
+def _schedules(result: Comparison, seed: seed_charts.SeedReplay) -> str:
     text = (
         f"Seed {seed.number}: a row for each GPU, a bar for each run of a job, in the colour of "
         "its type; the same hours for all."
     )
     if len(seed.schedules) == len(result.policies):
         return text
-    return f"{text} Drawn are {len(seed.schedules)} of {len(result.policies)}: the best, and fcfs."
+    return f"{text} Shown: {len(seed.schedules)} of {len(result.policies)}, the best and fcfs."
 
 
 def _repeat(setting: Setting, result: Comparison) -> list[str]:
@@ -236,7 +245,7 @@ def _repeat(setting: Setting, result: Comparison) -> list[str]:
         _paragraph(f"Seeds {result.first_seed}:{last} (the last not included). "
                    f"Versions: {versions or 'adlro ' + result.version}."),
         _paragraph(_STATISTICS),
-        "<details><summary>The scenario, its base and all options worked in (TOML)</summary>"
+        "<details><summary>The scenario with its base and all options applied (TOML)</summary>"
         f"<pre>{escape(as_toml(setting.scenario))}</pre></details>",
         "<details><summary>What each metric means</summary>"
         f"{table.definitions(result)}</details>",

@@ -1,6 +1,6 @@
-"""What a picture of a schedule tells of each run beside when and where it was.
+"""Details of the runs in a schedule, derived from its spans.
 
-Dimensions: S rows of the log of spans, one for each GPU of each run.
+Dimensions: S spans, one for each GPU of each run.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from numpy.typing import NDArray
 
 from adlro.model.state import PREEMPTION, WHOLE, Floats, Mask, Records
 
-_NEARLY = 1e-9  # seconds: as in the rules of a run's timeline
+_TOLERANCE_S = 1e-9  # as in model/timeline.py
 
 
-class Runs(NamedTuple):
-    """Facts of S rows of the log."""
+class RunDetails(NamedTuple):
+    """Details of S spans."""
 
     number: NDArray[np.int64]  # [S] 0 = the job's first run
-    waited: Floats  # [S] seconds since the arrival, or since its last run ended
-    restoring: Floats  # [S] seconds of restoring a checkpoint that it began with
+    waited: Floats  # [S] seconds since the arrival or the end of its previous run
+    restoring: Floats  # [S] seconds of restoring a checkpoint at its start
 
 
-def retrace(spans: Records, jobs: Records) -> Runs:
-    """Tell the runs of each job apart and what each began with.
+def run_details(spans: Records, jobs: Records) -> RunDetails:
+    """Number the runs of each job and find how long each waited and restored.
 
-    The log is in the order in which runs ended, a job's own runs therefore in that of time, with a
-    row for each GPU of its gang.
+    Spans are ordered by the end of the run, so those of one job are in chronological order, with
+    one span for each GPU of its gang.
     """
     order = np.argsort(spans["job"], kind="stable")
     rows, job = spans[order], jobs[spans["job"][order]]
     _, first, of = np.unique(rows["job"], return_index=True, return_inverse=True)
     number = (np.arange(len(rows)) - first[of]) // job["gpus"]
-    before = np.maximum(np.arange(len(rows)) - job["gpus"], 0)  # the last run's row
+    before = np.maximum(np.arange(len(rows)) - job["gpus"], 0)  # a span of the previous run
     since = np.where(number > 0, rows["end"][before], job["arrival"])
-    restoring = np.where(_saved(rows, job, number, before), job["checkpoint"], 0.0)
+    restoring = np.where(_has_checkpoint(rows, job, number, before), job["checkpoint"], 0.0)
     back = np.argsort(order)
-    return Runs(number[back], (rows["start"] - since)[back], restoring[back])
+    return RunDetails(number[back], (rows["start"] - since)[back], restoring[back])
 
 
-def _saved(
+def _has_checkpoint(
     rows: Records, job: Records, number: NDArray[np.int64], before: NDArray[np.int64]
 ) -> Mask:
-    """Whether each run [S] began from a checkpoint; by job, before = row of the last run."""
+    """Whether each run [S] began from a checkpoint; `before` [S] is a span of its previous run."""
     saved = np.zeros(len(rows), np.bool_)
     by_number = np.argsort(number, kind="stable")
     bounds = np.flatnonzero(np.diff(number[by_number])) + 1
@@ -51,8 +51,8 @@ def _saved(
         last = before[group]
         can, cost = job["checkpoint"][group] >= 0, np.maximum(job["checkpoint"][group], 0)
         length = rows["end"][last] - rows["start"][last]
-        kept = length + _NEARLY >= job["interval"][group] + cost  # of one that restored nothing
-        saved[group] = can & ((rows["why"][last] == PREEMPTION) | saved[last] | kept)
+        checkpointed = length + _TOLERANCE_S >= job["interval"][group] + cost  # without restoring
+        saved[group] = can & ((rows["why"][last] == PREEMPTION) | saved[last] | checkpointed)
     return saved
 
 
@@ -63,8 +63,8 @@ class _Slice(NamedTuple):
     row: int
 
 
-def _gap(beside: list[_Slice], share: int) -> int:
-    """The lowest place for a slice beside others, sorted by place; it may be above the GPU."""
+def _lowest_gap(beside: list[_Slice], share: int) -> int:
+    """Lowest position for a slice beside others, sorted by position; may exceed the GPU."""
     low = 0
     for other in beside:
         if other.low - low >= share:
@@ -74,35 +74,35 @@ def _gap(beside: list[_Slice], share: int) -> int:
 
 
 def lanes(spans: Records) -> tuple[Floats, Floats]:
-    """Where in the row of its GPU each run is drawn: bottom [S] and height [S], in 0 to 1.
+    """Vertical position of each span in the row of its GPU: bottom [S] and height [S], in 0 to 1.
 
-    Slices lie side by side, each as high as its share. Where those that come and go leave no gap
-    large enough, all slices of that stretch of time are drawn thinner, so that none overlap.
+    Slices are stacked, each as high as its share. Where no gap is large enough for a new slice, all
+    slices of that busy period are drawn thinner so that none overlap.
     """
     low, height = np.zeros(len(spans)), spans["share"] / WHOLE
     sliced = np.flatnonzero(spans["share"] < WHOLE)
     sliced = sliced[np.lexsort((spans["job"][sliced], spans["start"][sliced]))]
     for gpu in np.unique(spans["gpu"][sliced]):
         active: list[_Slice] = []
-        stretch: list[_Slice] = []
+        period: list[_Slice] = []
         for row in sliced[spans["gpu"][sliced] == gpu]:
             span = spans[row]
             active = [other for other in active if other.end > span["start"]]
             if not active:
-                _settle(stretch, low, height)
-                stretch = []
-            place = _gap(active, span["share"])
+                _scale_to_fit(period, low, height)
+                period = []
+            place = _lowest_gap(active, span["share"])
             new = _Slice(place, place + int(span["share"]), float(span["end"]), int(row))
             active = sorted([*active, new])
-            stretch.append(new)
-        _settle(stretch, low, height)
+            period.append(new)
+        _scale_to_fit(period, low, height)
     return low, height
 
 
-def _settle(stretch: list[_Slice], low: Floats, height: Floats) -> None:
-    """Write down the places of slices that were there without a pause between them."""
-    top = max((part.high for part in stretch), default=0)
+def _scale_to_fit(period: list[_Slice], low: Floats, height: Floats) -> None:
+    """Store the positions of the slices of one busy period, scaled to fit the row."""
+    top = max((part.high for part in period), default=0)
     scale = min(1.0, WHOLE / top) if top else 1.0
-    for part in stretch:
+    for part in period:
         low[part.row] = part.low / WHOLE * scale
         height[part.row] = (part.high - part.low) / WHOLE * scale

@@ -1,38 +1,38 @@
-"""The summary of a comparison in plain sentences, each with figures that stand in the table."""
+"""The summary of a comparison in sentences, with the same figures as the table."""
 
 from __future__ import annotations
 
 from html import escape
 
-from adlro.evaluate.comparison import Comparison, Row
-from adlro.evaluate.report import facts
-from adlro.evaluate.report.facts import BARS, Group, Scale
+from adlro.evaluate.comparison import Comparison, PolicyRow
+from adlro.evaluate.report import formatting
+from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
 
 
 def summary(result: Comparison) -> list[str]:
-    """Sentences in HTML: who is best, by how much, whether that is settled, who waits longest."""
-    unit, parts = facts.scale(result), facts.groups(result)
-    told = [_best(group, result, unit) for group in parts[:1]]
+    """Return HTML sentences: the best policy, its lead, whether that is settled, longest waits."""
+    unit, parts = formatting.time_unit(result), formatting.groups(result)
+    sentences = [_best(group, result, unit) for group in parts[:1]]
     if result.seeds == 1:
-        told.append("It is one seed only: there are no intervals, and nothing is settled.")
-    told += _rest(parts[0], result)
+        sentences.append("There is only one seed: there are no intervals, and nothing is settled.")
+    sentences += _rest(parts[0], result)
     for group in parts[1:]:
-        told += [_best(group, result, unit), *_rest(group, result), *_across(parts[0], group)]
-    told += _starvation(result, unit)
-    return [*told, *(_sentence(escape(note)) for note in result.notes)]
+        sentences += [_best(group, result, unit), *_rest(group, result), *_across(parts[0], group)]
+    sentences += _starvation(result, unit)
+    return [*sentences, *(_sentence(escape(note)) for note in result.notes)]
 
 
 def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
-def _bold(row: Row) -> str:
+def _bold(row: PolicyRow) -> str:
     return f"<b>{escape(row.name)}</b>"
 
 
-def _best(group: Group, result: Comparison, unit: Scale) -> str:
+def _best(group: PolicyGroup, result: Comparison, unit: TimeUnit) -> str:
     best, count = group.best, len(group.rows)
-    jct = f"{facts.in_time(best.metrics['mean_jct_s'], unit)} {unit.unit}"
+    jct = f"{formatting.format_time(best.metrics['mean_jct_s'], unit)} {unit.unit}"
     kind = ""
     if count < len(result.policies):
         kind = " that may preempt" if group.is_preemptive else " that never preempt"
@@ -45,13 +45,16 @@ def _best(group: Group, result: Comparison, unit: Scale) -> str:
     return f"{_bold(best)}{only} has a mean completion time (JCT, from arrival to end) of {jct}."
 
 
-def _rest(group: Group, result: Comparison) -> list[str]:
-    return [_lead(group, result), *_bars(group)] if len(group.rows) > 1 else []
+def _rest(group: PolicyGroup, result: Comparison) -> list[str]:
+    return [_lead(group, result), *_baselines(group)] if len(group.rows) > 1 else []
 
 
-def _lead(group: Group, result: Comparison) -> str:
+def _lead(group: PolicyGroup, result: Comparison) -> str:
     best, second = group.rows[:2]
-    gap, seeds = facts.gap(second, best), facts.plural(result.seeds, "seed")
+    gap, seeds = (
+        formatting.percent_difference(second, best),
+        formatting.plural(result.seeds, "seed"),
+    )
     if gap.is_settled:
         text = f"Next comes {_bold(second)}, {gap}: {seeds} settle that it is slower"
         return (
@@ -61,39 +64,42 @@ def _lead(group: Group, result: Comparison) -> str:
         )
     if gap.mean == 0:
         return f"{_bold(second)} is exactly as good over {seeds}."
-    text = f"Next comes {_bold(second)}, {gap}: {facts.settle(result.seeds)} which is better"
+    text = (
+        f"Next comes {_bold(second)}, {gap}: {formatting.not_settled(result.seeds)} which is better"
+    )
     if gap.seeds is not None:
-        return f"{text}; {facts.seeds(gap.seeds)} seeds would, if the difference is as seen."
+        enough = formatting.format_seeds(gap.seeds)
+        return f"{text}; {enough} seeds would, if the difference is as seen."
     return text + "."
 
 
-def _bars(group: Group) -> list[str]:
-    """How far behind the best the policies are that everyone knows."""
-    told = [
+def _baselines(group: PolicyGroup) -> list[str]:
+    """How far the baselines are behind the best policy."""
+    sentences = [
         f"{_bold(row)} takes {gap}" + ("" if gap.is_settled else " (not settled)")
         for row in group.rows[2:]
-        if row.name in BARS
-        for gap in (facts.gap(row, group.best),)
+        if row.name in BASELINES
+        for gap in (formatting.percent_difference(row, group.best),)
     ]
-    return [" and ".join(told) + " against the best."] if told else []
+    return [" and ".join(sentences) + " against the best."] if sentences else []
 
 
-def _across(never: Group, may: Group) -> list[str]:
-    """The best that may preempt against min-min, which the table has a column for."""
+def _across(never: PolicyGroup, may: PolicyGroup) -> list[str]:
+    """Compare the best preemptive policy with min-min, as a column of the table does."""
     for row in never.rows:
-        if row.name == BARS[0]:
-            gap = facts.gap(may.best, row)
+        if row.name == BASELINES[0]:
+            gap = formatting.percent_difference(may.best, row)
             settled = "" if gap.is_settled else " (not settled)"
             return [f"{_bold(may.best)} against {_bold(row)}: {gap} mean JCT{settled}."]
     return []
 
 
-def _starvation(result: Comparison, unit: Scale) -> list[str]:
-    def wait(row: Row) -> str:
-        return f"{facts.in_time(row.metrics['longest_wait_s'], unit)} {unit.unit}"
+def _starvation(result: Comparison, unit: TimeUnit) -> list[str]:
+    def wait(row: PolicyRow) -> str:
+        return f"{formatting.format_time(row.metrics['longest_wait_s'], unit)} {unit.unit}"
 
-    best = facts.best_first(result)[0]
-    p99 = f"{facts.in_time(best.metrics['p99_jct_s'], unit)} {unit.unit}"
+    best = formatting.ranked(result)[0]
+    p99 = f"{formatting.format_time(best.metrics['p99_jct_s'], unit)} {unit.unit}"
     text = f"Under {_bold(best)} the unluckiest job of a seed waits {wait(best)} for its start"
     tail = f"1 % of jobs take longer than {p99}"
     if len(result.policies) == 1:

@@ -1,4 +1,4 @@
-"""Comparisons kept on disk as they come: a run that stops half-way can go on where it was."""
+"""Comparisons cached on disk, so that an interrupted experiment can resume."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from adlro.files import write_text
 from adlro.policies.registry import Policy
 
 
-class _Kept(BaseModel):
-    """One file."""
+class _Entry(BaseModel):
+    """One file of the cache."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -29,7 +29,7 @@ class _Kept(BaseModel):
 
 
 def fingerprint(scenario: Scenario, policies: Sequence[Policy], seeds: range, *more: object) -> str:
-    """Of all that a comparison depends on: jobs, policies with their weights, and our code."""
+    """Hash of everything a comparison depends on: scenario, seeds, policies with weights, code."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{scenario.model_dump_json()} {seeds} {more}".encode())
     for policy in policies:
@@ -41,17 +41,17 @@ def fingerprint(scenario: Scenario, policies: Sequence[Policy], seeds: range, *m
     return digest.hexdigest()
 
 
-class Shelf(NamedTuple):
-    """A folder of comparisons, one file each."""
+class ComparisonCache(NamedTuple):
+    """A folder with one file per comparison."""
 
     folder: Path
-    is_resumed: bool  # whether what is there already is used
+    is_resumed: bool  # whether existing files are used
 
     def open(self) -> None:
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            OutputError: it cannot be made.
+            OutputError: it cannot be created.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -59,17 +59,17 @@ class Shelf(NamedTuple):
             raise OutputError(f"{self.folder}: cannot be made: {exc.strerror}") from exc
 
     def get(self, name: str, mark: str, make: Callable[[], Comparison]) -> Comparison:
-        """The comparison of this fingerprint that is kept under a name, or else a new one."""
+        """Return the cached comparison of this name and fingerprint, or make and cache it."""
         path = self.folder / (re.sub(r"[^a-z0-9.]+", "-", name.lower()) + ".json")
         if self.is_resumed and path.exists():
             try:
-                kept = _Kept.model_validate_json(path.read_bytes())
+                entry = _Entry.model_validate_json(path.read_bytes())
             except ValidationError:
-                kept = None
-            if kept and kept.fingerprint == mark:
+                entry = None
+            if entry and entry.fingerprint == mark:
                 sys.stderr.write(f"{name}: from {path}\n")
-                return kept.comparison
-            sys.stderr.write(f"{path}: of other seeds, policies or code: run anew\n")
+                return entry.comparison
+            sys.stderr.write(f"{path}: of other seeds, policies or code: run again\n")
         found = make()
-        write_text(path, _Kept(fingerprint=mark, comparison=found).model_dump_json() + "\n")
+        write_text(path, _Entry(fingerprint=mark, comparison=found).model_dump_json() + "\n")
         return found

@@ -1,7 +1,7 @@
-"""The traces that are played, each on a cluster of several GPU models.
+"""The public traces of the experiment, each with a cluster of several GPU models.
 
-Times are seconds of the trace. The borders are round numbers near the time by which half of the
-jobs had come; the window is as long as leaves eight windows or more behind the split.
+Times are seconds of the trace. The split is a round number near the median submission; the window
+leaves eight windows or more after the split.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The regression of a comparison: what mean JCT goes along with, over all runs."""
+"""The regression section of the report: coefficients and scatter plots over all runs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from adlro.evaluate.comparison import Comparison
-from adlro.evaluate.regression import EXPLAINED, EXPLAINING, Regression
-from adlro.evaluate.report import facts
+from adlro.evaluate.regression import REGRESSORS, RESPONSE, Regression
+from adlro.evaluate.report import formatting
 from adlro.evaluate.report.chart import Chart, Style, plain_figure, styles
 from adlro.evaluate.report.table import METRICS
 from adlro.model.state import Floats
 
-_MOST_POINTS = 4_000  # over all policies: a browser draws no more at ease
+_MOST_POINTS = 4_000  # over all policies: more slow a browser down
 
 
 def _name(term: str) -> str:
@@ -31,7 +31,7 @@ def _lines(label: str, fit: Regression) -> str:
         return f'<tr><th scope="row">{escape(label)}</th>{why}</tr>'
     lines = []
     for i, term in enumerate(fit.coefficients):
-        one = _factor(term.name)  # what is shown in percent has its coefficient for 1 %
+        one = _factor(term.name)  # for columns shown in percent, the coefficient is per 1 %
         interval = f"{term.ci95[0] / one:,.4g} to {term.ci95[1] / one:,.4g}"
         head = f'<th scope="row">{escape(label) if i == 0 else ""}</th>'
         tail = f"{_number(fit.r2)} ({fit.n:,} runs)" if i == 0 else ""
@@ -49,7 +49,7 @@ def _table(head: str, body: str) -> str:
 
 
 def coefficients(result: Comparison) -> str:
-    """The regression as HTML: that of all runs, and that of each policy folded."""
+    """Return the coefficients as HTML: over all runs, and per policy in a folded section."""
     overall, each = result.regression.pooled, result.regression.by_policy
     headings = (
         "runs of",
@@ -61,7 +61,7 @@ def coefficients(result: Comparison) -> str:
     )
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     own = "".join(
-        _lines(row.name, each[row.name]) for row in facts.best_first(result) if row.name in each
+        _lines(row.name, each[row.name]) for row in formatting.ranked(result) if row.name in each
     )
     return (
         _table(head, _lines("all policies", overall))
@@ -71,10 +71,10 @@ def coefficients(result: Comparison) -> str:
 
 
 def scatters(result: Comparison) -> list[Chart]:
-    """Mean JCT against each regressor, a point for each run, with the fitted line."""
-    unit, fit = facts.scale(result), result.regression.pooled
+    """Scatter plots of mean JCT against each regressor, one point per run, with the fitted line."""
+    unit, fit = formatting.time_unit(result), result.regression.pooled
     seeds = max(_MOST_POINTS // len(result.policies), 1)
-    slopes = {term.name: term.value for term in fit.coefficients if term.name in EXPLAINING}
+    slopes = {term.name: term.value for term in fit.coefficients if term.name in REGRESSORS}
     charts = []
     for key in slopes:
         figure = plain_figure(360)
@@ -84,25 +84,25 @@ def scatters(result: Comparison) -> list[Chart]:
         figure.update_yaxes(title=f"mean JCT {unit.unit}", rangemode="tozero", tickformat=",~f")
         left_out = f" The first {seeds:,} seeds are drawn." if result.seeds > seeds else ""
         caption = (
-            f"Mean JCT against {_name(key)}, a point a run. The line is the fit of all runs, with "
-            f"the other terms at their means.{left_out}"
+            f"Mean JCT against {_name(key)}, one point per run. The line is the fit of all runs, "
+            f"with the other terms at their means.{left_out}"
         )
         charts.append(Chart(figure, caption))
     return charts
 
 
 def _add_points(figure: go.Figure, result: Comparison, key: str, seeds: int) -> None:
-    unit, factor = facts.scale(result), _factor(key)
+    unit, factor = formatting.time_unit(result), _factor(key)
     rows = {row.name: row for row in result.policies}
     drawn: dict[str, Style] = styles(result)
-    for name, look in sorted(drawn.items(), key=lambda item: item[1].is_main):
+    for name, style in sorted(drawn.items(), key=lambda item: item[1].is_main):
         own = rows[name].per_seed
         figure.add_scatter(
             name=escape(name),
             x=(factor * np.array(own[key][:seeds])).astype(np.float32),
-            y=(np.array(own[EXPLAINED][:seeds]) / unit.seconds).astype(np.float32),
+            y=(np.array(own[RESPONSE][:seeds]) / unit.seconds).astype(np.float32),
             mode="markers",
-            marker={"size": 5, "color": look.colour, "opacity": 0.8 if look.is_main else 0.4},
+            marker={"size": 5, "color": style.colour, "opacity": 0.8 if style.is_main else 0.4},
             legendrank=list(drawn).index(name),
             hovertemplate=f"{escape(name)}: %{{y:,.4~g}} {unit.unit} at %{{x:,.4~g}}"
             "<extra></extra>",
@@ -114,17 +114,17 @@ def _factor(key: str) -> float:
 
 
 def _add_line(figure: go.Figure, result: Comparison, key: str, slope: float) -> None:
-    """Least squares run through the means: the line needs no intercept."""
+    """Add the fitted line; least squares pass through the means, so it needs no intercept."""
 
     def pooled(name: str) -> Floats:
         return np.concatenate([row.per_seed[name] for row in result.policies])
 
-    x, y = pooled(key), pooled(EXPLAINED)
+    x, y = pooled(key), pooled(RESPONSE)
     ends = np.array([x.min(), x.max()])
     figure.add_scatter(
         name="fit",
         x=_factor(key) * ends,
-        y=(y.mean() + slope * (ends - x.mean())) / facts.scale(result).seconds,
+        y=(y.mean() + slope * (ends - x.mean())) / formatting.time_unit(result).seconds,
         mode="lines",
         line={"color": "#d00000", "width": 2, "dash": "dash"},
         hoverinfo="skip",

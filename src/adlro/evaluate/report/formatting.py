@@ -1,0 +1,117 @@
+"""Ranking, grouping and number formatting shared by the table, the charts and the summary.
+
+One place for the wording of a figure, so that table and summary cannot differ.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from adlro.evaluate.comparison import Comparison, PolicyRow
+from adlro.evaluate.stats import Estimate
+
+BASELINES = ("min-min", "fcfs")  # policies that all others are compared with, if present
+_HOURS_FROM_S = 10_000.0  # from this best mean JCT on, times are shown in hours
+_SIGNIFICANCE = 0.05
+_MOST_SEEDS = 100_000  # larger numbers of seeds are not spelled out
+
+
+class TimeUnit(NamedTuple):
+    """Unit in which a page shows times."""
+
+    unit: str
+    seconds: float
+    digits: int
+
+
+class PolicyGroup(NamedTuple):
+    """Policies that can be compared fairly: all may preempt, or none."""
+
+    is_preemptive: bool
+    rows: list[PolicyRow]  # best first
+
+    @property
+    def best(self) -> PolicyRow:
+        """The policy with the shortest mean JCT."""
+        return self.rows[0]
+
+
+class PercentDifference(NamedTuple):
+    """Percent by which the mean JCT of one policy exceeds another's."""
+
+    mean: float
+    ci95: tuple[float, float] | None
+    p: float | None  # Wilcoxon, Holm-corrected against a table's best; None = too few seeds
+    seeds: int | None  # number that would settle it
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the interval excludes 0 and the test, if any, is significant."""
+        if self.ci95 is None or self.ci95[0] <= 0 <= self.ci95[1]:
+            return False
+        return self.p is None or self.p < _SIGNIFICANCE
+
+    def __str__(self) -> str:
+        """The difference with its interval."""
+        digits = 1 if abs(self.mean) < 100 else 0
+        text = f"{self.mean:+,.{digits}f} %"
+        if self.ci95 is None:
+            return text
+        low, high = (f"{bound:+,.{digits}f}" for bound in self.ci95)
+        return f"{text} ({low} to {high})"
+
+
+def ranked(result: Comparison) -> list[PolicyRow]:
+    """All policies by ascending mean JCT."""
+    return sorted(result.policies, key=lambda row: row.jct)
+
+
+def groups(result: Comparison) -> list[PolicyGroup]:
+    """The policies that never preempt, then those that may; empty groups are left out."""
+    return [PolicyGroup(rows[0].is_preemptive, rows) for rows in result.tables()]
+
+
+def time_unit(result: Comparison) -> TimeUnit:
+    """Seconds, or hours where seconds would be long numbers."""
+    in_hours = min(row.jct for row in result.policies) >= _HOURS_FROM_S
+    return TimeUnit("h", 3600.0, 2) if in_hours else TimeUnit("s", 1.0, 0)
+
+
+def percent_difference(row: PolicyRow, rival: PolicyRow) -> PercentDifference:
+    """Percent by which the mean JCT of `row` exceeds that of `rival`."""
+    found = row.jct_versus(rival.name)
+    p = found.p_wilcoxon if found.p_holm is None else found.p_holm
+    return PercentDifference(found.mean, found.ci95, p, found.seeds_to_settle)
+
+
+def format_estimate(figure: Estimate, digits: int, factor: float = 1.0) -> str:
+    """Mean ± half the width of the interval."""
+    text = f"{figure.mean * factor:,.{digits}f}"
+    if figure.ci95 is None:
+        return text
+    return f"{text} ± {figure.half_width * factor:,.{digits}f}"
+
+
+def format_time(figure: Estimate, unit: TimeUnit) -> str:
+    """Mean ± half the width of the interval of a time, without its unit."""
+    return format_estimate(figure, unit.digits, 1 / unit.seconds)
+
+
+def format_p(p: float) -> str:
+    """A p value with three digits."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def format_seeds(count: int) -> str:
+    """Number of seeds that would settle a difference."""
+    return f"≈ {count:,}" if count <= _MOST_SEEDS else f"more than {_MOST_SEEDS:,}"
+
+
+def not_settled(seeds: int) -> str:
+    """Phrase: this number of seeds does not settle a difference."""
+    return "1 seed does not settle" if seeds == 1 else f"{seeds:,} seeds do not settle"
+
+
+def plural(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
