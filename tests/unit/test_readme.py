@@ -9,7 +9,7 @@ from adlro.config.files import find_scenario, load_scenario
 from adlro.evaluate.compare import compare
 from adlro.policies import registry
 from adlro.sim.simulator import is_compiled
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "01_own_policy.py"

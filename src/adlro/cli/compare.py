@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from adlro.evaluate.compare import Comparison, Until, Watch, Width
     from adlro.policies.registry import Policy
     from adlro.sim.simulator import RunResult
-    from adlro.workloads.synthetic import Setting
+    from adlro.workloads.setting import Setting
     from adlro.workloads.workload import Workload
 
 
@@ -175,7 +175,7 @@ def _play(
     """The comparison, and whether it is all that was asked for (Ctrl-C may have cut it short)."""
     from adlro.evaluate.compare import Stopped
     from adlro.sim.simulator import warm_up
-    from adlro.workloads.synthetic import prepare
+    from adlro.workloads.setting import prepare
 
     setting = prepare(scenario)
     chosen = _chosen(policies, setting)

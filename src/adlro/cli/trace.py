@@ -193,7 +193,7 @@ _SUFFIXES = (".npz", ".csv", ".swf")
 
 def _say_skipped(history: History) -> None:
     """Count what --lenient has skipped, and list the first."""
-    from adlro.workloads.replay import skipped
+    from adlro.workloads.history_file import skipped
 
     for line in [*skipped(history), *history.header.notes]:
         if line.startswith("skipped"):
@@ -316,17 +316,16 @@ def predict(
     import json
 
     from adlro.cli import trace_predict
-    from adlro.estimates.run_times import RunTimes
     from adlro.files import write_bytes
 
     _check_memory(save, file)
-    shown = trace_predict.look(_read(file, lenient, format_, columns), warm_up, job)
+    shown = trace_predict.measure(_read(file, lenient, format_, columns), warm_up, job)
     if as_json:
         click.echo(json.dumps(_finite(shown.figures), indent=2, allow_nan=False))
     else:
         trace_predict.show(shown.figures)
     if save is not None:
-        write_bytes(save, RunTimes.of(shown.learned).pack())
+        write_bytes(save, shown.learned.pack())
         click.echo(f"what was learned: {save}", err=as_json)
 
 

@@ -81,7 +81,7 @@ def _check(wish: Wish) -> None:
 def _tables(wish: Wish, history: History) -> dict[str, Any]:
     """The scenario's tables, for one job at load 1."""
     from adlro.config.files import find_cluster
-    from adlro.workloads import replay
+    from adlro.workloads import history_file
 
     beside = os.path.relpath(wish.file.resolve(), wish.out.resolve().parent)
     recorded: dict[str, Any] = {"file": beside}
@@ -94,8 +94,8 @@ def _tables(wish: Wish, history: History) -> dict[str, Any]:
         "jobs": 1,
         "load": 1.0,
         "measure": f"after {wish.warm_up * 100:g} %" if wish.warm_up else "all",
-        "users": replay.users_of(history),
-        "accounts": list(replay.accounts_of(history)),
+        "users": history_file.users_of(history),
+        "accounts": list(history_file.accounts_of(history)),
         "history": recorded,
         "cluster": find_cluster(wish.cluster).model_dump(exclude_none=True),
     }
@@ -110,7 +110,7 @@ def make(wish: Wish, history: History) -> Made:
     from adlro.config.files import scenario_of
     from adlro.config.to_toml import to_toml
     from adlro.workloads.replay import windows
-    from adlro.workloads.synthetic import prepare
+    from adlro.workloads.setting import prepare
 
     _check(wish)
     tables = _tables(wish, history)

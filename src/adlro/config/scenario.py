@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -101,10 +101,13 @@ def _as_measure(value: object) -> object:
     return {"middle" if found[1] == "middle" else "warm_up": float(found[2]) / 100}
 
 
-class Estimates(Record):
-    """Where run-time estimates come from: the same for every policy compared."""
+EstimateSource = Literal["oracle", "noisy", "request", "last-two", "user-mean", "memory"]
 
-    source: Literal["oracle", "noisy", "request", "memory"] = "oracle"
+
+class Estimates(Record):
+    """The estimator of run times (adlro.estimates.registry), the same for every policy compared."""
+
+    source: EstimateSource = "oracle"
     sigma: Spread = 0.0
 
     def __str__(self) -> str:
@@ -118,9 +121,10 @@ def _as_estimates(value: object) -> object:
     found = re.fullmatch(r"noisy:(\d+(?:\.\d+)?)", value.strip())
     if found:
         return {"source": "noisy", "sigma": float(found[1])}
-    if value not in ("oracle", "request", "memory"):
+    if value == "noisy" or value not in get_args(EstimateSource):
         raise ValueError(
-            f"say oracle, noisy:S (S = spread, e.g. noisy:0.5), request or memory, not {value!r}"
+            "say oracle, noisy:S (S = spread, e.g. noisy:0.5), request, last-two, user-mean or "
+            f"memory, not {value!r}"
         )
     return {"source": value}
 

@@ -34,7 +34,7 @@ from adlro.sim.signature import (
 )
 from adlro.sim.simulator import RunResult, clone
 from adlro.sim.world import Empty, World, answers, fresh_memory, open_world
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 HORIZON = 80  # jobs to come that a look ahead plays, with all that are there

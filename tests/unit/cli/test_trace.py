@@ -18,7 +18,8 @@ from adlro.config.files import load_cluster, load_scenario
 from adlro.errors import AdlroError
 from adlro.workloads import replay
 from adlro.workloads.formats.registry import read
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.histories import SAMPLES, write
 
 

@@ -13,7 +13,7 @@ from adlro.config.scenario import Bursty, Estimates, Measure, Poisson, Scenario,
 from adlro.errors import ConfigError
 from adlro.model.cluster import NodeGroup
 from adlro.model.job import Colocation, JobType, Lognormal
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from tests.scenario_files import (
     GOOD,
     NODES,

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from adlro.workloads.remembered import Ran
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.errors import ConfigError
 from adlro.model.state import JOB
 from adlro.workloads import remembered
-from adlro.workloads.remembered import Ran
-from adlro.workloads.synthetic import generate, prepare, with_estimates
+from adlro.workloads.generate import generate, with_estimates
+from adlro.workloads.setting import prepare
 from tests.hidden import assert_hides_the_truth
 from tests.unit.workloads.test_replay import TYPES, recorded, scenario
 

@@ -25,7 +25,8 @@ from adlro.evaluate.report.chart import (
 from adlro.evaluate.report.timeline import Timeline, follow
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import Setting, generate
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import Setting
 
 _MOST_SCHEDULES = 4  # besides fcfs
 _LIMITS = gantt.Limits(gpus=64, bars=2_500, is_brief=True)  # some 300 KB a schedule

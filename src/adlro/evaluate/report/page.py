@@ -19,7 +19,7 @@ from adlro.evaluate.report.folder import make_folder
 from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 from adlro.files import write_parts
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 # Nothing may be loaded: not even what a name with markup in it would ask for.
 _SAFE = (
