@@ -40,7 +40,7 @@ def scenario_options(command: C) -> C:
         ),
         click.option(
             "--load",
-            type=float,
+            type=click.FloatRange(0, 100, min_open=True),
             help="Arrivals as a fraction of what the cluster can carry.  [default: the scenario's]",
         ),
         click.option(

@@ -60,7 +60,8 @@ class Surge(Record):
 
 
 Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="process")]
-Load = Annotated[float, Field(gt=0, le=100)]
+MOST_LOAD = 100.0
+Load = Annotated[float, Field(gt=0, le=MOST_LOAD)]
 Price = Annotated[float, Field(gt=0, le=1e9)]
 
 
@@ -142,7 +143,7 @@ class Scenario(Record):
     cluster: Cluster
     types: Annotated[tuple[JobType, ...], Field(min_length=1)]
     jobs: Annotated[int, Field(ge=1, le=100_000_000)] = 400
-    load: Load = 0.8  # fraction of the fluid-LP capacity
+    load: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.8  # of the fluid-LP capacity
     arrivals: Arrivals = Poisson()
     noise: Spread = 0.0  # spread of the lognormal speed noise of each (job, model)
     estimates: Annotated[Estimates, BeforeValidator(_as_estimates)] = Estimates()
@@ -188,6 +189,9 @@ class Scenario(Record):
     @model_validator(mode="after")
     def _history_agrees(self) -> Scenario:
         if self.history is None:
+            if self.load > MOST_LOAD:  # the recorded load of a history may be any
+                limit = f"input should be less than or equal to {MOST_LOAD:g}"
+                raise ValueError(f"load: {limit}, not {self.load:g}")
             return self
         types = [job_type.name for job_type in self.types]
         for i, rule in enumerate(self.history.rules):
