@@ -229,8 +229,10 @@ def test_a_history_from_a_pipe_makes_no_scenario(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=(CSV,))
     writer.start()
-    made = ("scenario", path, "--cluster", "paper16", "--out", out)
-    result = run(trace.command, *made, "--load-scale", "1e-323")
+    result = run(
+        trace.command, "scenario", pipe, "--cluster", "paper16", "--out", tmp_path / "x.toml"
+    )
+    writer.join()
     assert result.exit_code == 2
     assert "cannot be read a second time" in result.output
 
@@ -270,17 +272,8 @@ def test_a_history_is_played_at_its_recorded_load_however_far_out_it_is(
 
 def test_a_load_that_nobody_can_write_names_the_option(tmp_path):
     path, out = write(tmp_path, "submit_time,run_s,gpus\n0,5,1\n9,5,1\n"), tmp_path / "mine.toml"
-    result = run(
-        trace.command,
-        "scenario",
-        path,
-        "--cluster",
-        "paper16",
-        "--out",
-        out,
-        "--load-scale",
-        "1e-323",
-    )
+    made = ("scenario", path, "--cluster", "paper16", "--out", out)
+    result = run(trace.command, *made, "--load-scale", "1e-323")
     assert result.exit_code == 2
     assert "--load-scale" in result.output
     assert not out.exists()
