@@ -11,7 +11,8 @@ from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.signature import compile_decide, compiled_run
 from adlro.sim.world import Empty, answers, fresh_memory, open_world
-from adlro.workloads.synthetic import Setting, generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
 from bench.clock import Setup, Work
 

@@ -21,7 +21,8 @@ from adlro.config.files import find_scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
 from adlro.policies import registry
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 POLICY = str(Path(__file__).with_name("03_policy_of_sb3.py"))
 FIRST_SEED = 1_000_000  # of the jobs to learn on; those of the table begin at 0

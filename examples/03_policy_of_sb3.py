@@ -17,7 +17,7 @@ from adlro.config.files import find_scenario
 from adlro.envs.worlds import typical_seconds
 from adlro.features.full_observation_kernel import more, observe_more
 from adlro.features.observation_kernel import act, allow, observe, sizes
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 FILE = Path(os.environ.get("ADLRO_SB3_MODEL", "maskable_ppo.zip"))
 if not FILE.is_file():

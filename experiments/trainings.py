@@ -28,7 +28,7 @@ from adlro.train.executor import Crew
 from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
 from adlro.train.store import Folder, Plan, Wish, difference
 from adlro.train.trainer import Trainer
-from adlro.workloads.synthetic import Setting, prepare
+from adlro.workloads.setting import Setting, prepare
 
 REFERENCE = "reference"
 OBJECTIVE = "jct"

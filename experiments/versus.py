@@ -12,7 +12,7 @@ from adlro.evaluate.hindsight import mean_jct
 from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 
 def heuristics() -> list[str]:

@@ -8,7 +8,7 @@ from adlro.config.files import find_scenario
 from adlro.evaluate.comparison import RunFigures, SeedRuns, summarise
 from adlro.evaluate.metrics import Metrics
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 STEADY = np.array([100.0, 120, 90, 150, 110, 130, 95, 105])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from adlro.config.scenario import Scenario
 from adlro.model.context import known
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 TRUTH = ("played", "failures", "changes", "colocation", "readings", "scenario", "setting")
 _PARTS = ("func", "args", "keywords", "base", "__self__", "__closure__", "cell_contents")

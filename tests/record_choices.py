@@ -23,7 +23,8 @@ from adlro.model.view import RECENT, View
 from adlro.nets.q_network import flat, scratch_size
 from adlro.policies import adlro, registry
 from adlro.policies.loading import learned
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 FILE = Path(__file__).parent / "data" / "shipped_choices.npz"
 ROWS = {

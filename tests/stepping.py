@@ -9,7 +9,8 @@ from adlro.envs.episode_supply import EpisodeSupply
 from adlro.envs.worlds import Worlds
 from adlro.sim import simulator
 from adlro.sim.world import Empty
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.worlds import World, start
 
 

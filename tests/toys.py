@@ -9,7 +9,7 @@ import numpy as np
 from adlro.config.scenario import Scenario
 from adlro.train.recipe import Fit, Recipe, Round, Selection, Tuning
 from adlro.train.store import Wish
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 FAST, SLOW = "V100 16GB", "T4"

@@ -14,7 +14,7 @@ from adlro.model.state import Floats
 from adlro.nets import q_network
 from adlro.nets.q_network import MOST_UNITS, Network, choose
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 _USED, _ROWS, _STRAY, _PLAYS_NETWORK, _MOST, _ROOM, _SIZE, _HEAD = range(8)
 _WIDTH = len(PLAIN) + 1

@@ -21,7 +21,7 @@ from adlro.errors import ConfigError
 from adlro.evaluate.comparison import BASELINE, Comparison, PolicyRow
 from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 FOLDER = Path(__file__).parent
 CLAIMS = range(200_000, 200_500)  # reserved for this table: never used for training or selection

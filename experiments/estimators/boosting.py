@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from adlro.errors import ConfigError
-from adlro.estimates.outcomes import Simple, Timeline, ends
+from adlro.estimates.by_user_kernel import LAST_TWO, MEDIAN, USER_MEAN
+from adlro.estimates.job_table import JobTable, end_times
 from adlro.model.history import Codes, History
 from adlro.model.state import Counts, Floats, Mask
 
@@ -29,8 +30,11 @@ def _whole(values: Counts) -> Floats:
     return np.where(values < 0, np.nan, values.astype(np.float64))
 
 
-def _columns(history: History, simple: Simple, trained: Mask) -> tuple[list[Floats], int]:
-    """Columns [J], and how many of them, the first ones, are categories."""
+def _columns(history: History, statistics: Floats, trained: Mask) -> tuple[list[Floats], int]:
+    """Columns [J], and how many of them, the first ones, are categories.
+
+    statistics [J, 4]: see by_user_kernel.
+    """
     categories = [_frequent(getattr(history, name), trained) for name in _WORDS]
     words = [column for column in categories if column is not None]
     amounts = (
@@ -41,7 +45,7 @@ def _columns(history: History, simple: Simple, trained: Mask) -> tuple[list[Floa
     with np.errstate(divide="ignore"):
         numbers = [np.log(amount) for amount in amounts]
     numbers = [np.where(np.isfinite(column), column, np.nan) for column in numbers]
-    numbers += [hour, simple.last_two, simple.user_mean, simple.median]
+    numbers += [hour, *(statistics[:, column] for column in (LAST_TWO, USER_MEAN, MEDIAN))]
     known = [column for column in numbers if not np.isnan(column[trained]).all()]
     return words + known, len(words)
 
@@ -67,10 +71,12 @@ def _predicted(table: Floats, log_s: Floats, rows: Counts, part: Counts, words: 
     return np.asarray(model.predict(table[part]))
 
 
-def boosted(history: History, line: Timeline, simple: Simple, later: Mask, parts: int) -> Floats:
+def boosted(
+    history: History, jobs: JobTable, statistics: Floats, later: Mask, parts: int
+) -> Floats:
     """Log seconds [J] of the later jobs, nan of those before.
 
-    The later jobs are cut into `parts` by submission; before each part the trees are grown anew
+    The later jobs are cut into `parts` by submission; before each part the trees are grown again
     from all jobs that had ended by then.
 
     Raises:
@@ -79,13 +85,13 @@ def boosted(history: History, line: Timeline, simple: Simple, later: Mask, parts
     result = np.full(history.jobs, np.nan)
     rows = np.flatnonzero(later)
     rows = rows[np.argsort(history.submit_s[rows], kind="stable")]
-    ended = np.where(np.isnan(line.log_s), np.inf, ends(history))
+    ended = np.where(np.isnan(jobs.log_s), np.inf, end_times(history))
     for part in np.array_split(rows, parts):
         begin = history.submit_s[part[0]]
         trained = (history.submit_s < begin) & (ended <= begin)
-        columns, words = _columns(history, simple, trained)
+        columns, words = _columns(history, statistics, trained)
         table = np.column_stack(columns)
         known = np.flatnonzero(trained)
         latest = known[np.argsort(ended[known], kind="stable")][-_MOST_JOBS:]
-        result[part] = _predicted(table, line.log_s, latest, part, words)
+        result[part] = _predicted(table, jobs.log_s, latest, part, words)
     return result

@@ -21,17 +21,20 @@ from versus import by_name
 
 from adlro.config.files import adjusted, scenario_of
 from adlro.errors import ConfigError
-from adlro.estimates import job_fields, memory, outcomes
-from adlro.estimates.outcomes import Errors
+from adlro.estimates import by_user, job_table, memory
+from adlro.estimates.errors import Errors, later_part
+from adlro.estimates.errors import errors as errors_of
+from adlro.estimates.estimator import DEFAULTS
 from adlro.evaluate.compare import compare
 from adlro.evaluate.prediction_error import prediction_errors
 from adlro.model.history import History
 from adlro.model.state import Floats, Mask
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.workloads import replay
+from adlro.workloads import history_file
 from adlro.workloads.formats.registry import read
-from adlro.workloads.synthetic import prepare, with_estimates
+from adlro.workloads.generate import with_estimates
+from adlro.workloads.setting import prepare
 
 R = TypeVar("R")
 
@@ -71,7 +74,7 @@ CLUSTER = {  # 192 GPUs of three models
 }
 
 
-class Foreseen(NamedTuple):
+class Predicted(NamedTuple):
     """A history, its later half, and log seconds [J] of each job by estimator."""
 
     path: Path
@@ -88,21 +91,22 @@ def _timed(work: Callable[[], R]) -> tuple[R, float]:
     return found, time.process_time() - before
 
 
-def _foreseen(name: str) -> Foreseen:
+def _predicted(name: str) -> Predicted:
     """Every estimator on one history."""
     sys.stderr.write(f"{name}\n")
     path = shared() / "data" / FILES[name]
     history = read(path)
-    later = outcomes.later_part(history, 0.5)
-    found, memory_s = _timed(lambda: prediction_errors(history))
-    line = found.line
-    simple, simple_s = _timed(lambda: outcomes.simple_of(history, line))
-    boost, boost_s = _timed(lambda: boosted(history, line, simple, later, TRAININGS))
+    later = later_part(history, 0.5)
+    found = prediction_errors(history)
+    jobs = found.jobs
+    _, memory_s = _timed(lambda: memory.Memory().follow(jobs))
+    statistics, by_user_s = _timed(lambda: by_user.ByUser(DEFAULTS).statistics(jobs))
+    boost, boost_s = _timed(lambda: boosted(history, jobs, statistics, later, TRAININGS))
     log_s = {**found.log_s, "gradient boosting": boost}
-    errors = {key: outcomes.errors(log_s[key], line, later) for key in ESTIMATORS}
-    spent = {"memory": memory_s - simple_s, "gradient boosting": boost_s}
-    us = {key: 1e6 * spent.get(key, simple_s) / history.jobs for key in ESTIMATORS}
-    return Foreseen(path, history, later, log_s, errors, us)
+    errors = {key: errors_of(log_s[key], jobs.log_s, later) for key in ESTIMATORS}
+    spent = {"memory": memory_s, "gradient boosting": boost_s}
+    us = {key: 1e6 * spent.get(key, by_user_s) / history.jobs for key in ESTIMATORS}
+    return Predicted(path, history, later, log_s, errors, us)
 
 
 def _fields(history: History) -> str:
@@ -122,7 +126,7 @@ def _verdict(name: str, errors: dict[str, Errors]) -> str:
     return "met" if over <= WITHIN else f"met; boosting is better by {over / (1 + over):.0%}"
 
 
-def _share_table(caption: str, rows: dict[str, Foreseen], field: str) -> Table:
+def _share_table(caption: str, rows: dict[str, Predicted], field: str) -> Table:
     lines = [
         [name, *(f"{getattr(one.errors[key], field) * 100:.0f}" for key in ESTIMATORS)]
         for name, one in rows.items()
@@ -130,7 +134,7 @@ def _share_table(caption: str, rows: dict[str, Foreseen], field: str) -> Table:
     return Table(caption, ("history", *ESTIMATORS), lines, is_brief=False)
 
 
-def _cost_table(rows: dict[str, Foreseen]) -> Table:
+def _cost_table(rows: dict[str, Predicted]) -> Table:
     lines = [
         [name, *(f"{one.us[key]:.1f}" for key in ESTIMATORS[1:])] for name, one in rows.items()
     ]
@@ -141,19 +145,20 @@ def _cost_table(rows: dict[str, Foreseen]) -> Table:
     return Table(caption, ("history", *ESTIMATORS[1:]), lines, is_brief=False)
 
 
-class Ground(NamedTuple):
+class Stage(NamedTuple):
     """A history's later half on a cluster."""
 
     scenario: Any
     windows: range
 
 
-def _ground(one: Foreseen) -> Ground:
+def _stage(one: Predicted) -> Stage:
     """Windows of jobs in a row as seeds, at one load."""
     history = one.history
     tables = {
         "jobs": 1, "load": LOAD, "measure": "after 10 %", "estimates": "memory",
-        "users": replay.users_of(history), "accounts": list(replay.accounts_of(history)),
+        "users": history_file.users_of(history),
+        "accounts": list(history_file.accounts_of(history)),
         "cluster": CLUSTER,
         "history": {
             "file": str(one.path), "from_s": float(history.submit_s[one.later].min()),
@@ -165,20 +170,20 @@ def _ground(one: Foreseen) -> Ground:
         raise ConfigError(f"{one.path}: is not played")
     jobs = min(JOBS, len(tried.played.jobs))
     windows = range(min(WINDOWS, len(tried.played.jobs) // jobs))
-    return Ground(adjusted(tried.scenario, jobs=jobs), windows)
+    return Stage(adjusted(tried.scenario, jobs=jobs), windows)
 
 
-def _played(one: Foreseen, quick: bool) -> dict[str, dict[str, Any]]:
+def _played(one: Predicted, quick: bool) -> dict[str, dict[str, Any]]:
     """Mean JCT by estimator and policy."""
-    ground = _ground(one)
-    windows = ground.windows[:1] if quick else ground.windows
+    stage = _stage(one)
+    windows = stage.windows[:1] if quick else stage.windows
     found = {}
     for key in (*ESTIMATORS, "oracle"):
         if key == "oracle":
-            setting = prepare(adjusted(ground.scenario, estimates="oracle"))
+            setting = prepare(adjusted(stage.scenario, estimates="oracle"))
         else:
             filled = np.where(one.later, one.log_s[key], 0.0)  # those before are not played
-            setting = with_estimates(prepare(ground.scenario), np.exp(filled))
+            setting = with_estimates(prepare(stage.scenario), np.exp(filled))
         chosen = [registry.load(name, setting) for name in POLICIES]
         simulator.warm_up(chosen)
         rows = by_name(compare(setting, chosen, windows, threads=1))
@@ -187,12 +192,12 @@ def _played(one: Foreseen, quick: bool) -> dict[str, dict[str, Any]]:
 
 
 def _jct_tables(
-    rows: dict[str, Foreseen], quick: bool, figures: dict[str, dict[str, float]]
+    rows: dict[str, Predicted], quick: bool, figures: dict[str, dict[str, float]]
 ) -> list[Table]:
     lines: dict[str, list[list[str]]] = {name: [] for name in POLICIES}
     for name in QUICK_PLAYED if quick else PLAYED:
         sys.stderr.write(f"{name}: played\n")
-        one = rows.get(name) or _foreseen(name)
+        one = rows.get(name) or _predicted(name)
         found = _played(one, quick)
         for policy in POLICIES:
             best = found["oracle"][policy].mean
@@ -212,23 +217,22 @@ def _jct_tables(
     ]
 
 
-def _own_table(rows: dict[str, Foreseen], figures: dict[str, dict[str, float]]) -> Table:
+def _own_table(rows: dict[str, Predicted], figures: dict[str, dict[str, float]]) -> Table:
     """What weighing chosen for each history alone would give: on its second quarter."""
     lines = []
     for name, one in rows.items():
         if one.history.jobs > MOST_JOBS:
             continue
         sys.stderr.write(f"{name}: weighing of its own\n")
-        line = outcomes.timeline_of(one.history)
-        jobs = memory.jobs_of(job_fields.of_history(one.history), one.history.requested_s, line)
-        quarter = outcomes.later_part(one.history, 0.25) & ~one.later
+        jobs = job_table.table_of(one.history)
+        quarter = later_part(one.history, 0.25) & ~one.later
         found = {}
         for fading, nats in itertools.product(FADINGS, NATS):
-            weighing = memory.WEIGHING._replace(fading=fading, nats=nats)
-            tried = memory.fresh()._replace(weighing=weighing)
-            log_s = memory.followed(tried, jobs).log_s[:, 0]
-            error = outcomes.errors(log_s, line, quarter).mae_log
-            found[fading, nats] = (error, outcomes.errors(log_s, line, one.later).mae_log)
+            tried = memory.Memory()
+            tried.weigh(memory.WEIGHING._replace(fading=fading, nats=nats))
+            log_s = tried.follow(jobs).log_s[:, 0]
+            error = errors_of(log_s, jobs.log_s, quarter).mae_log
+            found[fading, nats] = (error, errors_of(log_s, jobs.log_s, one.later).mae_log)
         own = min(found, key=lambda key: found[key][0])
         shipped, mine = one.errors["memory"].mae_log, found[own][1]
         gain = f"{100 * (mine / shipped - 1):+.1f} %"
@@ -245,7 +249,7 @@ def _own_table(rows: dict[str, Foreseen], figures: dict[str, dict[str, float]]) 
 def make(quick: bool) -> Result:
     """All tables."""
     prediction_errors(read(shared() / "data" / FILES["HPC2N"]))  # compiled before anything is timed
-    rows = {name: _foreseen(name) for name in (QUICK if quick else FILES)}
+    rows = {name: _predicted(name) for name in (QUICK if quick else FILES)}
     table, figures = [], {}
     for name, one in rows.items():
         best = min(one.errors[key].mae_log for key in ESTIMATORS)

@@ -14,7 +14,8 @@ from versus import compared, heuristics, percent
 from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.comparison import PolicyRow
 from adlro.evaluate.metrics import fastest_possible
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 LOAD = 0.9
 SEEDS, QUICK_SEEDS = range(20), range(2)

@@ -22,7 +22,7 @@ from adlro.evaluate.comparison import BASELINE
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.train import weights
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 FOLDER = Path(__file__).parent
 DRIFT = FOLDER / "drift16.toml"  # that all are trained on

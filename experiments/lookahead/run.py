@@ -20,7 +20,7 @@ from adlro.errors import ConfigError
 from adlro.evaluate.comparison import Comparison, PolicyRow
 from adlro.policies import registry
 from adlro.policies.lookahead import SUFFIX, split
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 FOLDER = Path(__file__).parent
 QUICK_SEEDS = 2

@@ -11,8 +11,8 @@ import numpy as np
 from adlro.config.files import adjusted, scenario_of
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
-from adlro.workloads import replay
-from adlro.workloads.synthetic import Setting, prepare
+from adlro.workloads import history_file
+from adlro.workloads.setting import Setting, prepare
 
 LOAD = 0.9  # load of the first half after scaling
 SPEEDS = ("none", "measured-mix", "gavel-types")
@@ -62,8 +62,8 @@ def _scenario(trace: Trace, file: Path, recorded: dict[str, Any]) -> Scenario:
     tables = _tables(trace, file, recorded)
     wanted = scenario_of(tables, Path(f"{trace.name}.toml"))
     assert wanted.history is not None
-    history = replay.history_of(wanted.history)
-    names = {"users": replay.users_of(history), "accounts": replay.accounts_of(history)}
+    history = history_file.history_of(wanted.history)
+    names = {"users": history_file.users_of(history), "accounts": history_file.accounts_of(history)}
     return adjusted(wanted, **names)
 
 
@@ -75,7 +75,7 @@ def _recorded_load(setting: Setting) -> float:
 def _longest_s(trace: Trace, scenario: Scenario) -> float:
     """Longest run time of the first half in seconds, rounded up."""
     assert scenario.history is not None
-    history = replay.history_of(scenario.history)
+    history = history_file.history_of(scenario.history)
     inside = (history.submit_s >= trace.begin_s) & (history.submit_s < trace.split_s)
     longest = float(np.nanmax(history.run_s[inside]))
     return float(np.ceil(longest / _STEP_S) * _STEP_S)

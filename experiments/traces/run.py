@@ -21,7 +21,7 @@ from adlro.evaluate.comparison import BASELINE, Comparison
 from adlro.model.state import Floats
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 FOLDER = Path(__file__).parent
 OURS = "adlro"

@@ -16,7 +16,8 @@ from adlro.evaluate.metrics import Metrics, measure
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.sim.simulator import RunResult
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from adlro.workloads.workload import Workload
 
 

@@ -16,7 +16,8 @@ from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.world import Empty
 from adlro.workloads.formats.registry import read
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from bench import (
     baseline_simulators,
     clock,

@@ -14,7 +14,8 @@ from adlro.nets.q_network import flat
 from adlro.train import weights
 from adlro.train.episodes import Ground, named
 from adlro.train.store import Folder
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from experiments.ablations import run, td, training, variants
 from tests import toys, trained
 from tests.comparisons import STEADY, compared

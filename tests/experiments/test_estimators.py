@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from adlro.errors import ConfigError
-from adlro.estimates import outcomes
-from adlro.estimates.outcomes import Errors
+from adlro.estimates import job_table
+from adlro.estimates.by_user import ByUser
+from adlro.estimates.errors import Errors, later_part
+from adlro.estimates.estimator import DEFAULTS
 from experiments import common
 from experiments.estimators import boosting, run
 from tests.histories import history
@@ -30,9 +32,10 @@ def jobs(folder, count=200):
 
 
 def boosted(found, parts=1):
-    line = outcomes.timeline_of(found)
-    later = outcomes.later_part(found, 0.5)
-    return boosting.boosted(found, line, outcomes.simple_of(found, line), later, parts), later
+    jobs = job_table.table_of(found)
+    later = later_part(found, 0.5)
+    statistics = ByUser(DEFAULTS).statistics(jobs)
+    return boosting.boosted(found, jobs, statistics, later, parts), later
 
 
 @pytest.mark.slow
@@ -42,7 +45,7 @@ def test_boosting_learns_only_from_what_had_ended_before_each_part(tmp_path, par
     before, later = boosted(found, parts)
     assert np.isnan(before[~later]).all()
     part = np.array_split(np.flatnonzero(later), parts)[-1]
-    running = outcomes.ends(found) > found.submit_s[part[0]]
+    running = job_table.end_times(found) > found.submit_s[part[0]]
     assert running[: part[0]].sum() > 3
     found.run_s[running] *= 50
     after, _ = boosted(found, parts)

@@ -5,7 +5,7 @@ import pytest
 
 from adlro.errors import ConfigError
 from adlro.policies import registry
-from adlro.workloads.synthetic import generate
+from adlro.workloads.generate import generate
 from experiments import common
 from experiments.traces import catalogue, halves, run, train
 

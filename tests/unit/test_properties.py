@@ -13,7 +13,8 @@ from adlro.model.state import FAILURE, FINISH, PREEMPTION, REPAIR, SPEED, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.world import Empty
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests import worlds
 from tests.looped import every
 from tests.plain.cases import Quota, as_workload, random_case

@@ -12,7 +12,7 @@ from adlro.evaluate.compare import compare
 from adlro.evaluate.metrics import Metrics
 from adlro.policies import registry
 from adlro.sim.simulator import is_compiled
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from tests.commands import called
 
 ROOT = Path(__file__).parents[2]

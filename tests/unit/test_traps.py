@@ -22,7 +22,8 @@ from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.signature import compiled_steps
 from adlro.sim.world import answers
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.experiments.test_openb_packing import coming, kind, node, pod
 from tests.worlds import ANYWHERE, build, called, fill, job, made_ready, nodes, play, state_of
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from adlro.evaluate.compare import Comparison, Until, Watch, Width
     from adlro.policies.registry import Policy
     from adlro.sim.simulator import RunResult
-    from adlro.workloads.synthetic import Setting
+    from adlro.workloads.setting import Setting
     from adlro.workloads.workload import Workload
 
 
@@ -178,7 +178,7 @@ def _play(
     from adlro.errors import printable
     from adlro.evaluate.compare import Stopped
     from adlro.sim.simulator import warm_up
-    from adlro.workloads.synthetic import prepare
+    from adlro.workloads.setting import prepare
 
     setting = prepare(scenario)
     chosen = _chosen(policies, setting)

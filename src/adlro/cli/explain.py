@@ -58,7 +58,8 @@ def _find(wanted: Scenario, policy: str, seed: int, wish: DecisionQuery, top: in
     from adlro.evaluate.compare import in_background
     from adlro.evaluate.explanation import compile_all, explain, find
     from adlro.policies import registry
-    from adlro.workloads.synthetic import generate, prepare
+    from adlro.workloads.generate import generate
+    from adlro.workloads.setting import prepare
 
     setting = prepare(wanted)
     chosen = registry.load(policy, setting)

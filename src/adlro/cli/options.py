@@ -38,12 +38,12 @@ def scenario_options(command: C) -> C:
         click.option("--jobs", type=int, help="How many jobs arrive.  [default: the scenario's]"),
         click.option(
             "--estimates",
-            help="Run times that policies see: oracle, noisy:S, request or memory."
-            "  [default: the scenario's]",
+            help="Run times that policies see: oracle, noisy:S, request, last-two, user-mean or "
+            "memory.  [default: the scenario's]",
         ),
         click.option(
             "--load",
-            type=float,
+            type=click.FloatRange(0, 100, min_open=True),
             help="Arrivals as a fraction of what the cluster can carry.  [default: the scenario's]",
         ),
         click.option(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from adlro.evaluate.compare import Watch
     from adlro.evaluate.comparison import Comparison
     from adlro.policies.registry import Policy
-    from adlro.workloads.synthetic import Setting
+    from adlro.workloads.setting import Setting
 
 
 class Reporter:

@@ -12,7 +12,7 @@ from adlro.cli.options import as_json, stdout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.workloads.synthetic import Setting
+    from adlro.workloads.setting import Setting
 
 
 @click.group("scenario")
@@ -46,7 +46,7 @@ def _events(setting: Setting) -> dict[str, int]:
 
     from adlro.model.state import EVENT_KINDS, FAILURE, REPAIR, SPEED
     from adlro.workloads.events import is_quiet
-    from adlro.workloads.synthetic import generate
+    from adlro.workloads.generate import generate
 
     # Without anything to draw the jobs of a seed are not needed: there may be millions.
     kinds = np.zeros(0) if is_quiet(setting.scenario) else generate(setting, 0).events["kind"]
@@ -96,7 +96,7 @@ def show(scenario: str, is_json: bool) -> None:
     """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""
     from adlro.config.files import find_scenario, shipped
     from adlro.workloads.capacity import gpus_up
-    from adlro.workloads.synthetic import prepare
+    from adlro.workloads.setting import prepare
 
     wanted = find_scenario(scenario)
     setting = prepare(wanted)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from adlro.config.scenario import Scenario
     from adlro.evaluate.metrics import Metrics
     from adlro.sim.simulator import RunResult
-    from adlro.workloads.synthetic import Setting
+    from adlro.workloads.setting import Setting
     from adlro.workloads.workload import Workload
 
 _SHOWN = {  # metric -> what people call it, digits, scale
@@ -169,7 +169,8 @@ def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
     from adlro.evaluate.telemetry import count_rows
     from adlro.policies import registry
     from adlro.sim.simulator import warm_up
-    from adlro.workloads.synthetic import generate, prepare
+    from adlro.workloads.generate import generate
+    from adlro.workloads.setting import prepare
 
     setting = prepare(wanted)
     chosen = registry.load(policy, setting)

@@ -64,102 +64,6 @@ def formats() -> None:
     stdout().print(table, markup=False)
 
 
-def _facts(history: History, gpus: int | None) -> dict[str, Any]:
-    """All that `trace info` says, by name."""
-    import numpy as np
-
-    from adlro.workloads import summary
-
-    submit = history.submit_s[~np.isnan(history.submit_s)]
-    header = history.header
-    facts: dict[str, Any] = {
-        "file": header.source,
-        "format": header.format,
-        "jobs": history.jobs,
-        "first_submission": summary.date(history, submit.min() if len(submit) else np.nan),
-        "last_submission": summary.date(history, submit.max() if len(submit) else np.nan),
-        "span_days": float(np.ptp(submit)) / 86_400 if len(submit) else None,
-    }
-    unit, amount = summary.demand(history)
-    for name, values in ((f"{unit}_asked", amount), ("run_s", history.run_s)):
-        found = summary.spread(values)
-        facts[name] = None if found is None else found._asdict()
-    busy = summary.in_use(history)
-    if busy is not None:
-        size = summary.size_of(history, busy, gpus)
-        facts["in_use"] = busy._asdict()
-        facts["size"] = size._asdict()
-        facts["load"] = busy.mean / size.amount if size.amount else None
-    for name in ("user", "account", "queue", "gpu_model", "status"):
-        facts[f"distinct_{name}"] = len(history.tables[name]) or None
-    facts["missing"] = summary.missing(history)
-    facts["defects"] = header.defects
-    facts["notes"] = list(header.notes)
-    return facts
-
-
-def _finite(value: object) -> object:
-    """JSON has no nan."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _number(value: float) -> str:
-    """As people write it: whole from 1,000 on."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _spread_text(found: dict[str, float] | None) -> str:
-    if found is None:
-        return "unknown"
-    names = (("median", "median"), ("mean", "mean"), ("p95", "95 %"), ("most", "most"))
-    return ", ".join(f"{label} {_number(found[key])}" for key, label in names)
-
-
-def _lines(facts: dict[str, Any], history: History) -> list[tuple[str, str]]:
-    """What people read of the facts: label and text."""
-    from math import isnan
-
-    from adlro.workloads import summary
-
-    unit, _ = summary.demand(history)
-    span = facts["span_days"]
-    lines = [
-        ("file", f"{facts['file']} ({facts['format']})"),
-        ("jobs", f"{facts['jobs']:,}"),
-        ("submitted", f"{facts['first_submission']} to {facts['last_submission']}"),
-        ("span", "unknown" if span is None else f"{span:,.1f} days"),
-        (f"{unit} asked", _spread_text(facts[f"{unit}_asked"])),
-        ("run time, s", _spread_text(facts["run_s"])),
-    ]
-    if "in_use" in facts:
-        busy, size = facts["in_use"], facts["size"]
-        beginning = "" if busy["by"] == "start" else ", as if each job had started at once"
-        mean = "unknown" if isnan(busy["mean"]) else f"{busy['mean']:,.1f}"
-        load = facts["load"]
-        of = f"of {size['amount']:,.0f} {unit} ({size['origin']})"
-        lines += [
-            (f"{unit} in use", f"mean {mean}, peak {busy['peak']:,.0f}{beginning}"),
-            ("load", "unknown" if load is None or isnan(load) else f"{load:.3f} {of}"),
-        ]
-    counted = [
-        f"{count:,} {name}{'s' if count > 1 else ''}"
-        for name in ("user", "account", "queue")
-        if (count := facts[f"distinct_{name}"])
-    ]
-    lines += [("told apart", ", ".join(counted) or "no users, accounts or queues")]
-    gone = [
-        name if count == history.jobs else f"{name} ({count:,})"
-        for name, count in facts["missing"].items()
-    ]
-    lines += [("missing", ", ".join(gone) or "nothing")]
-    found = [f"{kind}: {count:,}" for kind, count in facts["defects"].items()]
-    lines += [("defects", "; ".join(found) or "none found")]
-    lines += [("note", note) for note in facts["notes"]]
-    return lines
-
-
 @command.command("info")
 @_reading_options
 @click.option("--gpus", type=click.IntRange(1), help="Size of the cluster, to measure load by.")
@@ -177,13 +81,15 @@ def info(
 
     from rich.table import Table
 
+    from adlro.cli import trace_info
+
     history = _read(file, lenient, format_, columns)
-    facts = _facts(history, gpus)
+    facts = trace_info.facts(history, gpus)
     if as_json:
-        click.echo(json.dumps(_finite(facts), indent=2, allow_nan=False))
+        click.echo(json.dumps(trace_info.finite(facts), indent=2, allow_nan=False))
         return
     table = Table(box=None, show_header=False, padding=(0, 2))
-    for label, text in _lines(facts, history):
+    for label, text in trace_info.lines(facts, history):
         table.add_row(label, text)
     stdout().print(table, markup=False, highlight=False)
 
@@ -193,7 +99,7 @@ _SUFFIXES = (".npz", ".csv", ".swf")
 
 def _say_skipped(history: History) -> None:
     """Count what --lenient has skipped, and list the first."""
-    from adlro.workloads.replay import skipped
+    from adlro.workloads.history_file import skipped
 
     for line in [*skipped(history), *history.header.notes]:
         if line.startswith("skipped"):
@@ -315,18 +221,17 @@ def predict(
     """How well run times can be foreseen from jobs that had ended, and why."""
     import json
 
-    from adlro.cli import trace_predict
-    from adlro.estimates.run_times import RunTimes
+    from adlro.cli import trace_info, trace_predict
     from adlro.files import write_bytes
 
     _check_memory(save, file)
-    shown = trace_predict.look(_read(file, lenient, format_, columns), warm_up, job)
+    shown = trace_predict.measure(_read(file, lenient, format_, columns), warm_up, job)
     if as_json:
-        click.echo(json.dumps(_finite(shown.figures), indent=2, allow_nan=False))
+        click.echo(json.dumps(trace_info.finite(shown.figures), indent=2, allow_nan=False))
     else:
         trace_predict.show(shown.figures)
     if save is not None:
-        write_bytes(save, RunTimes.of(shown.learned).pack())
+        write_bytes(save, shown.learned.pack())
         click.echo(f"what was learned: {save}", err=as_json)
 
 
@@ -404,7 +309,7 @@ def scenario(
     """  # noqa: D301  click wants the character itself
     import json
 
-    from adlro.cli.trace_scenario import Wish, make, moment
+    from adlro.cli.trace_scenario import ScenarioRequest, load_text, make, moment
     from adlro.files import check_writable, write_text
 
     refuse_same(file, out)
@@ -423,8 +328,8 @@ def scenario(
         "unfit": unfit,
         "gpu_names": names,
     }
-    wish = Wish(file, out, cluster, load_scale, warm_up, jobs, recorded)
-    made = make(wish, history)
+    request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, recorded)
+    made = make(request, history)
     write_text(out, made.text)
     if as_json:
         click.echo(json.dumps(made.figures, indent=2))
@@ -432,13 +337,9 @@ def scenario(
     figures = made.figures
     count = figures["windows"]
     seeds = f"{count:,} seeds of {figures['jobs']:,} jobs in a row" if count > 1 else "one seed"
-    then = (
-        f"recorded {figures['recorded_load']:.3f}"
-        if figures["recorded_load"]
-        else "all came at once"
-    )
-    click.echo(
-        f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {figures['load']:.3f} ({then})"
-    )
+    recorded_load = figures["recorded_load"]
+    then = f"recorded {load_text(recorded_load)}" if recorded_load else "all came at once"
+    load = load_text(figures["load"])
+    click.echo(f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {load} ({then})")
     for line in made.filled:
         click.echo(f"  {line}")

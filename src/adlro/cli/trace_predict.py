@@ -1,4 +1,4 @@
-"""Run times foreseen on a history: what `adlro trace predict` shows."""
+"""Run times predicted on a history: the output of `adlro trace predict`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adlro.estimates.memory import Explanation
-    from adlro.estimates.memory_kernel import Estimator
-    from adlro.evaluate.prediction_error import Tell
+    from adlro.estimates.estimator import Estimator, Explanation, Progress
     from adlro.model.history import History
 
 
-class Shown(NamedTuple):
-    """All that is printed, and the memory that is left."""
+class Measured(NamedTuple):
+    """The figures to print, and the memory after the last event."""
 
     figures: dict[str, Any]
     learned: Estimator
 
 
 @contextlib.contextmanager
-def _progress(history: History) -> Iterator[Tell]:
-    """A bar on stderr, where that is a terminal."""
+def _progress(history: History) -> Iterator[Progress]:
+    """Show a progress bar on stderr if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -43,7 +41,7 @@ def _progress(history: History) -> Iterator[Tell]:
 
 
 def _place(history: History, wanted: str) -> int:
-    """Where a job is: by its id, or by its place from 1 on if the source gives no ids."""
+    """Row of a job, given by its id, or by its place from 1 on if the source gives no ids."""
     from adlro.errors import TraceError
 
     if history.id:
@@ -84,20 +82,20 @@ def _explained(history: History, place: int, found: Explanation) -> dict[str, An
     }
 
 
-def look(history: History, warm_up: float, job: str | None) -> Shown:
-    """Measure all estimators on the later part, and explain one job if asked to.
+def measure(history: History, warm_up: float, job: str | None) -> Measured:
+    """Measure all estimators on the later part, and explain one job if one is named.
 
     Raises:
         TraceError: there is no such job, or nothing can be measured.
     """
     from adlro.cli.options import say_if_slow
     from adlro.errors import TraceError
-    from adlro.estimates.outcomes import later_part
+    from adlro.estimates.errors import later_part
     from adlro.evaluate import prediction_error
 
     place = None if job is None else _place(history, job)
-    with say_if_slow(), _progress(history) as tell:
-        found = prediction_error.prediction_errors(history, tell)
+    with say_if_slow(), _progress(history) as progress:
+        found = prediction_error.prediction_errors(history, progress)
     errors = found.errors(later_part(history, warm_up))
     if errors["memory"].jobs == 0:
         raise TraceError(
@@ -115,14 +113,14 @@ def look(history: History, warm_up: float, job: str | None) -> Shown:
         },
     }
     if place is not None:
-        with _progress(history) as tell:
-            told = prediction_error.explain(history, place, tell)
-            figures["job"] = _explained(history, place, told)
-    return Shown(figures, found.learned)
+        with _progress(history) as progress:
+            explanation = prediction_error.explain(history, place, progress)
+            figures["job"] = _explained(history, place, explanation)
+    return Measured(figures, found.learned["memory"])
 
 
 def error_table(figures: dict[str, Any]) -> Table:
-    """The errors, estimator by estimator."""
+    """Table of the errors, one row an estimator."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -137,7 +135,7 @@ def error_table(figures: dict[str, Any]) -> Table:
 
 
 def job_lines(job: dict[str, Any]) -> Iterator[str]:
-    """What people read of one job's estimate."""
+    """Lines that explain one job's estimate to people."""
     asked = job["requested_s"]
     request = "no request" if math.isnan(asked) else f"requested {asked:,.0f} s"
     run_s = job["run_s"]
@@ -153,7 +151,7 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print it for people."""
+    """Print the figures for people."""
     from adlro.cli.options import stdout
 
     click.echo(

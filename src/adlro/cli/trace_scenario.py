@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,13 +13,11 @@ if TYPE_CHECKING:
     from adlro.model.history import History
 
 _QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
-
-
 _WINDOW = 1000  # jobs of a seed where nothing is said: long histories make many seeds
 
 
-class Wish(NamedTuple):
-    """What is asked for."""
+class ScenarioRequest(NamedTuple):
+    """Options of the command."""
 
     file: Path
     out: Path
@@ -26,11 +25,11 @@ class Wish(NamedTuple):
     load_scale: float
     warm_up: float
     jobs: int | None
-    recorded: dict[str, Any]  # keys of model.recorded.Recorded
+    recorded: dict[str, Any]  # keys of config.history.Recorded
 
 
-class Made(NamedTuple):
-    """The file, and what people want to know of it."""
+class ScenarioFile(NamedTuple):
+    """Text of the scenario file, and figures about it."""
 
     text: str
     figures: dict[str, Any]
@@ -66,26 +65,28 @@ def moment(text: str | None, history: History, option: str) -> float | None:
     return value
 
 
-def _check(wish: Wish) -> None:
-    if not wish.file.is_file():
+def _check(request: ScenarioRequest) -> None:
+    if not request.file.is_file():
         raise click.BadParameter(
-            f"{str(wish.file)!r} cannot be read a second time, as `compare` must; save it first",
+            f"{str(request.file)!r} cannot be read a second time, as `compare` must; save it first",
             param_hint="FILE",
         )
-    if not 0 < wish.load_scale <= 1000:
+    if not 0 < request.load_scale <= 1000:
         raise click.BadParameter("a number above 0 is needed", param_hint="--load-scale")
-    if not 0 <= wish.warm_up < 1:
+    if not 0 <= request.warm_up < 1:
         raise click.BadParameter("a share from 0 to below 1 is needed", param_hint="--warm-up")
 
 
-def _tables(wish: Wish, history: History) -> dict[str, Any]:
-    """The scenario's tables, for one job at load 1."""
+def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
+    """Tables of the scenario file, with one job at load 1."""
     from adlro.config.files import find_cluster
-    from adlro.workloads import replay
+    from adlro.workloads import history_file
 
-    beside = os.path.relpath(wish.file.resolve(), wish.out.resolve().parent)
+    beside = os.path.relpath(request.file.resolve(), request.out.resolve().parent)
     recorded: dict[str, Any] = {"file": beside}
-    recorded |= {key: value for key, value in wish.recorded.items() if value not in (None, "", {})}
+    recorded |= {
+        key: value for key, value in request.recorded.items() if value not in (None, "", {})
+    }
     known = {word: _QOS[word] for word in history.tables["qos"] if word in _QOS}
     if known:
         recorded["priorities"] = known
@@ -93,16 +94,21 @@ def _tables(wish: Wish, history: History) -> dict[str, Any]:
         "about": f"jobs of {history.header.source} ({history.header.format})",
         "jobs": 1,
         "load": 1.0,
-        "measure": f"after {wish.warm_up * 100:g} %" if wish.warm_up else "all",
-        "users": replay.users_of(history),
-        "accounts": list(replay.accounts_of(history)),
+        "measure": f"after {request.warm_up * 100:g} %" if request.warm_up else "all",
+        "users": history_file.users_of(history),
+        "accounts": list(history_file.accounts_of(history)),
         "history": recorded,
-        "cluster": find_cluster(wish.cluster).model_dump(exclude_none=True),
+        "cluster": find_cluster(request.cluster).model_dump(exclude_none=True),
     }
 
 
-def make(wish: Wish, history: History) -> Made:
-    """The text of the file, tried out before it is written.
+def load_text(load: float) -> str:
+    """A load as people write it."""
+    return f"{load:.3f}" if 0.001 <= load < 1000 else f"{load:.3g}"
+
+
+def make(request: ScenarioRequest, history: History) -> ScenarioFile:
+    """Compose the scenario file, and prepare its scenario once to find errors.
 
     Raises:
         ConfigError: the history cannot be played on the cluster.
@@ -110,23 +116,28 @@ def make(wish: Wish, history: History) -> Made:
     from adlro.config.files import scenario_of
     from adlro.config.to_toml import to_toml
     from adlro.workloads.replay import windows
-    from adlro.workloads.synthetic import prepare
+    from adlro.workloads.setting import prepare
 
-    _check(wish)
-    tables = _tables(wish, history)
-    tried = prepare(scenario_of(tables, wish.out))
+    _check(request)
+    tables = _tables(request, history)
+    tried = prepare(scenario_of(tables, request.out))
     assert tried.played is not None
     count = len(tried.played.jobs)
     recorded_load = tried.played.rate / tried.capacity_per_s
     usual = _WINDOW if count >= 2 * _WINDOW else count
-    tables["jobs"] = usual if wish.jobs is None else wish.jobs
+    tables["jobs"] = usual if request.jobs is None else request.jobs
     if tables["jobs"] > count:
         raise click.BadParameter(
-            f"{wish.jobs:,} is more than the {count:,} that can be played", param_hint="--jobs"
+            f"{request.jobs:,} is more than the {count:,} that can be played", param_hint="--jobs"
         )
     if recorded_load > 0:
-        tables["load"] = recorded_load * wish.load_scale
-    scenario_of(tables, wish.out)  # refuses a load or a number of jobs that cannot be
+        tables["load"] = recorded_load * request.load_scale
+        if not 0 < tables["load"] < math.inf:
+            raise click.BadParameter(
+                f"{request.load_scale:g} times the recorded load of {recorded_load:g} is no load",
+                param_hint="--load-scale",
+            )
+    scenario_of(tables, request.out)  # refuses a number of jobs that cannot be
     figures = {
         "jobs": tables["jobs"],
         "playable_jobs": count,
@@ -136,4 +147,4 @@ def make(wish: Wish, history: History) -> Made:
         "capacity_jobs_per_h": tried.capacity_per_s * 3600,
         "filled": list(tried.filled),
     }
-    return Made(to_toml(tables), figures, tried.filled)
+    return ScenarioFile(to_toml(tables), figures, tried.filled)

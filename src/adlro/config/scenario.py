@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -60,7 +60,8 @@ class Surge(Record):
 
 
 Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="process")]
-Load = Annotated[float, Field(gt=0, le=100)]
+MOST_LOAD = 100.0
+Load = Annotated[float, Field(gt=0, le=MOST_LOAD)]
 Price = Annotated[float, Field(gt=0, le=1e9)]
 
 
@@ -101,10 +102,13 @@ def _as_measure(value: object) -> object:
     return {"middle" if found[1] == "middle" else "warm_up": float(found[2]) / 100}
 
 
-class Estimates(Record):
-    """Where run-time estimates come from: the same for every policy compared."""
+EstimateSource = Literal["oracle", "noisy", "request", "last-two", "user-mean", "memory"]
 
-    source: Literal["oracle", "noisy", "request", "memory"] = "oracle"
+
+class Estimates(Record):
+    """The estimator of run times (adlro.estimates.registry), the same for every policy compared."""
+
+    source: EstimateSource = "oracle"
     sigma: Spread = 0.0
 
     def __str__(self) -> str:
@@ -118,9 +122,10 @@ def _as_estimates(value: object) -> object:
     found = re.fullmatch(r"noisy:(\d+(?:\.\d+)?)", value.strip())
     if found:
         return {"source": "noisy", "sigma": float(found[1])}
-    if value not in ("oracle", "request", "memory"):
+    if value == "noisy" or value not in get_args(EstimateSource):
         raise ValueError(
-            f"say oracle, noisy:S (S = spread, e.g. noisy:0.5), request or memory, not {value!r}"
+            "say oracle, noisy:S (S = spread, e.g. noisy:0.5), request, last-two, user-mean or "
+            f"memory, not {value!r}"
         )
     return {"source": value}
 
@@ -138,7 +143,7 @@ class Scenario(Record):
     cluster: Cluster
     types: Annotated[tuple[JobType, ...], Field(min_length=1)]
     jobs: Annotated[int, Field(ge=1, le=100_000_000)] = 400
-    load: Load = 0.8  # fraction of the fluid-LP capacity
+    load: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.8  # of the fluid-LP capacity
     arrivals: Arrivals = Poisson()
     noise: Spread = 0.0  # spread of the lognormal speed noise of each (job, model)
     estimates: Annotated[Estimates, BeforeValidator(_as_estimates)] = Estimates()
@@ -184,6 +189,9 @@ class Scenario(Record):
     @model_validator(mode="after")
     def _history_agrees(self) -> Scenario:
         if self.history is None:
+            if self.load > MOST_LOAD:  # the recorded load of a history may be any
+                limit = f"input should be less than or equal to {MOST_LOAD:g}"
+                raise ValueError(f"load: {limit}, not {self.load:g}")
             return self
         types = [job_type.name for job_type in self.types]
         for i, rule in enumerate(self.history.rules):

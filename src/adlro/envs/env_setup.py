@@ -15,7 +15,8 @@ from adlro.envs.episode_supply import EpisodeSupply
 from adlro.envs.worlds import Worlds, typical_seconds
 from adlro.model.record import Record
 from adlro.model.state import Mask, Records
-from adlro.workloads.synthetic import Setting, generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from adlro.envs.episode_batch import EpisodeBatch
 from adlro.errors import ConfigError
 from adlro.model.state import EVENT, Records
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 

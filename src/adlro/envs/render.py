@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adlro.model.state import WHOLE, Records
 from adlro.sim.world import World
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 _SHOWN_WAITING = 3  # waiting jobs that are listed
 

@@ -22,7 +22,7 @@ from adlro.model import violations
 from adlro.model.state import DECISION, EVENT, Mask
 from adlro.sim.signature import ANSWER, FLOATS, MASK, WORLD, entry_point
 from adlro.sim.world import STATE_FIELDS, Empty, World, open_world
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 _OWN = (*STATE_FIELDS, *EpisodeBatch._fields)  # fields of a world of which each copy has its own

@@ -63,6 +63,7 @@ SCHEMA = Schema(
 )
 SPACE = space_of(SCHEMA)
 _PLACES = {role.name: place(SCHEMA, role.name) for role in SCHEMA.roles}
+USER_FILLER = _PLACES["user"]  # column of fillings that tells users apart; 0 = no user
 
 
 class JobFields(NamedTuple):

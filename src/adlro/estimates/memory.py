@@ -1,76 +1,69 @@
-"""The estimator `memory`: run times from jobs like this one that have ended."""
+"""The estimator `memory`: run times from similar jobs that have ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
+from pydantic import Field, ValidationError
 
+from adlro.errors import TraceError
 from adlro.estimates import job_fields
-from adlro.estimates.memory_kernel import FACTS, Estimator, Jobs, follow, predict
-from adlro.estimates.outcomes import BINS, Timeline
+from adlro.estimates.errors import errors
+from adlro.estimates.estimator import (
+    DEFAULTS,
+    Explanation,
+    Neighbour,
+    Predictions,
+    Progress,
+    Settings,
+    ends_only,
+    submissions_only,
+)
+from adlro.estimates.job_table import JobTable, with_events
+from adlro.estimates.memory_kernel import FACTS, MemoryState, follow, predict
+from adlro.estimates.running_median_kernel import BINS
 from adlro.features.hypervectors import memory as memories
+from adlro.features.hypervectors import saved
 from adlro.features.hypervectors.explain import sentence
-from adlro.features.hypervectors.memory import Memory, Query, Size, Weighing
+from adlro.features.hypervectors.memory import Memory as Patterns
+from adlro.features.hypervectors.memory import Query, Size, Weighing
 from adlro.features.hypervectors.recall_kernel import answer, gather, shift
-from adlro.features.hypervectors.schema import Words
 from adlro.features.hypervectors.unbind_kernel import match_parts, pattern_of
-from adlro.model.state import Floats
+from adlro.model.record import Record
 
 WEIGHING = Weighing(fresh=5.0, fading=0.8, slope=1.0, half_evidence=1.0)
+CHOICES = tuple(  # for `tune`; the first is used on histories
+    WEIGHING._replace(fading=fading, nats=nats)
+    for fading in (WEIGHING.fading, 0.0)
+    for nats in (1.0, 0.5, 0.25)
+)
 NEAREST = 64  # patterns of each GPU model that an estimate is drawn from
-_LATEST, _HALF_JOBS = 32, 5_000.0  # outcomes kept of a pattern; jobs after which it counts half
-_STRETCH = 4_096  # events between two reports of how far it is
-_SHOWN = 5  # sources of an explanation
+_LATEST, _HALF_JOBS = 32, 5_000.0  # run times stored by pattern; jobs after which it counts half
+_STRETCH = 4_096  # events between two reports of progress
+_SHOWN = 5  # neighbours in an explanation
+_LEARNED = 0.8  # share of the events of a past that `tune` learns before it measures the rest
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Predicted(NamedTuple):
-    """What was foreseen of J jobs at their submission."""
+class _Note(Record):
+    """What a file holds besides the patterns."""
 
-    log_s: Floats  # [J, max(M, 1)] on each model; on the reference GPU if the memory knows none
-    confidence: Floats  # [J] 0 to 1
-
-
-class Source(NamedTuple):
-    """Jobs that an estimate was drawn from."""
-
-    source: int  # id; -1 = older jobs, of which only the mean is known
-    share: float  # of the estimate
-    seconds: float  # that it says
+    log_speeds: tuple[Annotated[float, Field(allow_inf_nan=False)], ...]  # [M] assumed
+    asked: Amount  # as FACTS
+    beyond: Amount
+    run_times: dict[Annotated[int, Field(ge=0, lt=BINS)], Amount]  # bins of the histogram, if not 0
 
 
-class Explanation(NamedTuple):
-    """How an estimate came about."""
-
-    seconds: float
-    confidence: float  # 0 to 1, for the model that it is greatest for
-    spread: float  # mean |log(source / estimate)| by share; nan = there are no sources
-    sources: tuple[Source, ...]  # with the largest shares, the largest first
-    matched: str  # which parts of the likest pattern are the same; "" = nothing is known
-
-
-def fresh(models: Sequence[str] = (), classes: int = 0) -> Estimator:
-    """An estimator that has learned nothing yet.
-
-    Args:
-        models: names of GPU models whose speeds it shall learn; none = all is on the reference GPU.
-        classes: how many classes of jobs differ in their speeds.
-
-    Raises:
-        ConfigError: too many of them.
-    """
-    size = Size(latest=_LATEST, classes=classes, half_jobs=_HALF_JOBS)
-    return around(memories.empty(job_fields.SPACE, size, models))
-
-
-def around(memory: Memory) -> Estimator:
-    """An estimator with this memory, which knows nothing else yet."""
+def _state_of(patterns: Patterns) -> MemoryState:
+    """State with these patterns, no facts and an empty histogram."""
     space = job_fields.SPACE
-    return Estimator(
+    return MemoryState(
         space,
-        memory,
-        memories.work_for(memory, NEAREST),
+        patterns,
+        memories.work_for(patterns, NEAREST),
         WEIGHING,
         np.zeros(1, FACTS),
         np.zeros(BINS),
@@ -79,71 +72,150 @@ def around(memory: Memory) -> Estimator:
     )
 
 
-def copied(estimator: Estimator) -> Estimator:
-    """One that goes on from there on its own."""
-    other = around(memories.copy(estimator.memory))._replace(weighing=estimator.weighing)
-    other.facts[:], other.histogram[:] = estimator.facts, estimator.histogram
-    return other
+def _fresh(models: Sequence[str], classes: int) -> MemoryState:
+    size = Size(latest=_LATEST, classes=classes, half_jobs=_HALF_JOBS)
+    return _state_of(memories.empty(job_fields.SPACE, size, models))
 
 
-def jobs_of(fillings: Words, requested_s: Floats, line: Timeline) -> Jobs:
-    """Jobs whose GPU models are not known; requested_s [J], nan = not said."""
-    count = len(fillings)
-    asked = np.log(np.where(requested_s > 0, requested_s, np.nan))
-    unknown = np.full(count, -1)
-    return Jobs(
-        source=np.arange(count),
-        fillings=fillings,
-        asked=asked,
-        log_s=line.log_s,
-        model=unknown,
-        kind=np.zeros(count, np.int64),
-        prior=np.zeros((1, 0)),
-        order=line.order,
-        time=line.time,
-    )
+class Memory:
+    """An associative memory of jobs that have ended.
 
+    With GPU models it learns their speeds from similar jobs on different models; without, all run
+    times are those on the reference GPU.
+    """
 
-def followed(
-    estimator: Estimator, jobs: Jobs, tell: Callable[[int], object] = lambda _: None
-) -> Predicted:
-    """Learn and predict all jobs in the order of time; `tell` is called with events done so far."""
-    count = len(jobs.log_s)
-    out = np.full((count, max(1, len(estimator.memory.model_bits))), np.nan)
-    confidence = np.zeros(count)
-    for first in range(0, len(jobs.order), _STRETCH):
-        last = min(first + _STRETCH, len(jobs.order))
-        follow(estimator, jobs, first, last, out, confidence)
-        tell(last)
-    return Predicted(out, confidence)
+    needs_past: ClassVar[bool] = True
+    needs_truth: ClassVar[bool] = False
 
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        """Start with nothing learned.
 
-def _matched(estimator: Estimator, slot: int) -> str:
-    """Which parts of what the estimator was asked last are those of a pattern that it knows."""
-    pattern = np.zeros(len(estimator.bits), np.uint64)
-    pattern_of(estimator.memory, slot, pattern)
-    parts = np.zeros(len(estimator.space.roles))
-    match_parts(estimator.space, estimator.bits, estimator.known, pattern, parts)
-    return sentence(job_fields.SCHEMA, parts)
+        Raises:
+            ConfigError: there are too many models or classes, or two models have one name.
+        """
+        self.settings = settings
+        self.state = _fresh(settings.models, settings.classes)
 
+    @classmethod
+    def create(cls, settings: Settings) -> Self:
+        """See Estimator."""
+        return cls(settings)
 
-def explain(estimator: Estimator, jobs: Jobs, j: int, model: int = 0) -> Explanation:
-    """The estimate for one job as things stand; `model` is 0 if the memory knows none."""
-    space, memory, work, weighing, *_ = estimator
-    out = np.full(work.answers.shape, np.nan)
-    confidence = predict(estimator, jobs, j, out)
-    kind = int(jobs.kind[j])
-    query = Query(estimator.bits, estimator.known, float(jobs.asked[j]), kind, jobs.prior[kind])
-    asked = model if len(memory.model_bits) else -1
-    count = gather(space, memory, query, weighing, work)
-    answer(space, memory, query, weighing, asked, count, work, work.answers[model])
-    found = work.sources[:count]
-    found = found[np.argsort(-found["share"], kind="stable")][:_SHOWN]
-    shifts = [shift(memory, query, int(row["model"]), asked) for row in found]
-    sources = tuple(
-        Source(int(row["source"]), float(row["share"]), float(np.exp(row["log_seconds"] + moved)))
-        for row, moved in zip(found, shifts, strict=True)
-    )
-    matched = _matched(estimator, int(found[0]["slot"])) if sources else ""
-    spread = float(work.answers[model]["spread"])
-    return Explanation(float(np.exp(out[model])), confidence, spread, sources, matched)
+    def tune(self, jobs: JobTable) -> None:
+        """Choose the weighing that predicts the last fifth of the events best.
+
+        How sharply a memory should tell jobs apart, and how soon it should forget, depends on how
+        much users and hours reveal about run times: in a simulation often nothing.
+        """
+        at = np.arange(len(jobs.order))
+        later = at >= _LEARNED * len(at)
+        learned = self.copy()
+        learned.learn(with_events(jobs, ~later))
+        all_jobs = np.ones(len(jobs.log_s), np.bool_)
+        found = []
+        for weighing in CHOICES:
+            tried = learned.copy()
+            tried.weigh(weighing)
+            log_s = tried.follow(with_events(jobs, later)).log_s[:, 0]
+            found.append(errors(log_s, jobs.log_s, all_jobs).mae_log)
+        self.weigh(CHOICES[0] if np.isnan(found).any() else CHOICES[int(np.argmin(found))])
+
+    def weigh(self, weighing: Weighing) -> None:
+        """Replace the weighing of patterns."""
+        self.state = self.state._replace(weighing=weighing)
+
+    def learn(self, jobs: JobTable) -> None:
+        """See Estimator."""
+        self.follow(ends_only(jobs))
+
+    def predict(self, jobs: JobTable) -> Predictions:
+        """See Estimator."""
+        return self.follow(submissions_only(jobs))
+
+    def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
+        """See Estimator."""
+        count, models = len(jobs.log_s), len(self.state.memory.model_bits)
+        log_s, confidence = np.full((count, max(1, models)), np.nan), np.zeros(count)
+        for first in range(0, len(jobs.order), _STRETCH):
+            last = min(first + _STRETCH, len(jobs.order))
+            follow(self.state, jobs, first, last, log_s, confidence)
+            progress(last)
+        return Predictions(np.exp(log_s), log_s, confidence, models > 0)
+
+    def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
+        """See Estimator."""
+        space, memory, work, weighing, *_ = self.state
+        out = np.full(work.answers.shape, np.nan)
+        confidence = predict(self.state, jobs, job, out)
+        kind, bits, known = int(jobs.kind[job]), self.state.bits, self.state.known
+        query = Query(bits, known, float(jobs.asked[job]), kind, jobs.prior[kind])
+        asked = model if len(memory.model_bits) else -1
+        count = gather(space, memory, query, weighing, work)
+        answer(space, memory, query, weighing, asked, count, work, work.answers[model])
+        found = work.sources[:count]
+        found = found[np.argsort(-found["share"], kind="stable")][:_SHOWN]
+        neighbours = []
+        for row in found:
+            log_s = row["log_seconds"] + shift(memory, query, int(row["model"]), asked)
+            neighbours.append(
+                Neighbour(int(row["source"]), float(row["share"]), float(np.exp(log_s)))
+            )
+        matched = self._matched(int(found[0]["slot"])) if neighbours else ""
+        spread = float(work.answers[model]["spread"])
+        seconds = float(np.exp(out[model]))
+        return Explanation(seconds, confidence, spread, tuple(neighbours), matched)
+
+    def _matched(self, slot: int) -> str:
+        """Which fields of the job last predicted agree with a pattern."""
+        pattern = np.zeros(len(self.state.bits), np.uint64)
+        pattern_of(self.state.memory, slot, pattern)
+        parts = np.zeros(len(self.state.space.roles))
+        match_parts(self.state.space, self.state.bits, self.state.known, pattern, parts)
+        return sentence(job_fields.SCHEMA, parts)
+
+    def copy(self) -> Self:
+        """See Estimator."""
+        other = type(self).__new__(type(self))
+        other.settings = self.settings
+        other.state = _state_of(memories.copy(self.state.memory))
+        other.state.facts[:], other.state.histogram[:] = self.state.facts, self.state.histogram
+        other.weigh(self.state.weighing)
+        return other
+
+    def pack(self) -> bytes:
+        """Return an .npz file; the same memory gives the same bytes."""
+        facts, histogram = self.state.facts[0], self.state.histogram
+        note = _Note(
+            log_speeds=self.settings.log_speeds or (0.0,) * len(self.settings.models),
+            asked=facts["asked"],
+            beyond=facts["beyond"],
+            run_times={int(b): float(histogram[b]) for b in np.flatnonzero(histogram)},
+        )
+        models, memory = self.settings.models, self.state.memory
+        return saved.pack(
+            saved.SavedMemory(job_fields.SCHEMA, models, memory, note.model_dump_json())
+        )
+
+    @classmethod
+    def unpack(cls, data: bytes, where: str) -> Self:
+        """See Estimator."""
+        file = saved.unpack(data, where)
+        try:
+            note = _Note.model_validate_json(file.note)
+        except ValidationError as exc:
+            raise TraceError(
+                f"{where}: is a memory, but not one of run times; create it again"
+            ) from exc
+        found = cls(Settings(file.models, note.log_speeds))
+        shape = found.state.memory.outcomes.shape
+        if (
+            file.schema != job_fields.SCHEMA
+            or len(note.log_speeds) != len(file.models)
+            or file.memory.outcomes.shape != shape
+        ):
+            raise TraceError(f"{where}: was written by another version of adlro; create it again")
+        found.state = _state_of(file.memory)
+        found.state.facts[0] = note.asked, note.beyond
+        for place, count in note.run_times.items():
+            found.state.histogram[place] = count
+        return found

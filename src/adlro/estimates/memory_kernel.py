@@ -12,14 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit, njit_apart, wide
-from adlro.estimates.outcomes import count_in, median_of
+from adlro.estimates.job_table import JobTable
+from adlro.estimates.running_median_kernel import count_in, median_of
 from adlro.features.hypervectors.encode_kernel import encode, ones
 from adlro.features.hypervectors.learn_kernel import Completion, learn
 from adlro.features.hypervectors.memory import Memory, Query, Scratch, Weighing
 from adlro.features.hypervectors.recall_kernel import recall
 from adlro.features.hypervectors.schema import Space, Words
 from adlro.features.hypervectors.speeds_kernel import learn_speeds
-from adlro.model.state import Counts, Floats, Records
+from adlro.model.state import Floats, Records
 
 FACTS = np.dtype(
     [
@@ -34,7 +35,7 @@ _NOTHING = 1e-4  # confidence: below it the likest job is like this one by chanc
 _SLACK = 0.02  # log seconds: Slurm ends a job up to a minute late
 
 
-class Estimator(NamedTuple):
+class MemoryState(NamedTuple):
     """All that is learned, and what it is learned with."""
 
     space: Space
@@ -47,30 +48,16 @@ class Estimator(NamedTuple):
     known: Words
 
 
-class Jobs(NamedTuple):
-    """What is known of J jobs, and when."""
-
-    source: Counts  # [J] an id of each, >= 0
-    fillings: Words  # [J, F]
-    asked: Floats  # [J] log of the requested seconds; nan = not said
-    log_s: Floats  # [J] log of the seconds it ran: not looked at before it ends
-    model: Counts  # [J] that it ran on; -1 = not known
-    kind: Counts  # [J] class, for speeds
-    prior: Floats  # [C, M] log speed of each class on each model, as far as known beforehand
-    order: Counts  # [E] by time: j = job j ends, -1 - j = it is submitted
-    time: Floats  # [E] seconds
-
-
 @njit
-def is_bounded(estimator: Estimator) -> bool:
+def is_bounded(state: MemoryState) -> bool:
     """Whether jobs are seen to keep to what they request."""
-    facts = estimator.facts[0]
+    facts = state.facts[0]
     return bool(facts.asked >= _ENOUGH and facts.beyond <= _RARE * facts.asked)
 
 
 @njit
 def _settled(
-    estimator: Estimator, found: float, confidence: float, asked: float, speed: float
+    state: MemoryState, found: float, confidence: float, asked: float, speed: float
 ) -> float:
     """An answer of the memory, or without one the request or the median; bounded by the request.
 
@@ -78,82 +65,82 @@ def _settled(
     reference GPU. The bound is not: a job is ended at its request on any GPU.
     """
     if math.isnan(found) or confidence < _NOTHING:
-        found = (asked if not math.isnan(asked) else median_of(estimator.histogram)) - speed
-    if not math.isnan(asked) and is_bounded(estimator):
+        found = (asked if not math.isnan(asked) else median_of(state.histogram)) - speed
+    if not math.isnan(asked) and is_bounded(state):
         return min(found, asked)
     return found
 
 
 @njit
-def _confidence(estimator: Estimator, evidence: float) -> float:
+def _confidence(state: MemoryState, evidence: float) -> float:
     """0 to 1; 1/2 is what one job counts that is like this one in all that is known of it.
 
     The memory's own measure takes off for roles that are missing; here they do not count. The GPU
     model is not missing where the memory knows models: it is what is asked for.
     """
     known = np.uint64(0)
-    for w in range(len(estimator.known)):
-        known += ones(estimator.known[w])
-    missing = _WORD_BITS * len(estimator.known) - int(wide(known))
-    if len(estimator.memory.model_bits) > 0:
-        missing -= estimator.space.roles[estimator.space.model].bits
-    per_bit = estimator.space.nats_per_bit * estimator.weighing.nats
+    for w in range(len(state.known)):
+        known += ones(state.known[w])
+    missing = _WORD_BITS * len(state.known) - int(wide(known))
+    if len(state.memory.model_bits) > 0:
+        missing -= state.space.roles[state.space.model].bits
+    per_bit = state.space.nats_per_bit * state.weighing.nats
     seen = evidence * math.exp(0.5 * per_bit * missing)
-    return seen / (seen + estimator.weighing.half_evidence)
+    return seen / (seen + state.weighing.half_evidence)
 
 
 @njit_apart
-def take_in(estimator: Estimator, jobs: Jobs, j: int, when: float) -> None:
+def take_in(state: MemoryState, jobs: JobTable, j: int, when: float) -> None:
     """Learn what became of a job."""
-    encode(jobs.fillings[j], estimator.space, estimator.bits, estimator.known)
+    encode(jobs.fillings[j], state.space, state.bits, state.known)
     model, log_s, asked = jobs.model[j], jobs.log_s[j], jobs.asked[j]
     speed = 0.0
     if model >= 0:
         kind = jobs.kind[j]
         speed = jobs.prior[kind, model]
-        query = Query(estimator.bits, estimator.known, asked, kind, jobs.prior[kind])
+        query = Query(state.bits, state.known, asked, kind, jobs.prior[kind])
         learn_speeds(
-            estimator.space, estimator.memory, query, estimator.weighing, estimator.work,
+            state.space, state.memory, query, state.weighing, state.work,
             log_s, model,
         )  # fmt: skip
-    learn(estimator.memory, estimator.bits, Completion(log_s, asked, when, jobs.source[j], model))
-    count_in(estimator.histogram, log_s + speed)
+    learn(state.memory, state.bits, Completion(log_s, asked, when, jobs.source[j], model))
+    count_in(state.histogram, log_s + speed)
     if not math.isnan(asked):
-        facts = estimator.facts[0]
+        facts = state.facts[0]
         facts.asked += 1.0
         if log_s > asked + _SLACK:
             facts.beyond += 1.0
 
 
 @njit_apart
-def predict(estimator: Estimator, jobs: Jobs, j: int, out: Floats) -> float:
+def predict(state: MemoryState, jobs: JobTable, j: int, out: Floats) -> float:
     """Write a job's log seconds on each model, out [max(M, 1)]; nan = nothing is known at all.
 
     Returns:
         The confidence for the model that it is greatest for.
     """
-    encode(jobs.fillings[j], estimator.space, estimator.bits, estimator.known)
+    encode(jobs.fillings[j], state.space, state.bits, state.known)
     kind, best = jobs.kind[j], 0.0
-    query = Query(estimator.bits, estimator.known, jobs.asked[j], kind, jobs.prior[kind])
-    recall(estimator.space, estimator.memory, query, estimator.weighing, estimator.work)
+    query = Query(state.bits, state.known, jobs.asked[j], kind, jobs.prior[kind])
+    recall(state.space, state.memory, query, state.weighing, state.work)
     for m in range(len(out)):
-        answer = estimator.work.answers[m]
-        confidence = _confidence(estimator, answer.evidence)
-        speed = jobs.prior[kind, m] if len(estimator.memory.model_bits) > 0 else 0.0
-        out[m] = _settled(estimator, answer.log_seconds, confidence, jobs.asked[j], speed)
+        answer = state.work.answers[m]
+        confidence = _confidence(state, answer.evidence)
+        speed = jobs.prior[kind, m] if len(state.memory.model_bits) > 0 else 0.0
+        out[m] = _settled(state, answer.log_seconds, confidence, jobs.asked[j], speed)
         best = max(best, confidence)
     return best
 
 
 @njit_apart
 def follow(
-    estimator: Estimator, jobs: Jobs, first: int, last: int, out: Floats, confidence: Floats
+    state: MemoryState, jobs: JobTable, first: int, last: int, out: Floats, confidence: Floats
 ) -> None:
     """Go through events first to last - 1; write out [J, max(M, 1)] and confidence [J]."""
     for e in range(first, last):
         event = jobs.order[e]
         if event >= 0:
-            take_in(estimator, jobs, event, jobs.time[e])
+            take_in(state, jobs, event, jobs.time[e])
         else:
             j = -1 - event
-            confidence[j] = predict(estimator, jobs, j, out[j])
+            confidence[j] = predict(state, jobs, j, out[j])

@@ -21,7 +21,8 @@ from adlro.policies.loading import user_file
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.world import Empty
-from adlro.workloads.synthetic import Setting, generate
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 __all__ = ["Comparison", "PolicyRow", "Stopped", "Until", "compare", "in_background", "run_one"]

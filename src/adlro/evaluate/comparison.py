@@ -28,7 +28,7 @@ from adlro.evaluate.stats import (
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
 from adlro.workloads import replay
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 PER_SEED = (
     "mean_jct_s", "p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "offered_load",

@@ -31,7 +31,7 @@ from adlro.policies import adlro
 from adlro.policies.registry import Policy
 from adlro.sim.signature import FLOATS, TABLE, VIEW, compile_decide, compiled_steps
 from adlro.sim.simulator import is_compiled
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 GROUPS = {  # name shown to users -> features

@@ -34,7 +34,7 @@ from adlro.sim.signature import (
 )
 from adlro.sim.simulator import RunResult, clone
 from adlro.sim.world import Empty, World, answers, fresh_memory, open_world
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 HORIZON = 80  # future arrivals in a rollout, besides the jobs already in the system

@@ -10,8 +10,8 @@ import numpy as np
 from adlro.config.scenario import Scenario
 from adlro.model.cluster import Layout
 from adlro.model.state import WHOLE, Floats, Mask, Records
-from adlro.workloads import capacity, replay
-from adlro.workloads.synthetic import Setting, prepare
+from adlro.workloads import capacity, history_file, replay
+from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
 
 
@@ -68,5 +68,5 @@ def offered_load(setting: Setting, workload: Workload) -> float:
     seconds = (spread * pool_seconds(workload, setting.layout)).sum(axis=1)
     arrived = float((seconds * width(jobs)).sum()) / last
     scenario = setting.scenario
-    average = _expected(scenario.model_dump_json(), replay.edition(scenario.history))
+    average = _expected(scenario.model_dump_json(), history_file.edition(scenario.history))
     return arrived / (setting.capacity_per_s * average)

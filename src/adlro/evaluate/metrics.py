@@ -14,7 +14,7 @@ from adlro.evaluate.load import offered_load, pool_seconds, width
 from adlro.model.cluster import Layout
 from adlro.model.state import Floats, Records
 from adlro.sim.simulator import RunResult
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 SLOWDOWN_FLOOR_S = 10.0  # shorter run times count as this in the bounded slowdown

@@ -1,87 +1,73 @@
-"""How well run times are foreseen on a history: `memory` and what needs no memory, job by job.
-
-Every estimator sees what had ended when a job was submitted, and nothing else; what knows nothing
-of a job yet says its request, or without one the median of all that had ended.
-"""
+"""Errors of every estimator on a history, each job predicted at its submission."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from adlro.config.scenario import EstimateSource
 from adlro.errors import TraceError
-from adlro.estimates import job_fields, memory, outcomes
-from adlro.estimates.memory import Explanation
-from adlro.estimates.memory_kernel import Estimator, Jobs
-from adlro.estimates.outcomes import Errors, Timeline
+from adlro.estimates import job_table
+from adlro.estimates.errors import Errors, errors
+from adlro.estimates.estimator import DEFAULTS, Estimator, Explanation, Progress, ends_only
+from adlro.estimates.job_table import JobTable, with_events
+from adlro.estimates.registry import ESTIMATORS
 from adlro.model.history import History
 from adlro.model.state import Floats, Mask
 
-Tell = Callable[[int], object]
+_MEASURED = {name: kind for name, kind in ESTIMATORS.items() if not kind.needs_truth}
 
 
 class PredictionErrors(NamedTuple):
-    """What was foreseen of the J jobs of a history."""
+    """Predictions of the J jobs of a history by several estimators."""
 
-    line: Timeline
-    log_s: dict[str, Floats]  # by estimator: log seconds [J]
+    jobs: JobTable
+    log_s: dict[str, Floats]  # by estimator, words separated by blanks: log seconds [J]
     confidence: Floats  # [J] of `memory`
-    learned: Estimator  # that has gone through all of it
+    learned: dict[EstimateSource, Estimator]  # after the last event
 
     def errors(self, counted: Mask) -> dict[str, Errors]:
-        """By estimator, over the jobs [J] that count."""
-        return {
-            name: outcomes.errors(found, self.line, counted) for name, found in self.log_s.items()
-        }
+        """Errors of each estimator over the counted jobs [J]."""
+        return {name: errors(found, self.jobs.log_s, counted) for name, found in self.log_s.items()}
 
 
 def events(history: History) -> int:
-    """How many ends and submissions there are to go through."""
-    return len(outcomes.timeline_of(history).order)
+    """Number of events that `prediction_errors` reports as done at the end."""
+    return len(job_table.event_order_of(history).order) * len(_MEASURED)
 
 
-def _jobs(history: History, line: Timeline) -> Jobs:
-    return memory.jobs_of(job_fields.of_history(history), history.requested_s, line)
+def _offset(progress: Progress, before: int) -> Progress:
+    return lambda done: progress(before + done)
 
 
-def prediction_errors(history: History, tell: Tell = lambda _: None) -> PredictionErrors:
-    """Go through a history; `tell` is called with the number of events done so far."""
-    line = outcomes.timeline_of(history)
-    simple = outcomes.simple_of(history, line)
-    learned = memory.fresh()
-    found = memory.followed(learned, _jobs(history, line), tell)
-    nothing = np.full(history.jobs, np.nan)
-    log_s = {
-        name: outcomes.filled(values, history.requested_s, simple.median)
-        for name, values in (
-            ("memory", found.log_s[:, 0]),
-            ("request", nothing),
-            ("last two", simple.last_two),
-            ("user mean", simple.user_mean),
-        )
-    }
-    return PredictionErrors(line, log_s, found.confidence, learned)
+def prediction_errors(history: History, progress: Progress = lambda _: None) -> PredictionErrors:
+    """Run every estimator that needs no truth through a history."""
+    jobs = job_table.table_of(history)
+    learned, found = {}, {}
+    for place, (name, kind) in enumerate(_MEASURED.items()):
+        learned[name] = kind.create(DEFAULTS)
+        found[name] = learned[name].follow(jobs, _offset(progress, place * len(jobs.order)))
+    log_s = {name.replace("-", " "): one.log_s[:, 0] for name, one in found.items()}
+    return PredictionErrors(jobs, log_s, found["memory"].confidence, learned)
 
 
-def explain(history: History, job: int, tell: Tell = lambda _: None) -> Explanation:
-    """The estimate of one job as it stood at its submission.
+def explain(
+    history: History,
+    job: int,
+    progress: Progress = lambda _: None,
+    estimator: EstimateSource = "memory",
+) -> Explanation:
+    """Explain the estimate of one job at its submission.
 
     Raises:
-        TraceError: the history does not say when it was submitted.
+        TraceError: the history has no time of submission for it.
     """
-    line = outcomes.timeline_of(history)
-    jobs = _jobs(history, line)
-    place = np.flatnonzero(line.order == -1 - job)
+    jobs = job_table.table_of(history)
+    place = np.flatnonzero(jobs.order == -1 - job)
     if len(place) == 0:
         raise TraceError(f"{history.header.source}: that job has no time of submission")
-    before = slice(0, int(place[0]))
-    known = memory.fresh()
-    ends = jobs.order[before] >= 0
-    memory.followed(
-        known,
-        jobs._replace(order=jobs.order[before][ends], time=jobs.time[before][ends]),
-        tell,
-    )
-    return memory.explain(known, jobs, job)
+    before = np.arange(len(jobs.order)) < place[0]
+    known = ESTIMATORS[estimator].create(DEFAULTS)
+    known.follow(ends_only(with_events(jobs, before)), progress)
+    return known.explain(jobs, job)

@@ -19,7 +19,7 @@ from adlro.errors import OutputError
 from adlro.evaluate.downtime import downtime, window
 from adlro.model.state import READING, SPEED, WHOLE, Floats, Records
 from adlro.sim.simulator import RunResult
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 Indices = NDArray[np.int64]

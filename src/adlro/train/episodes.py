@@ -14,7 +14,7 @@ from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.train import family, seeds
 from adlro.train.objective import Objective
-from adlro.workloads.synthetic import Setting, prepare
+from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
 
 MIN_MIN, DRAIN_ARGMIN = "min-min", "drain-argmin"

@@ -33,7 +33,7 @@ from adlro.sim.world import Empty, answers, open_world
 from adlro.telemetry.normalise import Norm
 from adlro.train import expand_kernel
 from adlro.train.expand_kernel import COSTS, Handed, Rows, Scene, Task
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 _OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")  # what a workload has for each job

@@ -13,7 +13,7 @@ import numpy as np
 
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 LOADS = (0.5, 1.1)
 OVERLOADS = (1.1, 2.0)

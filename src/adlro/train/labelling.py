@@ -11,7 +11,7 @@ from adlro.train import expansion, seeds, weights
 from adlro.train.episodes import Ground, Place, named
 from adlro.train.expansion import Labels
 from adlro.train.recipe import SELF, Round
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 FUTURES = 17  # phase of round 1's futures, see seeds.training; later rounds have those above
 

@@ -42,7 +42,7 @@ from adlro.train.evolve import Search
 from adlro.train.executor import Crew
 from adlro.train.recipe import Tuning, Units
 from adlro.train.session import files
-from adlro.workloads.synthetic import Setting, prepare
+from adlro.workloads.setting import Setting, prepare
 
 NAME = "adlro-preemptive"
 _PHASE, _INITIAL = 17, 2  # of seeds and random streams: see seeds.training and Place

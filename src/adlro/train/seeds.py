@@ -7,7 +7,8 @@ chosen by.
 from __future__ import annotations
 
 from adlro.policies.loading.card import Seeds
-from adlro.workloads.synthetic import Setting, generate
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 SELECTION = range(100_000, 100_500)

@@ -19,7 +19,7 @@ from adlro.train.episodes import MIN_MIN, World, named, play
 from adlro.train.executor import Crew
 from adlro.train.objective import Objective, fitness
 from adlro.train.recipe import Selection
-from adlro.workloads.synthetic import Setting, prepare
+from adlro.workloads.setting import Setting, prepare
 
 Player = Callable[[Setting], Policy]
 

@@ -26,7 +26,7 @@ from adlro.train.recipe import SELF
 from adlro.train.selection import Look
 from adlro.train.store import Folder, Plan, Wish, difference
 from adlro.train.trainer import Outcome, Row, Status, Trainer
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 _LONGEST_NAME = 80  # as in policies/loading/card.py
 _WARM_JOBS, _WARM_PHASE = 20, 13  # of an episode that is played to compile; see seeds.training

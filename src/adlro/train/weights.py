@@ -10,7 +10,7 @@ from adlro.nets.q_network import Network
 from adlro.policies import adlro
 from adlro.policies.loading import telemetry_ranges
 from adlro.policies.registry import LEARNED, Policy
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 _LEAST = 1e-12
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
+import itertools
 import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from adlro.errors import TraceError
 from adlro.model.history import FIELDS, NUMBERS, WORDS, History
 from adlro.model.state import WHOLE
+from adlro.workloads.formats.text_file import LONGEST
 from adlro.workloads.summary import demand
 
 _ROWS = 8192  # written at a time
@@ -19,92 +20,135 @@ _TIMES = ("submit_s", "start_s", "end_s")
 _WEEK = 604_800.0
 _MOST_WEEKS = 520
 _CODED = {"user": "u", "account": "a", "name": "n"}  # column -> letter of its codes
-_STATUS = {"failed": 0, "completed": 1, "cancelled": 5}
+_STATUS = {"failed": 0, "completed": 1, "partial": 2, "cancelled": 5}
+_QUOTED = frozenset(',"\n\r')  # a field that holds one of these is quoted
+_STRETCHING = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**26}  # of scrypt: 32 MiB, about 0.1 s a try
 
 
-def _shown(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.15g}"
+def _decimal(value: float, unknown: str = "") -> str:
+    """A number that reads back as itself, never with an exponent."""
+    if math.isnan(value):
+        return unknown
+    text = f"{value:.15g}"
+    is_exact = "e" not in text and float(text) == value
+    return text if is_exact else np.format_float_positional(value, trim="-")
+
+
+def _field(word: str) -> str:
+    """A word as a field of a CSV file."""
+    return '"' + word.replace('"', '""') + '"' if _QUOTED & set(word) else word
+
+
+def _refuse_unsubmitted(history: History) -> None:
+    count = history.missing("submit_s")
+    if count:
+        raise TraceError(
+            f"{history.header.source}: {count:,} of {history.jobs:,} jobs have no time of "
+            "submission, which CSV and SWF files need; write OUT.npz instead"
+        )
 
 
 def _column(history: History, name: str, some: slice) -> list[str]:
     """A column of a CSV file, as text."""
     if name == "id":
-        return list(history.id[some])
+        return [_field(word) for word in history.id[some]]
     values = getattr(history, name)[some]
     if name in WORDS:
-        words = (*history.tables[name], "")
+        words = (*map(_field, history.tables[name]), "")
         return [words[code] for code in values.tolist()]
     if name in NUMBERS:
         origin = history.header.origin_unix_s or 0.0
         shift = origin if name in _TIMES else 0.0
-        return [_shown(value) for value in (values + shift).tolist()]
+        return [_decimal(value) for value in (values + shift).tolist()]
     unit = WHOLE if name == "gpus" else 1
-    return ["" if value < 0 else _shown(value / unit) for value in values.tolist()]
+    return ["" if value < 0 else _decimal(value / unit) for value in values.tolist()]
 
 
 def as_csv(history: History) -> Iterator[str]:
-    """A CSV file that `trace` reads again: the columns that say anything, times in Unix seconds.
+    """Return the text of a CSV file that `trace` reads again, with the columns that are not empty.
 
-    Times stay relative where it is not known what 0 s is.
+    Times are Unix seconds; they stay relative where it is not known what 0 s is.
+
+    Raises:
+        TraceError: a job has no time of submission, or more text than can be read again.
     """
-    names = [name for name in FIELDS if history.missing(name) < history.jobs]
-    yield ",".join(names) + "\n"
+    _refuse_unsubmitted(history)
+    present = {name for name in FIELDS if history.missing(name) < history.jobs}
+    # A reader needs two columns, and without run_s it would compute run times from start and end.
+    names = [name for name in FIELDS if name in present | {"run_s"}]
+    texts = (history.id, *history.tables.values())
+    if sum(max((len(_field(text)) for text in some), default=0) for some in texts) > LONGEST // 8:
+        raise TraceError(
+            f"{history.header.source}: has names too long for a CSV file that can be read; "
+            "write OUT.npz instead"
+        )
+    return itertools.chain([",".join(names) + "\n"], _csv_lines(history, names))
+
+
+def _csv_lines(history: History, names: list[str]) -> Iterator[str]:
     for first in range(0, history.jobs, _ROWS):
         some = slice(first, first + _ROWS)
-        text = io.StringIO()
-        columns = [_column(history, name, some) for name in names]
-        csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
-        yield text.getvalue()
-
-
-def _known(value: float) -> str:
-    return "-1" if math.isnan(value) else f"{value:.15g}"
+        for row in zip(*(_column(history, name, some) for name in names), strict=True):
+            yield ",".join(row) + "\n"
 
 
 def as_swf(history: History) -> Iterator[str]:
-    """An SWF file, by submission: jobs are numbered anew, and processors stand for GPUs."""
-    ordered = history.by_submission()
+    """Return the text of an SWF file: jobs numbered by submission, GPUs written as processors.
+
+    Raises:
+        TraceError: a job has no time of submission.
+    """
+    _refuse_unsubmitted(history)
+    return _swf_lines(history.by_submission())
+
+
+def _swf_lines(ordered: History) -> Iterator[str]:
     unit, amount = demand(ordered)
-    origin = ordered.header.origin_unix_s
+    origin = ordered.header.origin_unix_s or 0.0
+    start = math.floor(max(origin, 0.0))  # a whole number from 0 on
+    source = " ".join(ordered.header.source.split())
     yield "; Version: 2.2\n"
-    yield f"; Note: written by adlro from {ordered.header.source}; processors are {unit}\n"
-    if origin is not None:
-        yield f"; UnixStartTime: {origin:.0f}\n"
-    codes = (ordered.user, ordered.account, ordered.name, ordered.queue)
+    yield f"; Note: written by adlro from {source}; processors are {unit}\n"
+    if start > 0:
+        yield f"; UnixStartTime: {start}\n"
+    submit = ordered.submit_s + (origin - start)
+    words = (ordered.user, ordered.account, ordered.name, ordered.queue)
     for job in range(ordered.jobs):
         status = _STATUS.get(ordered.word("status", job), -1)
-        who = [code[job] + 1 if code[job] >= 0 else -1 for code in codes]
+        codes = [code[job] + 1 if code[job] >= 0 else -1 for code in words]
         wait = ordered.start_s[job] - ordered.submit_s[job]
-        count = _known(np.ceil(amount[job]))
-        memory = ordered.memory_mb[job] * 1024 / max(1.0, amount[job])
-        fields = (
-            *(job + 1, _known(ordered.submit_s[job]), _known(wait), _known(ordered.run_s[job])),
-            *(count, -1, -1, count, _known(ordered.requested_s[job]), _known(memory), status),
-            *(*who, -1, -1, -1),
-        )
+        count = np.ceil(amount[job])
+        memory = ordered.memory_mb[job] * 1024 / max(1.0, count)
+        numbers = (submit[job], wait, ordered.run_s[job], count, np.nan, np.nan, count)
+        numbers += (ordered.requested_s[job], memory)
+        fields = (job + 1, *(_decimal(x, "-1") for x in numbers), status, *codes, -1, -1, -1)
         yield " ".join(map(str, fields)) + "\n"
 
 
-def _code(letter: str, word: str, salt: bytes) -> str:
-    digest = hashlib.blake2b(word.encode(), key=salt, digest_size=5).hexdigest()
-    return f"{letter}-{digest}"
+def _digest(purpose: str, word: str, key: bytes) -> bytes:
+    """Eight bytes that differ between purposes for one word."""
+    return hashlib.blake2b(word.encode(), key=key, digest_size=8, person=purpose.encode()).digest()
 
 
 def anonymous(history: History, salt: bytes) -> History:
-    """The history with codes for users, accounts and names, and its dates moved by whole weeks.
+    """Replace users, accounts and names by codes, and move dates back by whole weeks.
 
-    The same salt (1 to 64 bytes) gives the same codes; without it nobody can tell whose they are.
-    What was said of skipped lines goes, as it quotes them.
+    The same salt gives the same codes; without it they cannot be computed from guessed words. A
+    slow key derivation keeps short salts from being tried out quickly. The name of the file and
+    notes on skipped lines, which quote them, are removed.
     """
+    key = hashlib.scrypt(salt, salt=b"adlro trace anonymise", dklen=32, **_STRETCHING)
     tables = dict(history.tables)
     for column, letter in _CODED.items():
-        tables[column] = tuple(_code(letter, word, salt) for word in history.tables[column])
+        words = history.tables[column]
+        tables[column] = tuple(f"{letter}-{_digest(column, word, key).hex()}" for word in words)
     header, origin = history.header, history.header.origin_unix_s
     if origin is not None:
-        drawn = hashlib.blake2b(b"weeks", key=salt, digest_size=8).digest()
-        origin -= (1 + int.from_bytes(drawn, "big") % _MOST_WEEKS) * _WEEK
+        drawn = int.from_bytes(_digest("weeks", "", key), "big")
+        origin -= (1 + drawn % _MOST_WEEKS) * _WEEK
     kept = tuple(note for note in header.notes if not note.startswith("skipped "))
     update = {
+        "source": "anonymised",
         "origin_unix_s": origin,
         "notes": (*kept, "users, accounts and names are codes; dates are moved by whole weeks"),
     }

@@ -13,7 +13,7 @@ from adlro.cli.comparison_table import shown
 from adlro.config.files import find_scenario, scenario_of
 from adlro.evaluate.compare import Until, compare
 from adlro.policies import registry
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from tests.comparisons import STEADY, compared
 
 SCENARIO = find_scenario("paper16")

@@ -10,15 +10,17 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from adlro.cli import cluster, trace
+from adlro.cli import cluster, compare, trace
 from adlro.config.files import load_cluster, load_scenario
 from adlro.errors import AdlroError
 from adlro.workloads import replay
 from adlro.workloads.formats.registry import read
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.histories import SAMPLES, write
 
 
@@ -249,3 +251,34 @@ def test_a_bad_list_of_partitions_is_named(tmp_path):
     )
     assert isinstance(result.exception, AdlroError)
     assert str(result.exception).startswith(f"{wrong}: there is no partition")
+
+
+@pytest.mark.parametrize(
+    ("step", "run_s", "said"),
+    [(0.01, 1e6, "recorded 6.25e+06"), (5e7, 1, "recorded 1.25e-09")],
+)
+def test_a_history_is_played_at_its_recorded_load_however_far_out_it_is(
+    tmp_path, step, run_s, said
+):
+    # One job every `step` seconds keeps run_s / step of 16 GPUs busy.
+    rows = "submit_time,run_s,gpus\n" + "".join(f"{step * i},{run_s},1\n" for i in range(8))
+    path, out = write(tmp_path, rows, "jobs.csv"), tmp_path / "mine.toml"
+    text = printed("scenario", path, "--cluster", "paper16", "--out", out)
+    setting = prepare(load_scenario(out))
+    arrivals = generate(setting, 0).jobs["arrival"]
+    np.testing.assert_allclose(arrivals, [step * i for i in range(8)], rtol=1e-9)
+    assert said in text
+
+
+def test_a_load_that_nobody_can_write_names_the_option(tmp_path):
+    path, out = write(tmp_path, "submit_time,run_s,gpus\n0,5,1\n9,5,1\n"), tmp_path / "mine.toml"
+    made = ("scenario", path, "--cluster", "paper16", "--out", out)
+    result = run(trace.command, *made, "--load-scale", "1e-323")
+    assert result.exit_code == 2
+    assert "--load-scale" in result.output
+    assert not out.exists()
+    printed(*made)
+    for load in ("0", "-1", "101", "inf"):
+        result = run(compare.command, out, "--load", load)
+        assert result.exit_code == 2
+        assert "--load" in result.output

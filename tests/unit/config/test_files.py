@@ -21,7 +21,7 @@ from adlro.config.scenario import Bursty, Scenario, Surge
 from adlro.errors import ConfigError
 from adlro.model.cluster import NodeGroup
 from adlro.model.job import Colocation, JobType
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from tests.scenario_files import NODES, TYPE, refusal, write
 
 SHIPPED = [
@@ -229,7 +229,7 @@ def test_the_scenario_with_quotas_is_hetero64_shared_by_three_accounts():
 
 
 def test_the_example_of_the_documentation_can_be_run(tmp_path):
-    [text] = re.findall(r"```toml\n(.*?)```", DOCS, re.DOTALL)
+    _, text = re.findall(r"```toml\n(.*?)```", DOCS, re.DOTALL)
     scenario = load_scenario(write(tmp_path, text))
     assert prepare(scenario).capacity_per_s > 0
     assert len(scenario.changes) == 3

@@ -21,7 +21,8 @@ from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
 from adlro.policies import registry
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.scenario_files import refusal
 from tests.stepping import stepped
 from tests.worlds import build, fails, job, nodes

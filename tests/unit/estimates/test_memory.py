@@ -3,20 +3,22 @@
 import numpy as np
 import pytest
 
-from adlro.estimates import job_fields, memory, outcomes
+from adlro.estimates import job_fields, job_table, memory
+from adlro.estimates.estimator import Settings, ends_only
 from adlro.estimates.job_fields import JobFields, of_one
+from adlro.estimates.job_table import with_events
+from adlro.estimates.memory import Memory
 
 HOUR = 3600.0
 
 
 def followed(fields, submit, end, run, learned=None):
-    """What was foreseen of jobs with these fields."""
+    """Predictions of jobs with these fields, and their table."""
     submit, end, run = (np.array(values, np.float64) for values in (submit, end, run))
     fillings = np.array([of_one(job) for job in fields])
     asked = np.array([job.requested_s for job in fields])
-    line = outcomes.timeline(submit, end, run)
-    jobs = memory.jobs_of(fillings, asked, line)
-    return memory.followed(learned or memory.fresh(), jobs), jobs
+    jobs = job_table.table(fillings, asked, job_table.event_order(submit, end, run))
+    return (learned or Memory()).follow(jobs), jobs
 
 
 def seconds(found):
@@ -144,30 +146,26 @@ def test_confidence_grows_with_alike_jobs_and_knows_no_missing_fields():
 
 def test_the_way_is_the_same_in_one_go_and_in_stretches(monkeypatch):
     past = random_past(np.random.default_rng(9), 80)
-    whole, _ = followed(*past)
+    whole, jobs = followed(*past)
     monkeypatch.setattr(memory, "_STRETCH", 7)
-    told = []
-    fields, submit, end, run = past
-    line = outcomes.timeline(submit, end, run)
-    fillings = np.array([of_one(job) for job in fields])
-    jobs = memory.jobs_of(fillings, np.array([job.requested_s for job in fields]), line)
-    pieces = memory.followed(memory.fresh(), jobs, told.append)
+    reported = []
+    pieces = Memory().follow(jobs, reported.append)
     np.testing.assert_array_equal(pieces.log_s, whole.log_s)
-    assert told[:2] == [7, 14]
-    assert told[-1] == len(line.order)
+    assert reported[:2] == [7, 14]
+    assert reported[-1] == len(jobs.order)
 
 
 def test_a_copy_goes_its_own_way():
     jobs, submit, end, run = a_past(3, user="ann", requested_s=HOUR)
-    first = memory.fresh()
+    first = Memory()
     followed(jobs, submit, end, run, first)
-    other = memory.copied(first)
-    assert other.facts[0]["asked"] == 3
+    other = first.copy()
+    assert other.state.facts[0]["asked"] == 3
     one = followed(jobs, submit + 1e6, end + 1e6, run * 9, other)[0]
-    two = followed(jobs, submit + 1e6, end + 1e6, run * 9, memory.copied(first))[0]
+    two = followed(jobs, submit + 1e6, end + 1e6, run * 9, first.copy())[0]
     np.testing.assert_array_equal(one.log_s, two.log_s)
-    assert first.facts[0]["asked"] == 3
-    assert first.memory.head[0]["learned"] == 3
+    assert first.state.facts[0]["asked"] == 3
+    assert first.state.memory.head[0]["learned"] == 3
 
 
 def test_an_explanation_says_the_estimate_its_sources_and_what_matched():
@@ -175,13 +173,11 @@ def test_an_explanation_says_the_estimate_its_sources_and_what_matched():
     fields += [JobFields(user="ann", queue="b")]
     submit = np.arange(7) * HOUR
     run = np.array([50.0, 50, 50, 700, 700, 700, 1])
-    learned = memory.fresh()
-    found, jobs = followed(fields, submit, submit + run, run, learned)
+    found, jobs = followed(fields, submit, submit + run, run)
     # The last one's end has been learned by now, so its own explanation would name it: ask before.
-    before = memory.fresh()
-    ends = [e for e, event in enumerate(jobs.order[:-1]) if event >= 0]
-    memory.followed(before, jobs._replace(order=jobs.order[ends], time=jobs.time[ends]))
-    why = memory.explain(before, jobs, 6)
+    before = Memory()
+    before.follow(ends_only(with_events(jobs, np.arange(len(jobs.order)) < len(jobs.order) - 1)))
+    why = before.explain(jobs, 6)
     np.testing.assert_allclose(why.seconds, seconds(found)[6])
     assert why.confidence == found.confidence[6]
     assert {one.source for one in why.sources} <= {0, 1, 2, 3, 4, 5}
@@ -199,11 +195,9 @@ def test_an_explanation_says_the_estimate_its_sources_and_what_matched():
 
 
 def test_an_explanation_by_an_empty_memory_has_no_sources():
-    jobs = memory.jobs_of(
-        of_one(JobFields(requested_s=60.0))[None], np.array([60.0]),
-        outcomes.timeline(np.zeros(1), np.full(1, np.nan), np.full(1, np.nan)),
-    )  # fmt: skip
-    why = memory.explain(memory.fresh(), jobs, 0)
+    nothing = job_table.event_order(np.zeros(1), np.full(1, np.nan), np.full(1, np.nan))
+    jobs = job_table.table(of_one(JobFields(requested_s=60.0))[None], np.array([60.0]), nothing)
+    why = Memory().explain(jobs, 0)
     assert why == (pytest.approx(60.0), 0.0, pytest.approx(np.nan, nan_ok=True), (), "")
 
 
@@ -214,11 +208,11 @@ def learned_speeds(both):
     model = np.arange(count) % 2 if both else np.zeros(count, np.int64)
     run = np.where(model == 1, 300.0, 100.0)
     submit = np.arange(count) * HOUR
-    line = outcomes.timeline(submit, submit + run, run)
-    jobs = memory.jobs_of(np.array([of_one(f) for f in fields]), np.full(count, np.nan), line)
+    events = job_table.event_order(submit, submit + run, run)
+    jobs = job_table.table(np.array([of_one(f) for f in fields]), np.full(count, np.nan), events)
     prior = np.array([[0.0, np.log(0.5)]])  # assumed: B is half as fast
     jobs = jobs._replace(model=model, prior=prior)
-    return memory.followed(memory.fresh(("A", "B")), jobs)
+    return Memory(Settings(("A", "B"))).follow(jobs)
 
 
 def test_other_models_go_by_what_was_assumed_until_it_is_known():

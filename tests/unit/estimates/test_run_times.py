@@ -104,7 +104,7 @@ def test_a_file_cut_short_is_refused(cut):
         RunTimes.unpack(taught().pack()[:cut], "m.npz")
 
 
-def kept(**changes):
+def packed(**changes):
     data = saved.unpack(taught(("V100",)).pack(), "")
     return saved.pack(data._replace(**changes))
 
@@ -122,14 +122,14 @@ def kept(**changes):
 )
 def test_a_file_with_other_notes_is_refused(note, why):
     with pytest.raises(TraceError, match=why):
-        RunTimes.unpack(kept(note=note), "m.npz")
+        RunTimes.unpack(packed(note=note), "m.npz")
 
 
 def test_a_memory_of_other_roles_is_refused():
     first, *rest = SCHEMA.roles
     other = SCHEMA._replace(roles=(first._replace(weight=5.0), *rest))
     with pytest.raises(TraceError, match="another version"):
-        RunTimes.unpack(kept(schema=other), "m.npz")
+        RunTimes.unpack(packed(schema=other), "m.npz")
 
 
 @pytest.mark.parametrize(

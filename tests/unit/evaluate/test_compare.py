@@ -11,7 +11,8 @@ from adlro.evaluate.stats import estimate, gap_closed
 from adlro.model.feasibility import smallest_feasible, start
 from adlro.policies import registry
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 
 @pytest.fixture(scope="module")

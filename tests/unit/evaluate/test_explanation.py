@@ -21,7 +21,8 @@ from adlro.evaluate.explanation import (
 from adlro.features.start_kernel import FEATURES
 from adlro.policies import registry
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.explained import (
     FAST_AND_SLOW,
     TWO,

@@ -11,7 +11,8 @@ from adlro.evaluate.report.runs import lanes, run_details
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPAN, SPEED
 from adlro.policies import registry
 from adlro.sim.world import Empty
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.looped import every
 from tests.worlds import InPython, World, fill, play, random_world
 

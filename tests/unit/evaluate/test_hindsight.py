@@ -8,7 +8,8 @@ from adlro.evaluate.compare import run_one
 from adlro.evaluate.hindsight import hindsight
 from adlro.evaluate.metrics import measure
 from adlro.policies import registry
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.worlds import build, fails, is_repaired, job, nodes, play
 
 ONE = [nodes("V100")]

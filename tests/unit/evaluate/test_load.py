@@ -6,7 +6,8 @@ import pytest
 from adlro.config.files import adjusted, find_scenario, scenario_of
 from adlro.config.scenario import Scenario
 from adlro.evaluate.load import offered_load
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 NODE = {"name": "a", "gpu": "V100", "gpus": 2, "cores": 8, "memory_gb": 64}
 TYPE = {"name": "t", "share": 1, "speed": {"V100": 1}, "size": {"law": "constant", "seconds": 100}}

@@ -10,7 +10,8 @@ from adlro.evaluate.hyperscore import hyperscore
 from adlro.evaluate.metrics import Metrics, fastest_possible, jain, measure
 from adlro.model.state import EVENT
 from adlro.policies import registry
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.looped import every
 from tests.worlds import fails, fill, is_repaired
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adlro.errors import TraceError
-from adlro.estimates import outcomes
+from adlro.estimates.errors import later_part
 from adlro.evaluate import prediction_error
 from tests.histories import history
 
@@ -25,22 +25,22 @@ def test_each_estimator_says_what_was_known_at_the_submission(tmp_path):
         np.testing.assert_allclose(seconds[name][2:], [100, 1000] * 9)
     assert np.abs(np.log(seconds["memory"][10:] / np.array([100, 1000] * 5))).max() < np.log(2)
     assert found.confidence[0] == 0
-    assert found.learned.memory.head[0]["learned"] == 20
+    assert found.learned["memory"].state.memory.head[0]["learned"] == 20
 
 
 def test_errors_are_those_of_the_jobs_that_count(tmp_path):
     jobs = history(tmp_path, ROWS)
-    errors = prediction_error.prediction_errors(jobs).errors(outcomes.later_part(jobs, 0.5))
+    errors = prediction_error.prediction_errors(jobs).errors(later_part(jobs, 0.5))
     assert errors["last two"] == (10, pytest.approx(0, abs=1e-9), 1.0, pytest.approx(0, abs=1))
     assert errors["request"].jobs == 10
     assert errors["request"].under == 0
 
 
-def test_progress_is_told_up_to_the_last_event(tmp_path):
+def test_progress_is_reported_up_to_the_last_event(tmp_path):
     jobs = history(tmp_path, ROWS)
-    told = []
-    prediction_error.prediction_errors(jobs, told.append)
-    assert told[-1] == prediction_error.events(jobs) == 40
+    reported = []
+    prediction_error.prediction_errors(jobs, reported.append)
+    assert reported[-1] == prediction_error.events(jobs) == 160  # 40 events, 4 estimators
 
 
 @pytest.mark.parametrize("job", [1, 7, 19])

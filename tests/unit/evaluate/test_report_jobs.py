@@ -22,7 +22,8 @@ from adlro.evaluate.report.timeline import mean_level, usage_timeline
 from adlro.model.state import OUTCOME
 from adlro.policies import registry
 from adlro.sim.world import Empty
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.worlds import World, build, fails, fill, is_repaired, job, nodes, play, records
 
 

@@ -17,7 +17,8 @@ from adlro.evaluate.report.chart import styles
 from adlro.evaluate.report.collect import Collector
 from adlro.evaluate.report.folder import check_folder
 from adlro.policies import registry
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 MARKUP = "</script><img src=x onerror=alert(1)>"
 SECTIONS = (

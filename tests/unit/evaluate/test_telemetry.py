@@ -14,7 +14,8 @@ from adlro.evaluate.telemetry import COLUMNS, sample_sensors, series
 from adlro.model.state import READING
 from adlro.policies import registry
 from adlro.sim.world import Empty
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.worlds import InPython, World, play
 
 

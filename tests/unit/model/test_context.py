@@ -12,7 +12,8 @@ from adlro.model.context import Context, Known, Rulebook, known
 from adlro.model.state import DEMAND, QUOTA
 from adlro.policies import registry
 from adlro.policies.loading import user_file
-from adlro.workloads.synthetic import Setting, generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import Setting, prepare
 from tests.hidden import TRUTH, assert_hides_the_truth, reached
 from tests.worlds import build, job, lay, nodes, play
 

@@ -9,7 +9,7 @@ import pytest
 from adlro.config.files import adjusted, find_scenario
 from adlro.model.state import DEMAND, WHOLE
 from adlro.policies import registry
-from adlro.workloads import synthetic
+from adlro.workloads.setting import prepare
 from tests.worlds import build, fill, gpus_of, job, nodes, play
 
 ALL = 2**62 - 1
@@ -96,8 +96,7 @@ def test_a_job_goes_only_where_it_may():
 def test_it_looks_ahead_to_the_scenarios_jobs_whatever_the_scenarios_placement_is():
     scenario = find_scenario("hetero64")
     settings = [
-        synthetic.prepare(adjusted(scenario, placement=placement))
-        for placement in ("best-fit", "fgd")
+        prepare(adjusted(scenario, placement=placement)) for placement in ("best-fit", "fgd")
     ]
     params = [registry.load("fgd", setting).params for setting in settings]
     assert params[0].tobytes() == params[1].tobytes()
@@ -121,7 +120,7 @@ def test_more_pools_than_a_mask_has_bits_are_refused(count, refused):
         }
     ]
     made = adjusted(find_scenario("paper16"), cluster={"nodes": groups}, types=types, affinity={})
-    setting = synthetic.prepare(made)
+    setting = prepare(made)
     if refused:
         assert registry.refusal("fgd", setting) == (
             "it needs typical demands, which this cluster does not know"

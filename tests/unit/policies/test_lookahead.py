@@ -15,7 +15,8 @@ from adlro.model.feasibility import start as start_at
 from adlro.model.state import START, WAKE
 from adlro.policies import lookahead, registry
 from adlro.policies.lookahead_kernel import best_gain
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.worlds import build, fails, is_repaired, job, nodes, play
 
 TWO = [nodes("V100"), nodes("T4")]

@@ -9,7 +9,8 @@ from adlro.errors import PolicyError
 from adlro.evaluate.compare import run_one
 from adlro.policies import lookahead, registry
 from adlro.policies.loading import user_file
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.trained import saved
 
 SETTING = prepare(adjusted(find_scenario("paper16"), load=0.95, jobs=80))

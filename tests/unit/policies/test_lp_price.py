@@ -3,7 +3,7 @@
 import pytest
 
 from adlro.config.files import find_scenario
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from tests.worlds import build, fails, is_repaired, job, nodes, play
 
 TWO = [nodes("V100"), nodes("T4")]

@@ -13,7 +13,8 @@ from adlro.policies import paper_dqn, registry
 from adlro.policies.loading import learned
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.trained import ORIGIN, refused
 from tests.worlds import build, gpus_of, job, nodes, play
 

@@ -7,7 +7,8 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.world import Empty
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.reused import play_reused
 
 PYTHON = [name for name in registry.names() if not registry.facts(name).is_compiled]

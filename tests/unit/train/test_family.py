@@ -9,7 +9,8 @@ from adlro.config.files import adjusted, find_scenario, scenario_of
 from adlro.errors import ConfigError
 from adlro.evaluate.metrics import fastest_possible
 from adlro.train.family import draw
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 DRAWN = 300
 

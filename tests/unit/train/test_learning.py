@@ -11,7 +11,7 @@ from adlro.train.fit import Fitting, targets
 from adlro.train.labelling import Labelling
 from adlro.train.objective import OBJECTIVES, find
 from adlro.train.recipe import Fit, Round
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from tests import toys
 
 TOY = toys.mixed()

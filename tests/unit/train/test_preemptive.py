@@ -12,7 +12,7 @@ from adlro.train import preemptive, seeds
 from adlro.train.episodes import Place
 from adlro.train.executor import Crew
 from adlro.train.recipe import Tuning
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 TINY = preemptive.Recipe(
     jobs=30,

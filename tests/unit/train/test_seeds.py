@@ -6,8 +6,8 @@ from adlro.train import seeds
 from adlro.train.executor import Crew
 from adlro.train.store import Folder, Plan
 from adlro.train.trainer import Trainer
-from adlro.workloads import synthetic
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests import toys
 
 
@@ -20,9 +20,7 @@ def test_seeds_of_users_and_of_claims_are_refused(seed):
 @pytest.mark.parametrize("seed", [100_000, 100_499, 1_000_000, 10**12])
 def test_seeds_of_selection_and_training_make_jobs(seed):
     setting = prepare(toys.bound_and_free(jobs=3))
-    assert (
-        seeds.jobs(setting, seed).jobs.tobytes() == synthetic.generate(setting, seed).jobs.tobytes()
-    )
+    assert seeds.jobs(setting, seed).jobs.tobytes() == generate(setting, seed).jobs.tobytes()
 
 
 def test_no_two_phases_of_two_runs_share_a_seed():
@@ -40,14 +38,14 @@ def test_places_beyond_a_block_are_refused(place):
 
 
 def test_a_whole_training_never_draws_the_jobs_of_any_other_seed(tmp_path, monkeypatch):
-    drawn, generate = set(), synthetic.generate
+    drawn, original = set(), generate
 
     def spy(setting, seed):
         drawn.add(seed)
-        return generate(setting, seed)
+        return original(setting, seed)
 
     for module in list(sys.modules.values()):
-        if getattr(module, "generate", None) is generate:
+        if getattr(module, "generate", None) is original:
             monkeypatch.setattr(module, "generate", spy)
     folder = Folder(tmp_path / "t")
     recipe = toys.tiny()

@@ -15,7 +15,8 @@ from adlro.train.objective import find
 from adlro.train.selection import Court, Look
 from adlro.train.store import Folder, Plan
 from adlro.train.trainer import Trainer
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests import toys
 
 TOY = toys.bound_and_free()

@@ -18,7 +18,9 @@ from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUnifor
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.world import Empty
-from adlro.workloads import capacity, synthetic
+from adlro.workloads import capacity
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.scenario_files import refusal
 from tests.worlds import nodes
 
@@ -39,7 +41,7 @@ def job_type(name="t", seconds=100, share=1.0, **more):
 
 
 def jobs_per_s(*arguments, **more):
-    return synthetic.prepare(scenario(*arguments, **more)).capacity_per_s
+    return prepare(scenario(*arguments, **more)).capacity_per_s
 
 
 def test_one_class_on_one_pool_is_served_by_all_its_gpus():
@@ -90,7 +92,7 @@ def test_a_scenario_of_two_types_and_two_pools_is_the_same_lp():
     slow = job_type("slow", 100, 0.5, speed={"V100": 1, "T4": 0.25})
     even = job_type("even", 200, 0.5)
     assert jobs_per_s(groups, slow, even) == pytest.approx(4 / 75)
-    assert synthetic.prepare(scenario(groups, slow, even)).type_shares == pytest.approx(
+    assert prepare(scenario(groups, slow, even)).type_shares == pytest.approx(
         np.array([[1, 0], [0.25, 0.75]])
     )
 
@@ -134,8 +136,8 @@ def test_jobs_that_need_a_large_gpu_can_be_what_limits(large, expected):
 def test_the_papers_capacity_is_that_of_the_jobs_it_draws():
     # The same LP written the other way round (as many jobs as possible, no pool over-full), over
     # 40,000 drawn jobs in groups that may run on the same pools.
-    setting = synthetic.prepare(adjusted(find_scenario("paper16"), jobs=40_000))
-    workload = synthetic.generate(setting, 0)
+    setting = prepare(adjusted(find_scenario("paper16"), jobs=40_000))
+    workload = generate(setting, 0)
     pools = setting.pools
     factor = np.where(workload.jobs["gpus"][:, None] > 4, 1.15, 1.0)
     work = workload.seconds[:, pools["model"]] * workload.jobs["gpus"][:, None] * factor
@@ -201,8 +203,8 @@ def test_the_mean_of_a_size_without_a_cap(size, mean):
 
 @pytest.mark.parametrize("name", ["paper16", "hetero64", "datacenter"])
 def test_the_mean_of_what_is_drawn_is_the_mean_size(name):
-    setting = synthetic.prepare(adjusted(find_scenario(name), jobs=200_000, noise=0.0))
-    workload = synthetic.generate(setting, 0)
+    setting = prepare(adjusted(find_scenario(name), jobs=200_000, noise=0.0))
+    workload = generate(setting, 0)
     size = workload.seconds[:, 0] * setting.speeds[workload.jobs["type"], 0]
     kinds = range(len(setting.scenario.types))
     drawn = [size[workload.jobs["type"] == t].mean() for t in kinds]
@@ -226,7 +228,7 @@ def test_the_mean_of_what_is_drawn_is_the_mean_size(name):
 def test_a_job_that_no_node_can_hold_is_named_with_its_demand(demand, said):
     small = scenario([nodes("V100", 4, 2, cores=16, memory_gb=64)], job_type("big", **demand))
     with pytest.raises(ConfigError) as caught:
-        synthetic.prepare(small)
+        prepare(small)
     message = str(caught.value)
     assert message.splitlines() == [message]
     assert message.startswith("scenario small: types.big: ")
@@ -271,7 +273,7 @@ def test_a_speed_that_the_type_does_not_give_is_asked_for():
 def test_a_speed_of_the_users_own_goes_before_the_catalogue():
     groups = [nodes("V100"), nodes("RTX 6000")]
     own = scenario(groups, job_type(kind="ml", speed={"Quadro RTX 6000": 2.5}))
-    speeds = capacity.type_speeds(own, synthetic.prepare(own).layout)
+    speeds = capacity.type_speeds(own, prepare(own).layout)
     assert speeds == pytest.approx(np.array([[1.0, 2.5]]))
 
 
@@ -314,7 +316,7 @@ def test_nodes_that_join_or_leave_count_in_full():
 def test_a_slice_that_fits_no_gpu_is_named_with_its_demand(demand, what):
     kind = job_type("thin", gpu_share=0.125, **demand)
     small = scenario([nodes("V100", 4, cores=16, memory_gb=64)], kind)
-    assert refusal(synthetic.prepare, small) == (
+    assert refusal(prepare, small) == (
         f"scenario small: types.thin: a slice of 0.125 GPU with {what} each fits no pool of the "
         "cluster, even empty; lower the demand or add such nodes"
     )
@@ -330,7 +332,7 @@ def test_a_slice_that_fits_no_gpu_is_named_with_its_demand(demand, what):
     ],
 )
 def test_a_job_that_fits_only_nodes_that_leave_is_refused_with_the_reason(groups, demand):
-    message = refusal(synthetic.prepare, scenario(groups, job_type("big", **demand)))
+    message = refusal(prepare, scenario(groups, job_type("big", **demand)))
     assert message.startswith("scenario small: types.big: a ")
     assert "fits only while nodes are there that leave (leaves_h); lower the demand" in message
 
@@ -349,8 +351,8 @@ def test_a_gang_may_not_count_on_nodes_that_leave_unless_the_whole_pool_does():
         nodes("A100", 4, 2),
     ]
     kind = job_type(gpus={"values": (4, 8), "p": (0.5, 0.5)}, kind="ml", speed={})
-    setting = synthetic.prepare(scenario(groups, kind, jobs=50))
-    workload = synthetic.generate(setting, 0)
+    setting = prepare(scenario(groups, kind, jobs=50))
+    workload = generate(setting, 0)
     large = workload.jobs["gpus"] == 8
     assert (workload.allowed[large] == [False, True, True]).all()
     assert workload.allowed[~large].all()
@@ -360,19 +362,19 @@ def test_nothing_is_bound_for_good_to_a_pool_whose_nodes_all_leave():
     # The V100 is the faster one, but it goes.
     groups = [nodes("T4", 4), nodes("V100", 4, leaves_h=5)]
     kind = job_type(speed={"T4": 1, "V100": 9})
-    setting = synthetic.prepare(scenario(groups, kind, affinity={"t": "V100"}))
+    setting = prepare(scenario(groups, kind, affinity={"t": "V100"}))
     assert setting.affinity == (0,)
     assert setting.type_shares.tolist() == [[1, 0]]
 
 
 def mean_jct(load, jobs):
     """Seconds from arrival to end under min-min, over four seeds; gangs of one GPU waste none."""
-    setting = synthetic.prepare(adjusted(find_scenario("paper16-single"), load=load, jobs=jobs))
+    setting = prepare(adjusted(find_scenario("paper16-single"), load=load, jobs=jobs))
     empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     policy = registry.load("min-min", setting)
     means = []
     for seed in range(4):
-        workload = synthetic.generate(setting, seed)
+        workload = generate(setting, seed)
         outcome = simulator.run(empty, workload, policy, seed).outcome
         means.append((outcome["finish"] - workload.jobs["arrival"]).mean())
     return np.mean(means)

@@ -12,7 +12,9 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.model.cluster import lay_out
 from adlro.model.state import FAILURE, REPAIR, SPEED
-from adlro.workloads import events, synthetic
+from adlro.workloads import events
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.scenario_files import refusal
 
 HOUR = 3600.0
@@ -359,12 +361,12 @@ def test_a_node_that_is_down_when_it_leaves_is_not_repaired():
 
 def test_more_failures_than_anyone_can_wait_for_are_refused():
     large = adjusted(find_scenario("datacenter"), failures=failures(0.001, 0.001), jobs=100_000)
-    message = refusal(synthetic.prepare, large)
+    message = refusal(prepare, large)
     assert message.startswith("scenario datacenter: failures: mtbf_h = 0.001 makes about ")
     assert message.endswith("failures in this run, more than 5,000,000; raise it")
 
 
 def test_hours_count_from_the_first_arrival_of_the_workload():
-    workload = synthetic.generate(synthetic.prepare(find_scenario("rough64")), 3)
+    workload = generate(prepare(find_scenario("rough64")), 3)
     joined = workload.events[(workload.events["kind"] == REPAIR)]
     assert workload.jobs["arrival"][0] + 2 * HOUR in joined["time"].tolist()

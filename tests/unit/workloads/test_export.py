@@ -1,11 +1,14 @@
 """Histories written out and read again."""
 
+import hashlib
 import io
 import zipfile
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from adlro.cli import trace
 from adlro.errors import TraceError
 from adlro.model.history import FIELDS, NUMBERS, WHOLE_NUMBERS
 from adlro.workloads.export import anonymous, as_csv, as_swf
@@ -76,6 +79,39 @@ def test_anonymous_histories_tell_users_apart_but_not_who_they_are(tmp_path):
     moved = before.header.origin_unix_s - after.header.origin_unix_s
     assert moved > 0
     assert moved % (7 * 86400) == 0
+
+
+def test_one_word_has_different_codes_as_user_account_and_name(tmp_path):
+    before = history(tmp_path, "submit_time,user,account,name\n1,x,x,x\n")
+    after = anonymous(before, SALT)
+    codes = {words(after, name)[0].partition("-")[2] for name in ("user", "account", "name")}
+    assert len(codes) == 3
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "swf"])
+def test_anonymous_histories_do_not_name_their_source(tmp_path, suffix):
+    path = write(tmp_path, "submit_time,run_s,user\n1,2,ann\n3,oops,bob\n", "secret-lab.csv")
+    out = tmp_path / f"out.{suffix}"
+    arguments = ["anonymise", str(path), str(out), "--lenient", "--salt", "s"]
+    assert CliRunner().invoke(trace.command, arguments).exit_code == 0
+    data = out.read_bytes()
+    if suffix == "npz":
+        data = repr(history(tmp_path, data, "y.npz")).encode()
+    assert b"secret" not in data
+    assert b"ann" not in data.replace(b"anonymised", b"").replace(b"nan", b"")
+
+
+def test_a_short_salt_is_stretched_by_a_slow_derivation(tmp_path, monkeypatch):
+    used, scrypt = [], hashlib.scrypt
+
+    def spy(password, **more):
+        used.append((password, more["n"] * more["r"]))
+        return scrypt(password, **more)
+
+    monkeypatch.setattr(hashlib, "scrypt", spy)
+    before = history(tmp_path, "submit_time,user\n1,ann\n")
+    assert words(anonymous(before, b"1"), "user") == words(anonymous(before, b"1"), "user")
+    assert used == [(b"1", 2**18)] * 2  # 128 times as many bytes: 32 MiB for each try
 
 
 def test_anonymous_histories_do_not_quote_lines_that_were_skipped(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adlro.config.files import find_scenario
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "gavel" / "gavel_isolated_throughputs.csv"
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from adlro.config.scenario import Scenario
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.scenario_files import refusal
 
 NODE = {"cores": 8, "memory_gb": 64}

@@ -5,8 +5,9 @@ import pytest
 
 from adlro.config.files import adjusted, load_scenario
 from adlro.errors import ConfigError
+from adlro.workloads.generate import generate
 from adlro.workloads.replay import windows
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.setting import prepare
 from tests.hidden import assert_hides_the_truth
 
 # Six jobs, one every 100 s; 4 V100 and 4 T4.

@@ -7,7 +7,9 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.model import gpu
 from adlro.model.cluster import lay_out
 from adlro.model.state import DEMAND
-from adlro.workloads import capacity, synthetic, traits
+from adlro.workloads import capacity, traits
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.scenario_files import refusal
 
 MEASURED = 1.474
@@ -51,11 +53,11 @@ def test_the_scenarios_own_slowdowns_go_before_the_measured_ones():
 
 
 def test_without_telemetry_there_are_no_readings():
-    assert synthetic.prepare(scenario()).readings.shape == (0, 0)
+    assert prepare(scenario()).readings.shape == (0, 0)
 
 
 def test_readings_are_those_of_each_type_on_each_model_and_last_of_the_idle_gpu():
-    shown = synthetic.prepare(scenario(telemetry=True)).readings
+    shown = prepare(scenario(telemetry=True)).readings
     assert shown.shape == (4, 3)
     turing = gpu.find("RTX 6000")
     expected = gpu.busy(gpu.DEMANDS["ml"], 0.803, turing)
@@ -69,11 +71,11 @@ def test_a_type_that_gives_speeds_alone_has_readings_too():
     size = {"law": "constant", "seconds": 9}
     types = [{"name": "own", "share": 1, "size": size, "speed": speed}]
     made = scenario(types=types, telemetry=True, affinity={})
-    assert (synthetic.prepare(made).readings["power"] > 0).all()
+    assert (prepare(made).readings["power"] > 0).all()
 
 
 def test_best_fit_looks_at_no_demands():
-    found = synthetic.prepare(scenario()).placement
+    found = prepare(scenario()).placement
     assert (len(found), found.dtype) == (0, DEMAND)
 
 
@@ -128,8 +130,8 @@ def test_no_more_than_64_demands_are_kept():
 
 @pytest.mark.parametrize("name", ["paper16", "hetero64", "datacenter", "rough64"])
 def test_the_demands_of_a_shipped_scenario_are_those_of_its_jobs(name):
-    setting = synthetic.prepare(adjusted(find_scenario(name), placement="fgd", jobs=20_000))
-    workload = synthetic.generate(setting, 0)
+    setting = prepare(adjusted(find_scenario(name), placement="fgd", jobs=20_000))
+    workload = generate(setting, 0)
     bits = workload.allowed @ (1 << np.arange(len(setting.pools)))
     jobs = workload.jobs
     drawn = list(zip(bits, *(jobs[k] for k in ("gpus", "share", "cores", "memory")), strict=True))

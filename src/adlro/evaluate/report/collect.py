@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adlro.model.state import WHOLE, Floats, Records
 from adlro.policies.registry import Policy
 from adlro.sim.simulator import RunResult
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 Counts = NDArray[np.int64]

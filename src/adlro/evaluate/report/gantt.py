@@ -15,7 +15,7 @@ from adlro.evaluate.report.runs import RunDetails, lanes, run_details
 from adlro.model.cluster import Layout
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPEED, WHOLE, Floats, Records
 from adlro.sim.simulator import RunResult
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b")

@@ -19,7 +19,7 @@ from adlro.evaluate.report.folder import make_folder
 from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 from adlro.files import write_parts
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 
 # The page may load nothing, not even what markup in a name would request.
 _SAFE = (

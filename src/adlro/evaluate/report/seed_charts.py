@@ -25,7 +25,8 @@ from adlro.evaluate.report.chart import (
 from adlro.evaluate.report.timeline import UsageTimeline, usage_timeline
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
-from adlro.workloads.synthetic import Setting, generate
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import Setting
 
 _MOST_SCHEDULES = 4  # in addition to fcfs
 _LIMITS = gantt.Limits(gpus=64, bars=2_500, is_brief=True)  # about 300 KB per schedule

@@ -10,7 +10,7 @@ from adlro.evaluate.downtime import downtime, window
 from adlro.evaluate.report.runs import run_details
 from adlro.model.state import WHOLE, Floats
 from adlro.sim.simulator import RunResult
-from adlro.workloads.synthetic import Setting
+from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 _NOTHING_UP = 1e-9  # GPUs: smaller sums are rounding errors

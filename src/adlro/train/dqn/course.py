@@ -18,7 +18,7 @@ from adlro.train import seeds
 from adlro.train.dqn.learner import Learner
 from adlro.train.dqn.recipe import Recipe
 from adlro.train.dqn.replay import Replay
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from adlro.workloads.workload import Workload
 
 Arrays = dict[str, NDArray[Any]]

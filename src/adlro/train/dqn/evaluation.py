@@ -13,7 +13,7 @@ from adlro.policies import paper_dqn
 from adlro.policies.registry import Policy
 from adlro.train import seeds
 from adlro.train.episodes import named
-from adlro.workloads.synthetic import Setting, prepare
+from adlro.workloads.setting import Setting, prepare
 
 
 def policy(network: PaperNetwork, setting: Setting) -> Policy:

@@ -24,7 +24,7 @@ from adlro.train.episodes import MIN_MIN, named
 from adlro.train.executor import Stopped
 from adlro.train.session import Files
 from adlro.train.store import Folder
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 
 _CARE = 0.9  # share of a budget that is planned with
 _TRIED_S = 1.0  # CPU seconds by which the speed is known

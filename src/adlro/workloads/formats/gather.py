@@ -60,6 +60,9 @@ class Gathered:
         """
         columns = dict(columns)
         _check(rows, columns)
+        for name in ("id", *WORDS):
+            if name in columns:
+                columns[name] = _texts(rows, name, columns[name])
         if "id" in columns:
             self._refuse_twins(rows, columns["id"])
         for wrong in sorted(rows.wrong.values(), key=lambda one: one.line):
@@ -73,7 +76,7 @@ class Gathered:
         part["keep"] = keep
         if "id" in columns:
             ids = columns["id"]
-            self._ids += [str(ids[row]) for row in np.flatnonzero(keep).tolist()]
+            self._ids += [ids[row] for row in np.flatnonzero(keep).tolist()]
         self._parts.append({name: values[keep] for name, values in part.items()})
 
     def _blame(self, wrong: Wrong) -> None:
@@ -96,7 +99,7 @@ class Gathered:
 
     def _coded(self, name: str, words: Column) -> NDArray[np.int32]:
         codes = self._codes[name]
-        found = [codes.setdefault(str(word), len(codes)) if word else -1 for word in words]
+        found = [codes.setdefault(word, len(codes)) if word else -1 for word in words]
         return np.array(found, np.int32)
 
     def finish(self, header: Header) -> History:
@@ -138,6 +141,21 @@ class Gathered:
             self.count("ran longer than requested", int((run > columns["requested_s"]).sum()))
             self.count("asks for no GPU", int((gpus == 0).sum()))
         return self.defects
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word can be written to a file: no zero byte, no half of a character."""
+    return "\0" not in word and not any("\ud800" <= letter <= "\udfff" for letter in word)
+
+
+def _texts(rows: Rows, name: str, words: Column) -> list[str]:
+    """Words without blanks around; those that cannot be written are noted."""
+    stripped = [str(word).strip() for word in words]
+    odd = {word for word in set(stripped) if not (word.isprintable() or _is_text(word))}
+    for row, word in enumerate(stripped if odd else ()):
+        if word in odd:
+            rows.note(row, "not text", f"{name} = {word!r} is not text")
+    return stripped
 
 
 def _whole(values: Column) -> NDArray[np.int64]:

@@ -10,7 +10,8 @@ from adlro.model.state import JOB, WHOLE
 from adlro.nets.q_network import flat
 from adlro.policies import registry
 from adlro.policies.loading import learned
-from adlro.workloads.synthetic import generate, prepare
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests import record_choices
 from tests.record_choices import (
     FILE,

@@ -14,7 +14,7 @@ from adlro.train.dqn.plan import Wish, scaled
 from adlro.train.dqn.recipe import Recipe
 from adlro.train.session import files
 from adlro.train.store import Folder
-from adlro.workloads.synthetic import prepare
+from adlro.workloads.setting import prepare
 from tests import toys
 
 TINY = Recipe(

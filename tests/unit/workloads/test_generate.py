@@ -10,7 +10,8 @@ from adlro.config.files import adjusted, find_scenario, shipped
 from adlro.config.scenario import Scenario
 from adlro.model import job as job_types
 from adlro.model.state import FAILURE, REPAIR, SPEED, WHOLE
-from adlro.workloads import synthetic
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 
 MANY = 40_000
 TYPES = ["simulation", "ml", "data"]
@@ -24,7 +25,7 @@ SMALL = {4: 0.5, 12: 0.4, 22: 0.06, 30: 0.04}
 def drawn(name="paper16", seed=0, **changes):
     """The workload of a shipped scenario with some keys changed; do not write to it."""
     scenario = adjusted(find_scenario(name), **changes)
-    return synthetic.generate(synthetic.prepare(scenario), seed)
+    return generate(prepare(scenario), seed)
 
 
 def of_type(workload, name):
@@ -46,8 +47,8 @@ def shares(values):
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_the_same_seed_draws_the_same_bytes(name):
-    setting = synthetic.prepare(adjusted(find_scenario(name), jobs=300))
-    first, second = synthetic.generate(setting, 5), synthetic.generate(setting, 5)
+    setting = prepare(adjusted(find_scenario(name), jobs=300))
+    first, second = generate(setting, 5), generate(setting, 5)
     assert [array.tobytes() for array in first] == [array.tobytes() for array in second]
 
 
@@ -206,7 +207,7 @@ def test_a_user_asks_for_one_to_five_times_the_need_in_whole_five_minutes():
 
 
 def test_what_a_user_asks_for_is_uniform_between_one_and_five_times_the_need():
-    workload = synthetic.generate(synthetic.prepare(constant_scenario(3e6)), 0)
+    workload = generate(prepare(constant_scenario(3e6)), 0)
     times = workload.jobs["requested"] / 3e6
     assert np.quantile(times, [0, 0.25, 0.5, 0.75, 1]) == pytest.approx([1, 2, 3, 4, 5], abs=0.05)
 
@@ -220,7 +221,7 @@ def test_what_a_user_asks_for_is_uniform_between_one_and_five_times_the_need():
     ],
 )
 def test_a_request_is_rounded_up(seconds, requested):
-    workload = synthetic.generate(synthetic.prepare(constant_scenario(seconds)), 0)
+    workload = generate(prepare(constant_scenario(seconds)), 0)
     assert set(workload.jobs["requested"].tolist()) == requested
 
 
@@ -331,24 +332,24 @@ def rough(**changes):
     scenario = Scenario.model_validate(
         {**base, **everything, **changes, "types": types, "jobs": 2000}
     )
-    return synthetic.prepare(scenario)
+    return prepare(scenario)
 
 
 def test_whatever_goes_wrong_the_jobs_are_the_same():
     calm = drawn("paper16-single", jobs=2000)
-    for_one = synthetic.generate(rough(), 0)
+    for_one = generate(rough(), 0)
     columns = [name for name in calm.jobs.dtype.names if name not in ("interval", "least_run")]
     rest = [name for name in columns if name != "arrival"]  # failures lower the capacity
     assert calm.jobs[rest].tolist() == for_one.jobs[rest].tolist()
     assert calm.seconds.tobytes() == for_one.seconds.tobytes()
     assert calm.allowed.tobytes() == for_one.allowed.tobytes()
-    reliable = synthetic.generate(rough(failures=None), 0)
+    reliable = generate(rough(failures=None), 0)
     assert calm.jobs[columns].tolist() == reliable.jobs[columns].tolist()
 
 
 def test_slices_leave_all_other_draws_alone():
     calm = drawn("paper16-single", jobs=2000, load=0.8)
-    sliced = synthetic.generate(rough(ml={"gpu_share": {"values": [0.3, 1], "p": [0.5, 0.5]}}), 0)
+    sliced = generate(rough(ml={"gpu_share": {"values": [0.3, 1], "p": [0.5, 0.5]}}), 0)
     others = ("arrival", "interval", "least_run", "share")
     columns = [name for name in calm.jobs.dtype.names if name not in others]
     assert calm.jobs[columns].tolist() == sliced.jobs[columns].tolist()
@@ -360,7 +361,7 @@ def test_slices_leave_all_other_draws_alone():
 
 def test_shares_are_drawn_independently_of_all_else():
     share = {"gpu_share": {"values": [0.3, 1], "p": [0.5, 0.5]}}
-    workload = synthetic.generate(rough(ml=share, accounts=["a", "b"]), 0)
+    workload = generate(rough(ml=share, accounts=["a", "b"]), 0)
     jobs = workload.jobs[of_type(workload, "ml")]
     columns = ["cores", "memory", "gpu_memory", "priority", "user", "account", "requested"]
     rows = [jobs[column].astype(float) for column in ("share", *columns)]
@@ -371,12 +372,12 @@ def test_shares_are_drawn_independently_of_all_else():
     ("share", "thousandths"), [(0.0006, 1), (1 / 3, 333), (0.9996, 1000), (0.1, 100)]
 )
 def test_a_share_is_rounded_to_thousandths(share, thousandths):
-    workload = synthetic.generate(rough(ml={"gpu_share": share}), 0)
+    workload = generate(rough(ml={"gpu_share": share}), 0)
     assert set(workload.jobs["share"][of_type(workload, "ml")].tolist()) == {thousandths}
 
 
 def test_saves_and_the_least_run_are_those_of_the_scenario():
-    workload = synthetic.generate(rough(), 0)
+    workload = generate(rough(), 0)
     jobs = workload.jobs
     assert set(jobs["interval"][of_type(workload, "ml")].tolist()) == {700}
     assert set(jobs["interval"][~of_type(workload, "ml")].tolist()) == {np.inf}
@@ -385,7 +386,7 @@ def test_saves_and_the_least_run_are_those_of_the_scenario():
 
 def test_a_workload_carries_what_does_not_depend_on_the_seed():
     setting = rough()
-    one, other = synthetic.generate(setting, 0), synthetic.generate(setting, 1)
+    one, other = generate(setting, 0), generate(setting, 1)
     assert one.colocation is other.colocation is setting.colocation
     assert one.demands is setting.placement
     assert one.readings is setting.readings
@@ -429,7 +430,7 @@ def test_a_list_of_models_and_partitions_keeps_a_type_off_the_others():
     base = find_scenario("paper16")
     picky = base.types[1].model_copy(update={"models": ("V100", "RTX 6000")})
     scenario = base.model_copy(update={"types": (base.types[0], picky, base.types[2])})
-    workload = synthetic.generate(synthetic.prepare(scenario), 0)
+    workload = generate(prepare(scenario), 0)
     ml = of_type(workload, "ml")
     assert not workload.allowed[ml, 2].any()
     assert workload.allowed[~ml, 2].any()
@@ -453,16 +454,16 @@ def test_every_job_may_run_somewhere_and_arrives_after_the_one_before(name):
 )
 def test_each_type_has_the_gpu_model_of_the_map_or_else_its_fastest(changes, models):
     scenario = adjusted(find_scenario("paper16"), **changes)
-    assert synthetic.prepare(scenario).affinity == models
+    assert prepare(scenario).affinity == models
 
 
 def test_the_rate_is_the_load_times_the_capacity():
-    setting = synthetic.prepare(adjusted(find_scenario("paper16"), load=0.5))
+    setting = prepare(adjusted(find_scenario("paper16"), load=0.5))
     assert setting.rate == 0.5 * setting.capacity_per_s
 
 
 def test_the_lp_gives_every_type_some_pool_that_it_may_use():
-    setting = synthetic.prepare(find_scenario("hetero64"))
+    setting = prepare(find_scenario("hetero64"))
     assert setting.type_shares.sum(axis=1) == pytest.approx(np.ones(4))
     assert (setting.type_shares[~setting.lists] == 0).all()
 
@@ -493,6 +494,6 @@ def test_sizes_follow_the_law_of_their_type(size, odds):
     base = find_scenario("paper16")
     types = tuple(t.model_copy(update={"size": size}) for t in base.types)
     scenario = base.model_copy(update={"types": types, "jobs": MANY, "noise": 0.0})
-    drawn_sizes = synthetic.generate(synthetic.prepare(scenario), 0).seconds[:, 0]
+    drawn_sizes = generate(prepare(scenario), 0).seconds[:, 0]
     longer = {seconds: (drawn_sizes > seconds).mean() for seconds in odds}
     assert longer == pytest.approx(odds, abs=0.008)

@@ -1,0 +1,38 @@
+"""Errors of run-time estimates, measured on jobs that have ended."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.model.history import History
+from adlro.model.state import Floats, Mask
+
+
+class Errors(NamedTuple):
+    """Errors of estimates over some jobs."""
+
+    jobs: int
+    mae_log: float  # mean of |log(estimate / truth)|
+    within_2: float  # share of the jobs with an estimate between half and twice the truth
+    under: float  # share of the jobs with an estimate below the truth
+
+
+def errors(estimate: Floats, log_s: Floats, counted: Mask) -> Errors:
+    """Compare estimates with run times, both log seconds [J], over counted jobs that have both."""
+    off = (estimate - log_s)[counted]
+    off = off[~np.isnan(off)]
+    if len(off) == 0:
+        return Errors(0, np.nan, np.nan, np.nan)
+    near = np.abs(off) <= np.log(2)
+    return Errors(len(off), float(np.abs(off).mean()), float(near.mean()), float((off < 0).mean()))
+
+
+def later_part(history: History, share: float) -> Mask:
+    """Mask [J] of the jobs after the first `share` of all by submission."""
+    place = np.empty(history.jobs, np.int64)
+    place[np.argsort(history.submit_s, kind="stable")] = np.arange(history.jobs)
+    known = int((~np.isnan(history.submit_s)).sum())
+    later: Mask = (place >= int(share * known)) & ~np.isnan(history.submit_s)
+    return later

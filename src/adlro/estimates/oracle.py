@@ -1,0 +1,70 @@
+"""The estimator `oracle`: the true run times, which only a simulation knows."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+
+from adlro.errors import ConfigError
+from adlro.estimates.estimator import Explanation, Predictions, Progress, Settings
+from adlro.estimates.job_table import JobTable
+from adlro.model.state import Floats
+
+
+class Oracle:
+    """Returns JobTable.truth."""
+
+    needs_past: ClassVar[bool] = False
+    needs_truth: ClassVar[bool] = True
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @classmethod
+    def create(cls, settings: Settings) -> Self:
+        """See Estimator."""
+        return cls(settings)
+
+    def tune(self, jobs: JobTable) -> None:
+        """Do nothing: there are no parameters."""
+
+    def learn(self, jobs: JobTable) -> None:
+        """Do nothing: the truth is known."""
+
+    def _seconds(self, jobs: JobTable) -> Floats:
+        return jobs.truth
+
+    def predict(self, jobs: JobTable) -> Predictions:
+        """See Estimator.
+
+        Raises:
+            ConfigError: the table does not hold the truth.
+        """
+        if jobs.truth.shape[1] == 0:
+            raise ConfigError("true run times are known in simulations only; choose 'memory'")
+        seconds = self._seconds(jobs)
+        return Predictions(seconds, np.log(seconds), np.ones(len(seconds)), True)
+
+    def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
+        """See Estimator."""
+        progress(len(jobs.order))
+        return self.predict(jobs)
+
+    def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
+        """See Estimator."""
+        seconds = float(self.predict(jobs).seconds[job, model])
+        return Explanation(seconds, 1.0, np.nan, (), "the true run time")
+
+    def copy(self) -> Self:
+        """Return itself: nothing is learned."""
+        return self
+
+    def pack(self) -> bytes:
+        """Return no bytes: nothing is learned."""
+        return b""
+
+    @classmethod
+    def unpack(cls, data: bytes, where: str) -> Self:
+        """See Estimator."""
+        return cls(Settings())

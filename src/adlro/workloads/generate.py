@@ -1,0 +1,109 @@
+"""Workload generation: a scenario and a seed give a workload, the same bytes each time."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from adlro.config.scenario import Scenario
+from adlro.errors import ConfigError
+from adlro.estimates import job_table, past
+from adlro.estimates.estimator import DEFAULTS, Estimator, Settings
+from adlro.estimates.past import Runs
+from adlro.estimates.registry import ESTIMATORS
+from adlro.model.state import Floats
+from adlro.workloads import capacity, draw, events, replay
+from adlro.workloads.setting import Setting, prepare
+from adlro.workloads.workload import Workload
+
+
+def _runs(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int | None) -> Runs:
+    """How jobs run for estimators that learn: see estimates/past.py; run times end at limits."""
+    jobs, layout = coming.jobs, setting.layout
+    allowed = capacity.may_run(jobs, coming.allowed, layout)
+    u = draw.rng_of(seed, draw.RAN_ON).random(len(jobs))
+    shares = setting.type_shares[jobs["type"]]
+    model = past.draw_models(shares, allowed, layout.pools["model"], u)
+    return Runs(jobs, model, np.minimum(seconds[np.arange(len(jobs)), model], jobs["limit"]))
+
+
+@functools.lru_cache(maxsize=8)
+def _learned(text: str) -> Estimator:
+    """The estimator of a scenario without a history when the first job of any seed arrives."""
+    setting = prepare(Scenario.model_validate_json(text))
+    longer = setting.scenario.model_copy(update={"jobs": past.PAST_JOBS})
+    coming = draw.draw_jobs(setting._replace(scenario=longer), None)
+    seconds = draw.true_seconds(setting, coming, None)
+    found = ESTIMATORS[setting.scenario.estimates.source].create(DEFAULTS)
+    past.learn_past(found, _runs(setting, coming, seconds, None), setting.speeds)
+    return found
+
+
+def _estimates(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int) -> Floats:
+    """Estimates [J, M] that policies see, at most the limit of each job."""
+    jobs, wanted = coming.jobs, setting.scenario.estimates
+    kind = ESTIMATORS[wanted.source]
+    if not kind.needs_past:
+        settings = Settings(sigma=wanted.sigma, rng=draw.rng_of(seed, draw.ESTIMATES))
+        found = kind.create(settings).predict(job_table.requests(jobs["requested"], seconds))
+        est = found.on_models(setting.speeds[jobs["type"]])
+    elif setting.played is not None:
+        est = coming.est
+    else:
+        before = _learned(setting.scenario.model_dump_json())
+        runs = _runs(setting, coming, seconds, seed)
+        est = past.predict_arrivals(before, runs, setting.speeds)
+    capped: Floats = np.minimum(est, jobs["limit"][:, None])
+    return capped
+
+
+def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
+    """Replace the estimates of a history's jobs by others.
+
+    Args:
+        setting: of a scenario with a history and an estimator that learns, such as `memory`.
+        reference_s: [J] seconds on the reference GPU, one for every job of the file.
+
+    Raises:
+        ConfigError: the scenario is another one.
+    """
+    source = setting.scenario.estimates.source
+    if setting.played is None or not ESTIMATORS[source].needs_past:
+        raise ConfigError(
+            f"scenario {setting.scenario.name}: estimates can be handed in only for a history "
+            "with an estimator that learns, such as estimates = 'memory'"
+        )
+    jobs, rows = setting.played.jobs, setting.played.rows
+    est = reference_s[rows][:, None] / setting.speeds[jobs["type"]]
+    return setting._replace(played=setting.played._replace(est=est))
+
+
+def generate(setting: Setting, seed: int) -> Workload:
+    """Draw the scenario's jobs, and what happens to its cluster, for one seed.
+
+    With a history the jobs are its own, and a seed stands for the part of it that is played.
+    """
+    scenario, layout, recorded = setting.scenario, setting.layout, setting.played
+    if recorded is None:
+        coming = draw.draw_jobs(setting, seed)
+    else:
+        stretch = recorded.rate / setting.rate
+        coming = replay.part(recorded, scenario.jobs, stretch, seed)
+    jobs, seconds = coming.jobs, draw.true_seconds(setting, coming, seed)
+    jobs["id"] = np.arange(len(jobs))
+    rules = setting.rules
+    return Workload(
+        jobs,
+        _estimates(setting, coming, seconds, seed),
+        capacity.may_run(jobs, coming.allowed, layout),
+        seconds,
+        events.draw(scenario, layout, jobs["arrival"], (seed, draw.EVENTS)),
+        setting.colocation,
+        setting.placement,
+        setting.readings,
+        rules.holders(jobs),
+        rules.quotas,
+        rules.caps,
+        rules.ageing,
+    )

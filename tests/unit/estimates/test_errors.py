@@ -1,0 +1,27 @@
+"""Errors of estimates, by hand."""
+
+import numpy as np
+
+from adlro.estimates.errors import errors, later_part
+from tests.histories import history
+
+NAN = np.nan
+
+
+def test_errors_by_hand():
+    log_s = np.log([100.0, 100.0, 100.0, 100.0, 100.0])
+    estimate = np.log([100.0, 200.0, 25.0, NAN, 1e9])
+    counted = np.array([True, True, True, True, False])
+    found = errors(estimate, log_s, counted)
+    # Off by 0, log 2 and log 4: the mean is log 2; two of three within 2x; one too short.
+    assert found.jobs == 3
+    np.testing.assert_allclose(found[1:], [np.log(2), 2 / 3, 1 / 3])
+    assert errors(estimate, log_s, ~counted & False).jobs == 0
+
+
+def test_the_later_part_goes_by_submission_and_leaves_out_what_has_none(tmp_path):
+    rows = "id,submit_time,run_s\na,40,1\nb,10,1\nc,0,1\nd,20,1\ne,30,1\n"
+    found = history(tmp_path, rows)
+    found.submit_s[2] = NAN
+    assert later_part(found, 0.5).tolist() == [True, False, False, False, True]
+    assert later_part(found, 0.0).tolist() == [True, True, False, True, True]
