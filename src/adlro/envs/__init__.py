@@ -6,15 +6,10 @@ Importing this package registers `adlro/Cluster-v0`: `cluster.ClusterEnv`, and i
 
 from __future__ import annotations
 
+from adlro import gymnasium_plugin
 from adlro.errors import MissingExtraError
 
 try:
-    import gymnasium
+    gymnasium_plugin.register()
 except ImportError as exc:
     raise MissingExtraError("adlro.envs", "gym") from exc
-
-gymnasium.register(
-    id="adlro/Cluster-v0",
-    entry_point="adlro.envs.cluster:ClusterEnv",
-    vector_entry_point="adlro.envs.cluster_vector:ClusterVectorEnv",
-)
