@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from adlro.config.scenario import Scenario
     from adlro.evaluate.stats import Estimate
-    from adlro.train.recipe import Recipe
+    from adlro.train.folder import TrainingRequest
+    from adlro.train.hyperparameters import AdlroHyperparameters
     from adlro.train.session import Files, Result
-    from adlro.train.store import Wish
     from adlro.train.trainer import Status
 
 _SOONEST = 0.02  # share of the work after which the time left is told
@@ -86,7 +86,7 @@ def _with_progress(work: Callable[[Callable[[Status], object]], Result]) -> Resu
         return work(tell)
 
 
-def _table(result: Result, wish: Wish) -> Table:
+def _table(result: Result, wish: TrainingRequest) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -107,7 +107,7 @@ def _table(result: Result, wish: Wish) -> Table:
     return table
 
 
-def _report(result: Result, wish: Wish, where: Files) -> str:
+def _report(result: Result, wish: TrainingRequest, where: Files) -> str:
     import json
 
     look = result.kept.look
@@ -168,7 +168,7 @@ def _refuse_without_torch() -> None:
         raise MissingExtraError("adlro train", "train") from exc
 
 
-def _recipe(inputs: str | None, scenario: Scenario) -> Recipe:
+def _recipe(inputs: str | None, scenario: Scenario) -> AdlroHyperparameters:
     """The recipe, with a network that looks at these kinds of features, too.
 
     Raises:
@@ -176,9 +176,9 @@ def _recipe(inputs: str | None, scenario: Scenario) -> Recipe:
     """
     from adlro.errors import ConfigError, suggestion
     from adlro.features.start_kernel import KINDS, PLAIN
-    from adlro.train.recipe import Recipe
+    from adlro.train.hyperparameters import AdlroHyperparameters
 
-    usual, names = Recipe(), [] if inputs is None else inputs.split(",")
+    usual, names = AdlroHyperparameters(), [] if inputs is None else inputs.split(",")
     for name in names:
         if name not in KINDS:
             raise ConfigError(f"--inputs: unknown kind {name!r}; {suggestion(name, list(KINDS))}")
@@ -198,11 +198,11 @@ def _wish(
     objective: str,
     inputs: str | None,
     seed: int,
-) -> Wish:
+) -> TrainingRequest:
     from adlro.config.files import find_scenario, validated
     from adlro.errors import ConfigError
+    from adlro.train.folder import TrainingRequest
     from adlro.train.objective import find
-    from adlro.train.store import Wish
 
     if budget is not None and episodes is not None:
         raise ConfigError("--budget and --episodes: name one of them")
@@ -215,7 +215,7 @@ def _wish(
         "episodes": episodes,
         "recipe": _recipe(inputs, found),
     }
-    return validated(Wish, said, "adlro train")
+    return validated(TrainingRequest, said, "adlro train")
 
 
 @click.command("train")
@@ -346,7 +346,7 @@ def _advice(trained_on: Scenario, name: str, weights: Path) -> str:
 
 
 def _train(
-    wish: Wish,
+    wish: TrainingRequest,
     where: Files,
     threads: int,
     resume: bool,

@@ -44,13 +44,13 @@ def wish(scenario: str, budget: float | None, seed: int, asked: Asked) -> Wish:
     """
     from adlro.config.files import find_scenario, validated
     from adlro.errors import ConfigError
+    from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
     from adlro.train.dqn.plan import Wish
-    from adlro.train.dqn.recipe import Recipe
 
     if budget is not None and asked.episodes is not None:
         raise ConfigError("--budget and --episodes: name one of them")
     given = {key: value for key, value in asked._asdict().items() if value is not None}
-    recipe = validated(Recipe, given, "--algorithm paper-dqn")
+    recipe = validated(PaperDqnHyperparameters, given, "--algorithm paper-dqn")
     said = {"scenario": find_scenario(scenario), "seed": seed, "budget_s": budget, "recipe": recipe}
     return validated(Wish, said, "adlro train")
 

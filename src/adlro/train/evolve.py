@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.model.state import Floats
-from adlro.train.recipe import Tuning
+from adlro.train.hyperparameters import TuningSettings
 
 Fitness = Callable[[Floats], Floats]  # [K, D] points -> [K], lower is better
 
@@ -42,7 +42,9 @@ def begin(start: Floats, scale: Floats) -> Search:
     return Search(start, scale, zeros, zeros, zeros, zeros, 0)
 
 
-def step(search: Search, fitness: Fitness, tuning: Tuning, rng: np.random.Generator) -> Search:
+def step(
+    search: Search, fitness: Fitness, tuning: TuningSettings, rng: np.random.Generator
+) -> Search:
     """One generation."""
     noise = rng.standard_normal((tuning.pairs, len(search.start)))
     mirrored = np.repeat(noise, 2, axis=0)

@@ -39,7 +39,7 @@ from adlro.workloads.workload import Workload
 _OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")  # what a workload has for each job
 
 
-class Plan(NamedTuple):
+class ExpansionSettings(NamedTuple):
     """How an episode is expanded."""
 
     horizon: int = 60  # arrivals that a copy lives to see done
@@ -114,7 +114,7 @@ def _handed(behave: Policy, base: Policy) -> Handed:
 
 
 def expand(  # noqa: PLR0913  two policies on one world
-    setting: Setting, workload: Workload, behave: Policy, base: Policy, plan: Plan,
+    setting: Setting, workload: Workload, behave: Policy, base: Policy, plan: ExpansionSettings,
     rng: np.random.Generator, others: Sequence[Workload] = (),
 ) -> Labels:  # fmt: skip
     """Play one episode under `behave` and label some of its states by playing on under `base`.

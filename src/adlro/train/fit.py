@@ -18,7 +18,7 @@ from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, MOST_CHOICES
 from adlro.model.state import Counts, Floats, Mask
 from adlro.nets.q_network import Network
 from adlro.train.expansion import Labels
-from adlro.train.recipe import Fit
+from adlro.train.hyperparameters import FitSettings
 
 _SMALL_START = 0.1  # of torch's usual last layer: at first the drain difference decides
 _WARM = 0.3  # share of the steps in which the rate rises
@@ -73,7 +73,7 @@ def _cycle(step: int, steps: int) -> tuple[float, float]:
 class Fitting:
     """A fit under way: epoch after epoch, to be put down and taken up again at any of them."""
 
-    def __init__(self, data: Targets, hidden: tuple[int, int], fit: Fit, seed: int) -> None:
+    def __init__(self, data: Targets, hidden: tuple[int, int], fit: FitSettings, seed: int) -> None:
         torch.set_num_threads(1)
         self._fit, self._seed, self.epoch = fit, seed, 0
         columns = [FEATURES.index(name) for name in fit.features]
@@ -181,7 +181,7 @@ class Fitting:
                 found[f"{key}{i}"] = value.detach().numpy().copy()
         return found | {"epoch": np.array(self.epoch)}
 
-    def take_up(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from where `arrays` were taken."""
         with torch.no_grad():
             for i, weight in enumerate(self._net.parameters()):

@@ -4,7 +4,7 @@ import pytest
 
 from adlro.train import budget
 from adlro.train.budget import Speeds, scaled_to_episodes, scaled_to_time
-from adlro.train.recipe import Recipe, Selection, Tuning
+from adlro.train.hyperparameters import AdlroHyperparameters, SelectionSettings, TuningSettings
 from tests import toys
 
 # 1 ms a state in the first round and 2 ms in the second, 10 µs an epoch, 10 ms an episode.
@@ -12,9 +12,9 @@ SPEEDS = Speeds((0.001, 0.002), 1e-5, 0.010, 0.002, 0.008)
 
 
 def wish(**changes):
-    recipe = Recipe(
-        tuning=Tuning(pairs=10, episodes=5, look_every=10),
-        selection=Selection(loads=(), seeds=20, final_seeds=100),
+    recipe = AdlroHyperparameters(
+        tuning=TuningSettings(pairs=10, episodes=5, look_every=10),
+        selection=SelectionSettings(loads=(), seeds=20, final_seeds=100),
     )
     return toys.wish(toys.bound_and_free(), recipe, **changes)
 

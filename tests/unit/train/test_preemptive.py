@@ -8,16 +8,16 @@ from adlro.errors import ConfigError
 from adlro.evaluate.compare import run_one
 from adlro.policies import registry
 from adlro.policies.loading import learned
-from adlro.train import preemptive, seeds
-from adlro.train.episodes import Place
-from adlro.train.executor import Crew
-from adlro.train.recipe import Tuning
+from adlro.train import episode_seeds, preemptive
+from adlro.train.episodes import EpisodeKey
+from adlro.train.executor import ThreadExecutor
+from adlro.train.hyperparameters import TuningSettings
 from adlro.workloads.synthetic import prepare
 
 TINY = preemptive.Recipe(
     jobs=30,
     hidden=(3, 2),
-    tuning=Tuning(generations=2, pairs=2, episodes=2, sigma=0.3, rate=0.3, look_every=1),
+    tuning=TuningSettings(generations=2, pairs=2, episodes=2, sigma=0.3, rate=0.3, look_every=1),
     look_seeds=2,
     final_seeds=2,
 )
@@ -25,7 +25,7 @@ TINY = preemptive.Recipe(
 
 @pytest.fixture
 def crew():
-    made = Crew(1)
+    made = ThreadExecutor(1)
     yield made
     made.dismiss()
 
@@ -37,7 +37,7 @@ def trained(folder, crew, recipe=TINY, tell=lambda status: None, until=None):
 
 def test_it_begins_as_hetero_srpt():
     setting = prepare(adjusted(find_scenario("gavel16"), jobs=60, load=1.5))
-    jobs = seeds.jobs(setting, 1_000_000)
+    jobs = episode_seeds.jobs(setting, 1_000_000)
     ours = preemptive.policy(preemptive.begin(TINY, 0), setting)
     theirs = registry.load("hetero-srpt", setting)
     ours, theirs = (run_one(setting, jobs, policy, 0).outcome for policy in (ours, theirs))
@@ -51,7 +51,7 @@ def test_two_runs_of_one_seed_make_the_same_files_and_move_the_weights(tmp_path,
     (card, network), (again, _) = (trained(tmp_path / name, crew) for name in ("a", "b"))
     assert card.sha256_weights == again.sha256_weights
     assert card.budget.episodes == 2 * 2 * 5  # generations, episodes, pairs and the first network
-    assert card.seeds == seeds.block(7)
+    assert card.seeds == episode_seeds.block(7)
     start = preemptive.begin(TINY, 7)
     assert not np.array_equal(network.first, start.first)
 
@@ -90,11 +90,11 @@ def test_the_checkpoint_of_another_recipe_is_refused(tmp_path, crew):
 
 def test_relatives_have_dearer_or_cheaper_checkpoints_and_the_scenario_its_own():
     # Checkpoints of gavel16 cost 60 s; by the recipe a tenth to thirty times that.
-    drawn = [preemptive.draw(TINY, Place(0, 17, episode)) for episode in range(30)]
+    drawn = [preemptive.draw(TINY, EpisodeKey(0, 17, episode)) for episode in range(30)]
     costs = np.array([world.workload.jobs["checkpoint"][0] for world in drawn])
     assert ((costs >= 6) & (costs <= 1800)).all()
     assert (costs == 60).sum() in range(10, 28)
-    assert all(world.seed >= seeds.FIRST_TRAINING for world in drawn)
+    assert all(world.seed >= episode_seeds.FIRST_TRAINING for world in drawn)
     loads = [w.setting.scenario.load for w, cost in zip(drawn, costs, strict=True) if cost == 60]
     assert 0.7 <= min(loads) < max(loads) <= 1.05
 

@@ -5,20 +5,21 @@ import pytest
 
 pytest.importorskip("torch")
 
+from adlro.train.trainer import Trainer
+
 from adlro.features.start_kernel import FEATURES, PLAIN
 from adlro.features.telemetry_kernel import TELEMETRY_FEATURES
 from adlro.nets.q_network import flat
 from adlro.policies.loading import learned
 from adlro.train import readings, session
-from adlro.train.episodes import Ground
-from adlro.train.executor import Crew
-from adlro.train.recipe import Fit
-from adlro.train.store import Folder, Plan
-from adlro.train.trainer import Trainer
+from adlro.train.episodes import EpisodeSource
+from adlro.train.executor import ThreadExecutor
+from adlro.train.folder import TrainingFolder, TrainingPlan
+from adlro.train.hyperparameters import FitSettings
 from tests import toys
 
 TOY = toys.throttled()
-GROUND = Ground(TOY, (0.9, 0.9))
+GROUND = EpisodeSource(TOY, (0.9, 0.9))
 
 
 def test_all_models_of_the_ground_are_seen_and_nothing_is_beyond_a_range():
@@ -38,7 +39,7 @@ def test_the_same_run_sees_the_same_and_another_run_other_things():
 
 
 def recipe(features):
-    return toys.tiny().model_copy(update={"fit": Fit(epochs=3, batch=8, features=features)})
+    return toys.tiny().model_copy(update={"fit": FitSettings(epochs=3, batch=8, features=features)})
 
 
 def trained(folder, features, scenario=TOY):
@@ -51,13 +52,15 @@ def trained(folder, features, scenario=TOY):
 def fitted(where, features, scenario=TOY):
     """The networks that a training has fitted, whatever it kept in the end."""
     wish = toys.wish(scenario, recipe(features))
-    plan = Plan(wish=wish, recipe=wish.recipe)
-    return Trainer(plan, Folder(where.folder), Crew(1), lambda _: None).standing.networks
+    plan = TrainingPlan(wish=wish, recipe=wish.recipe)
+    return Trainer(
+        plan, TrainingFolder(where.folder), ThreadExecutor(1), lambda _: None
+    ).standing.networks
 
 
 def test_a_training_with_all_features_learns_the_ranges_of_its_telemetry(tmp_path):
     where = trained(tmp_path, FEATURES)
-    expected = readings.learned(Ground(TOY, (0.9, 0.9)), 0)
+    expected = readings.learned(EpisodeSource(TOY, (0.9, 0.9)), 0)
     for network in fitted(where, FEATURES):
         assert network.features == FEATURES
         assert np.array_equal(network.norm.counts, expected.counts)
@@ -78,10 +81,10 @@ def test_a_stopped_training_that_reads_telemetry_ends_with_the_same_weights(tmp_
     whole = fitted(trained(tmp_path / "whole", FEATURES), FEATURES)
     where = session.files(tmp_path / "parts" / "mine")
     wish = toys.wish(TOY, recipe(FEATURES))
-    plan, folder = Plan(wish=wish, recipe=wish.recipe), Folder(where.folder)
+    plan, folder = TrainingPlan(wish=wish, recipe=wish.recipe), TrainingFolder(where.folder)
     with folder.held():
         folder.write_plan(plan)
-        trainer = Trainer(plan, folder, Crew(1), lambda _: None)
+        trainer = Trainer(plan, folder, ThreadExecutor(1), lambda _: None)
         trainer._look_at_heuristics()
         trainer._label_up_to(0)
         trainer._fit(0)
@@ -94,7 +97,7 @@ def test_a_stopped_training_that_reads_telemetry_ends_with_the_same_weights(tmp_
 
 def test_labels_hold_readings_in_0_to_1(tmp_path):
     where = trained(tmp_path, FEATURES)
-    _, parts = Folder(where.folder).labels(0)
+    _, parts = TrainingFolder(where.folder).labels(0)
     rows = np.concatenate([part.features for part in parts])
     columns = rows[:, [FEATURES.index(name) for name in TELEMETRY_FEATURES]]
     assert columns.min() >= 0

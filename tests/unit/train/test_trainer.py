@@ -4,17 +4,17 @@ import json
 
 import numpy as np
 import pytest
+from adlro.train.trainer import Trainer
 
 from adlro.errors import ConfigError
 from adlro.nets.q_network import flat
 from adlro.policies.loading import learned
 from adlro.train import session, weights
-from adlro.train.episodes import MIN_MIN, World, named, play
-from adlro.train.executor import Crew, Stopped
+from adlro.train.episodes import MIN_MIN, Episode, named, play
+from adlro.train.evaluation import Evaluation, Evaluator
+from adlro.train.executor import Stopped, ThreadExecutor
+from adlro.train.folder import TrainingFolder, TrainingPlan
 from adlro.train.objective import find
-from adlro.train.selection import Court, Look
-from adlro.train.store import Folder, Plan
-from adlro.train.trainer import Trainer
 from adlro.workloads.synthetic import generate, prepare
 from tests import toys
 
@@ -29,7 +29,7 @@ def trained(folder, recipe, *, scenario=TOY, threads=1, **changes):
     return where.weights, result
 
 
-class Halt(Crew):
+class Halt(ThreadExecutor):
     """Stops at the n-th task."""
 
     def __init__(self, tasks):
@@ -61,7 +61,7 @@ def mean_jct(network, seeds):
     """Of a network, or of Min-Min, on the toy."""
     setting = prepare(TOY)
     policy = named(MIN_MIN, setting) if network is None else weights.policy(network, setting)
-    worlds = [World(setting, generate(setting, seed), seed) for seed in seeds]
+    worlds = [Episode(setting, generate(setting, seed), seed) for seed in seeds]
     return np.mean([play(world, policy, find("jct")).jct_s for world in worlds])
 
 
@@ -86,22 +86,22 @@ def test_another_seed_trains_another_policy(tmp_path):
     (tmp_path / "b").mkdir()
     trained(tmp_path / "a", toys.tiny())
     trained(tmp_path / "b", toys.tiny(), seed=1)
-    folders = [Folder(tmp_path / name / "mine-training") for name in "ab"]
+    folders = [TrainingFolder(tmp_path / name / "mine-training") for name in "ab"]
     searches = [folder.checkpoint()[0]["search/average"] for folder in folders]
     assert not np.array_equal(*searches)
 
 
 def test_interrupted_and_resumed_ends_like_uninterrupted(tmp_path):
     recipe = toys.tiny()
-    plan = Plan(wish=toys.wish(TOY, recipe), recipe=recipe)
-    whole, parts = Folder(tmp_path / "whole"), Folder(tmp_path / "parts")
+    plan = TrainingPlan(wish=toys.wish(TOY, recipe), recipe=recipe)
+    whole, parts = TrainingFolder(tmp_path / "whole"), TrainingFolder(tmp_path / "parts")
     with whole.held(), parts.held():
-        expected = Trainer(plan, whole, Crew(2), lambda _: None).run()
+        expected = Trainer(plan, whole, ThreadExecutor(2), lambda _: None).run()
         stops = 0
         while stopped_after(21 + stops, parts, plan):
             stops += 1
             assert stops < 100
-        again = Trainer(plan, parts, Crew(1), lambda _: None).run()
+        again = Trainer(plan, parts, ThreadExecutor(1), lambda _: None).run()
     assert stops >= 5
     assert flat(again.kept.network).tobytes() == flat(expected.kept.network).tobytes()
     assert again.table == expected.table
@@ -146,14 +146,14 @@ def test_a_network_with_a_longer_tail_than_min_mins_is_never_kept(tmp_path, monk
         looked.append(network)
         gain = {"mean": -len(looked), "sd": None, "ci95": None}
         is_safe = len(looked) in (1, 3)  # Min-Min's own choices, and the fit of round 1
-        return Look(seeds=count, gain=gain, p99_ratio=1.0 if is_safe else 1.01, loads=())
+        return Evaluation(seeds=count, gain=gain, p99_ratio=1.0 if is_safe else 1.01, loads=())
 
-    monkeypatch.setattr(Court, "look", look)
+    monkeypatch.setattr(Evaluator, "look", look)
     recipe = toys.tiny()
-    folder = Folder(tmp_path / "t")
+    folder = TrainingFolder(tmp_path / "t")
     with folder.held():
-        plan = Plan(wish=toys.wish(TOY, recipe), recipe=recipe)
-        trainer = Trainer(plan, folder, Crew(1), lambda _: None)
+        plan = TrainingPlan(wish=toys.wish(TOY, recipe), recipe=recipe)
+        trainer = Trainer(plan, folder, ThreadExecutor(1), lambda _: None)
         trainer.run()
     assert len(looked) == 6
     assert [kept.source for kept in trainer.standing.kept] == ["min-min", "round 1"]
@@ -161,8 +161,8 @@ def test_a_network_with_a_longer_tail_than_min_mins_is_never_kept(tmp_path, monk
 
 def test_tuning_ends_early_if_nothing_better_comes(tmp_path, monkeypatch):
     gain = {"mean": 0.0, "sd": None, "ci95": None}
-    same = Look(seeds=5, gain=gain, p99_ratio=1.0, loads=())
-    monkeypatch.setattr(Court, "look", lambda self, network, count: same)
+    same = Evaluation(seeds=5, gain=gain, p99_ratio=1.0, loads=())
+    monkeypatch.setattr(Evaluator, "look", lambda self, network, count: same)
     recipe = toys.tiny()
     recipe = recipe.model_copy(
         update={
@@ -170,10 +170,10 @@ def test_tuning_ends_early_if_nothing_better_comes(tmp_path, monkeypatch):
             "selection": recipe.selection.model_copy(update={"patience": 2}),
         }
     )
-    folder = Folder(tmp_path / "t")
+    folder = TrainingFolder(tmp_path / "t")
     with folder.held():
-        plan = Plan(wish=toys.wish(TOY, recipe), recipe=recipe)
-        trainer = Trainer(plan, folder, Crew(1), lambda _: None)
+        plan = TrainingPlan(wish=toys.wish(TOY, recipe), recipe=recipe)
+        trainer = Trainer(plan, folder, ThreadExecutor(1), lambda _: None)
         trainer.run()
     assert trainer.standing.search.generation == 2
     assert trainer.standing.kept[-1].source == "min-min"

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from adlro.features.observation_kernel import Sizes
 from adlro.model.state import Counts, Mask
 from adlro.nets.paper_network import PaperNetwork
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 from adlro.train.dqn.network import QNetwork
-from adlro.train.dqn.recipe import Recipe
 from adlro.train.dqn.replay import Batch
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
@@ -21,7 +21,7 @@ _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
 class Learner:
     """The online network, its target, and Adam."""
 
-    def __init__(self, sizes: Sizes, recipe: Recipe, seed: int) -> None:
+    def __init__(self, sizes: Sizes, recipe: PaperDqnHyperparameters, seed: int) -> None:
         torch.set_num_threads(1)
         self._recipe = recipe
         self._online, self._target = QNetwork(sizes, recipe, seed), QNetwork(sizes, recipe, seed)
@@ -97,7 +97,7 @@ class Learner:
                 found[f"{key}{i}"] = value.numpy().copy()
         return found
 
-    def take_up(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from where `arrays` were taken."""
         with torch.no_grad():
             for kind, network in (("online", self._online), ("target", self._target)):

@@ -11,7 +11,7 @@ from torch.nn.functional import linear, relu
 
 from adlro.features.observation_kernel import Sizes
 from adlro.nets.paper_network import PaperNetwork
-from adlro.train.dqn.recipe import Recipe
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 
 _MOST_CELLS = 24  # of a matrix, up to which a convolution is quicker as one product of matrices
 
@@ -54,7 +54,7 @@ def _neighbours(rows: int, columns: int) -> NDArray[np.float32]:
 class QNetwork(torch.nn.Module):
     """Values of all actions of a state."""
 
-    def __init__(self, sizes: Sizes, recipe: Recipe, seed: int) -> None:
+    def __init__(self, sizes: Sizes, recipe: PaperDqnHyperparameters, seed: int) -> None:
         super().__init__()
         self.sizes, self._recipe = sizes, recipe
         self._cells = sizes.rows * sizes.columns

@@ -85,7 +85,7 @@ class Replay:
             "moment": np.array(self.moment)
         }
 
-    def take_up(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from where `arrays` were taken."""
         for name in _ARRAYS:
             getattr(self, name).numpy()[...] = arrays[name]

@@ -3,21 +3,21 @@
 import json
 
 import pytest
+from adlro.train.dqn.plan import Wish, scaled
+from adlro.train.session import files
 
 from adlro.config.files import find_scenario
 from adlro.errors import ConfigError
 from adlro.policies import registry
 from adlro.policies.loading import learned
-from adlro.train import seeds
+from adlro.train import episode_seeds
 from adlro.train.dqn import session
-from adlro.train.dqn.plan import Wish, scaled
-from adlro.train.dqn.recipe import Recipe
-from adlro.train.session import files
-from adlro.train.store import Folder
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
+from adlro.train.folder import TrainingFolder
 from adlro.workloads.synthetic import prepare
 from tests import toys
 
-TINY = Recipe(
+TINY = PaperDqnHyperparameters(
     episodes=200, copies=16, batch=64, samples=4, warm_up=200, replay=1000, looks=4, look_seeds=3,
     final_seeds=5, backbone="mlp",
 )  # fmt: skip
@@ -89,7 +89,7 @@ def test_the_card_tells_the_curve_and_where_the_jobs_came_from(tmp_path):
     card = result.card
     assert card.about.startswith("The paper's double DQN, mlp, window 1, trained for 2")
     assert f"by episodes: 0: {result.points[0].jct_s:.0f}, " in card.about
-    assert card.seeds == seeds.block(3)
+    assert card.seeds == episode_seeds.block(3)
     (figure,) = card.selection
     assert (figure.mean_jct_pct, figure.seeds.last) == (result.gain.mean, 100_004)
 
@@ -131,19 +131,19 @@ def test_weights_that_are_there_without_their_training_are_not_replaced(tmp_path
 
 
 def test_short_trainings_begin_to_learn_sooner():
-    recipe = Recipe()
+    recipe = PaperDqnHyperparameters()
     assert scaled(recipe, 10**6).warm_up == recipe.warm_up
     assert scaled(recipe, 1000).warm_up == 1000  # 1000 episodes of 20 jobs: 20,000 steps / 20
 
 
 def test_the_card_counts_the_time_of_the_thread_that_worked(tmp_path):
     card = train(tmp_path).card
-    kept = Folder(files(tmp_path / "mine").folder).checkpoint()[1]["cpu_s"]
+    kept = TrainingFolder(files(tmp_path / "mine").folder).checkpoint()[1]["cpu_s"]
     assert card.budget.cpu_s == pytest.approx(kept, abs=0.1)
     assert kept > 0.01
 
 
 def test_a_cluster_whose_states_would_not_fit_in_memory_is_refused(tmp_path):
-    wanted = {"scenario": find_scenario("datacenter"), "recipe": Recipe()}
+    wanted = {"scenario": find_scenario("datacenter"), "recipe": PaperDqnHyperparameters()}
     with pytest.raises(ConfigError, match=r"datacenter: 200,000 states of 10,000 GPUs .* GiB"):
         train(tmp_path, **wanted)

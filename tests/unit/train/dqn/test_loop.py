@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from adlro.train.dqn.evaluation import Track
 
 from adlro.model.state import WHOLE
 from adlro.policies.registry import Policy
-from adlro.train.dqn.course import Course
-from adlro.train.dqn.evaluation import Track
-from adlro.train.dqn.recipe import Recipe
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
+from adlro.train.dqn.loop import TrainingLoop
 from tests import toys
 
 TOY = toys.short_and_long()
-SMALL = Recipe(
+SMALL = PaperDqnHyperparameters(
     episodes=1200, copies=32, batch=256, samples=8, warm_up=1000, replay=8000, rate=1e-3,
     target_every=50,
 )  # fmt: skip
@@ -35,7 +35,7 @@ def placing(order):
 
 
 def trained(recipe, seed=0):
-    course = Course(TOY, recipe, seed)
+    course = TrainingLoop(TOY, recipe, seed)
     while course.episodes < recipe.episodes:
         course.step()
     return course
@@ -66,7 +66,7 @@ def test_the_same_seed_is_the_same_training_and_another_is_not():
 
 @pytest.mark.parametrize("after", [5, 40])  # before the first batch, and when the ring is full
 def test_a_course_that_was_put_down_goes_on_as_if_nothing_had_been(after):
-    whole, first, second = (Course(TOY, QUICK, 0) for _ in range(3))
+    whole, first, second = (TrainingLoop(TOY, QUICK, 0) for _ in range(3))
     for _ in range(after):
         first.step()
     arrays, meta = first.pack()
@@ -83,7 +83,7 @@ def test_a_course_that_was_put_down_goes_on_as_if_nothing_had_been(after):
 
 @pytest.mark.parametrize(("samples", "batches"), [(8.0, 40), (1.0, 5), (0.5, 2)])
 def test_so_many_samples_are_trained_for_each_step(samples, batches):
-    course = Course(TOY, QUICK.model_copy(update={"samples": samples, "warm_up": 1}), 0)
+    course = TrainingLoop(TOY, QUICK.model_copy(update={"samples": samples, "warm_up": 1}), 0)
     for _ in range(10):
         course.step()
     # 10 moments of 32 copies: 320 steps, and batches of 64
@@ -91,7 +91,7 @@ def test_so_many_samples_are_trained_for_each_step(samples, batches):
 
 
 def test_rewards_are_counted_in_typical_jobs_on_all_gpus():
-    course = Course(TOY, QUICK, 0)
+    course = TrainingLoop(TOY, QUICK, 0)
     course.step()
     # 4 GPUs serve capacity_per_s jobs a second at load 1: 4 / capacity GPU-seconds a job
     setting = course.worlds.supply.setting
@@ -102,5 +102,7 @@ def test_rewards_are_counted_in_typical_jobs_on_all_gpus():
 
 
 def test_the_weight_of_idle_time_is_the_scenarios_unless_told_otherwise():
-    own, told = (Course(TOY, QUICK.model_copy(update={"idle_weight": w}), 0) for w in (None, 0.9))
+    own, told = (
+        TrainingLoop(TOY, QUICK.model_copy(update={"idle_weight": w}), 0) for w in (None, 0.9)
+    )
     assert (own.worlds.idle_weight, told.worlds.idle_weight) == (TOY.idle_weight, 0.9)

@@ -6,13 +6,13 @@ import pytest
 
 from adlro.errors import ConfigError
 from adlro.train.expansion import Labels
-from adlro.train.store import Folder, Plan, difference
+from adlro.train.folder import TrainingFolder, TrainingPlan, difference
 from tests import toys
 
 
 @pytest.fixture
 def folder(tmp_path):
-    found = Folder(tmp_path / "mine-training")
+    found = TrainingFolder(tmp_path / "mine-training")
     with found.held():
         yield found
 
@@ -29,12 +29,12 @@ def wish(**changes):
 
 
 def begun(folder, wanted):
-    return folder.begun(Plan(wish=wanted, recipe=wanted.recipe), difference)
+    return folder.begun(TrainingPlan(wish=wanted, recipe=wanted.recipe), difference)
 
 
 def test_a_plan_comes_back_the_same(folder):
     assert begun(folder, wish()) is None
-    plan = Plan(wish=wish(), recipe=toys.small())
+    plan = TrainingPlan(wish=wish(), recipe=toys.small())
     folder.write_plan(plan)
     assert begun(folder, wish()) == plan
 
@@ -51,28 +51,28 @@ def test_a_plan_comes_back_the_same(folder):
     ],
 )
 def test_a_folder_of_another_training_is_refused(folder, changes, said):
-    folder.write_plan(Plan(wish=wish(), recipe=toys.tiny()))
+    folder.write_plan(TrainingPlan(wish=wish(), recipe=toys.tiny()))
     with pytest.raises(ConfigError, match=f"was begun with {said}") as caught:
         begun(folder, wish(**changes))
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_folder_of_another_version_is_refused(folder):
-    folder.write_plan(Plan(wish=wish(), recipe=toys.tiny(), version="0.0.1"))
+    folder.write_plan(TrainingPlan(wish=wish(), recipe=toys.tiny(), version="0.0.1"))
     with pytest.raises(ConfigError, match=r"begun with adlro 0\.0\.1"):
         begun(folder, wish())
 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ConfigError, match=r"holds thesis\.tex"), Folder(tmp_path).held():
+    with pytest.raises(ConfigError, match=r"holds thesis\.tex"), TrainingFolder(tmp_path).held():
         pytest.fail("was taken")
 
 
 def test_two_trainings_cannot_share_a_folder(folder):
     with (
         pytest.raises(ConfigError, match="another training is at work"),
-        Folder(folder.path).held(),
+        TrainingFolder(folder.path).held(),
     ):
         pytest.fail("was taken")
 
@@ -122,7 +122,7 @@ def test_metrics_after_the_checkpoint_are_forgotten_on_resume(folder):
     folder.note("tuning", 1, {"ratio": 0.9})
     folder.write_checkpoint({}, {})
     folder.note("tuning", 2, {"ratio": 0.8})
-    again = Folder(folder.path)
+    again = TrainingFolder(folder.path)
     again.open_journal(folder.checkpoint()[1]["journal_bytes"])
     again.note("tuning", 2, {"ratio": 0.7})
     lines = [json.loads(line) for line in (folder.path / "metrics.jsonl").read_text().splitlines()]
@@ -130,7 +130,7 @@ def test_metrics_after_the_checkpoint_are_forgotten_on_resume(folder):
 
 
 def test_clearing_removes_all_but_the_lock(folder):
-    folder.write_plan(Plan(wish=wish(), recipe=toys.tiny()))
+    folder.write_plan(TrainingPlan(wish=wish(), recipe=toys.tiny()))
     folder.write_labels(0, 0, [labels(1, 1)])
     folder.open_journal(0)
     folder.note("a", 1, {"b": 1.0})
