@@ -86,13 +86,13 @@ def small(**changes) -> AdlroHyperparameters:
     usual = {
         "hidden": (8, 4),
         "rounds": (
-            LabelRound(base="min-min", behaviours=("min-min", "drain-argmin"), states=600, horizon=6,
-                  rate=1.0, stray=0.2, family_share=0.0),
+            LabelRound(base="min-min", behaviours=("min-min", "drain-argmin"), states=600,
+                       horizon=6, rate=1.0, stray=0.2, family_share=0.0),
         ),
         "loads": (0.9, 0.9),
         "fit": FitSettings(epochs=10, batch=64, rate=0.01),
-        "tuning": TuningSettings(generations=12, pairs=8, episodes=12, sigma=0.1, rate=0.1, averaging=0.8,
-                         settling=3, family_share=0.0, evaluate_every=4),
+        "tuning": TuningSettings(generations=12, pairs=8, episodes=12, sigma=0.1, rate=0.1,
+                                 averaging=0.8, settling=3, family_share=0.0, evaluate_every=4),
         "selection": SelectionSettings(loads=(), seeds=40, final_seeds=60),
     }  # fmt: skip
     return AdlroHyperparameters(**{**usual, **changes})
@@ -117,7 +117,9 @@ def tiny() -> AdlroHyperparameters:
                   rate=1.0, stray=0.2, family_share=0.0),
         ),
         fit=FitSettings(epochs=3, batch=8),
-        tuning=TuningSettings(generations=3, pairs=2, episodes=2, family_share=0.5, evaluate_every=2),
+        tuning=TuningSettings(
+            generations=3, pairs=2, episodes=2, family_share=0.5, evaluate_every=2
+        ),
         selection=SelectionSettings(loads=(), seeds=5, final_seeds=6),
     )  # fmt: skip
 

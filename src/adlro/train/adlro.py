@@ -220,4 +220,4 @@ def warm_up(request: AdlroRequest) -> None:
     label(LabelTask(Labelling(source, settings, request.seed, phase, network), 0))
 
 
-ALGORITHM = Algorithm("adlro", "paper16", AdlroPlan, scaled, AdlroTraining)
+ALGORITHM = Algorithm("adlro", "paper16", AdlroRequest, AdlroPlan, warm_up, scaled, AdlroTraining)

@@ -33,7 +33,7 @@ PreemptivePlan = TrainingPlan[PreemptiveHyperparameters]
 START = "start"  # name of the initial weights in reports
 _OPEN = 5.0  # bias of the linear unit
 _SPREAD = 0.5  # step size of the last layer, whose weights begin as zeros
-_EVALUATIONS = 6  # fewest in a training with a small budget
+_EVALUATE_EVERY = 5  # generations, at most, in trainings with a small budget
 
 
 def initial_network(hidden: tuple[int, int], run: int) -> Network:
@@ -126,26 +126,36 @@ class PreemptiveTraining(TunedTraining[PreemptiveHyperparameters]):
         )
 
 
+def _reduced(full: PreemptiveHyperparameters) -> PreemptiveHyperparameters:
+    """`reduced`, with more evaluations, so that a short training has several candidates."""
+    used = reduced(full)
+    every = min(used.tuning.evaluate_every, _EVALUATE_EVERY)
+    return used.model_copy(
+        update={"tuning": used.tuning.model_copy(update={"evaluate_every": every})}
+    )
+
+
+def _speeds(request: PreemptiveRequest, used: PreemptiveHyperparameters) -> budget.Speeds:
+    network, seed = initial_network(used.hidden, request.seed), request.seed
+    source, share = episode_source(request), used.tuning.family_share
+    own, rival = budget.measure_playing(source, seed, (network, MIN_MIN), share)
+    whole = source._replace(scenario=request.scenario)
+    (evaluation,) = budget.measure_playing(whole, seed, (network,), 0.0)
+    return budget.Speeds((), 0.0, own, own, rival, evaluation)
+
+
 def scaled(request: PreemptiveRequest) -> PreemptiveHyperparameters:
     """The hyperparameters of a request, scaled to its budget or number of episodes."""
     begin, full = time.process_time(), request.hyperparameters
     if request.budget_s is not None:
-        used = full if request.budget_s >= budget.QUICK_S else reduced(full)
-        network = initial_network(full.hidden, request.seed)
-        players, share = (network, network, MIN_MIN), used.tuning.family_share
-        speeds = budget.measure_playing(episode_source(request), request.seed, players, share)
+        used = full if request.budget_s >= budget.QUICK_S else _reduced(full)
+        speeds = _speeds(request, used)
         left = max(budget.CARE * request.budget_s - (time.process_time() - begin), 0.0)
-        load = request.scenario.load
-        used = budget.scaled_tuning(used, load, left, budget.Speeds((), 0.0, *speeds))
-    elif request.episodes is not None:
-        used = full if request.episodes >= budget.QUICK_EPISODES else reduced(full)
-        used = budget.with_episodes(used, request.episodes, tuned=request.episodes)
-    else:
-        return full
-    every = max(min(used.tuning.evaluate_every, used.tuning.generations // _EVALUATIONS), 1)
-    return used.model_copy(
-        update={"tuning": used.tuning.model_copy(update={"evaluate_every": every})}
-    )
+        return budget.scaled_tuning(used, request.scenario.load, left, speeds)
+    if request.episodes is not None:
+        used = full if request.episodes >= budget.QUICK_EPISODES else _reduced(full)
+        return budget.with_episodes(used, request.episodes, tuned=request.episodes)
+    return full
 
 
 def warm_up(request: PreemptiveRequest) -> None:
@@ -155,4 +165,7 @@ def warm_up(request: PreemptiveRequest) -> None:
     warm_up_policies([policy(one, setting) for one in (network, MIN_MIN)])
 
 
-ALGORITHM = Algorithm(weights.PREEMPTIVE, "gavel16", PreemptivePlan, scaled, PreemptiveTraining)
+ALGORITHM = Algorithm(
+    weights.PREEMPTIVE, "gavel16", PreemptiveRequest, PreemptivePlan, warm_up, scaled,
+    PreemptiveTraining,
+)  # fmt: skip

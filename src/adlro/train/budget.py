@@ -55,6 +55,7 @@ class Speeds(NamedTuple):
     network: float  # to play an episode
     baseline: float  # the same of the baseline of the tuning
     rival: float  # the same of the other policy of the final comparison
+    evaluation: float | None = None  # the network on the whole scenario; None = as an episode
 
 
 def _cpu_s(work: Callable[[], object]) -> float:
@@ -140,15 +141,16 @@ def scaled_tuning(used: T, own_load: float, seconds: float, speeds: Speeds) -> T
     """Generations, and seeds of the evaluations, that take this time together."""
     tuning, selection = used.tuning, used.selection
     loads = len({*selection.loads, own_load})
-    run = 2 * speeds.network + speeds.baseline + speeds.rival
+    each = speeds.evaluation or speeds.network
+    run = 2 * each + speeds.baseline + speeds.rival
     final = int(_FINAL * seconds / (run * loads))
     generation = tuning.episodes * (2 * tuning.pairs * speeds.network + speeds.baseline)
-    seeds = int(_EVALUATIONS * generation * tuning.evaluate_every / (speeds.network * loads))
+    seeds = int(_EVALUATIONS * generation * tuning.evaluate_every / (each * loads))
     fewer = {
         "final_seeds": min(max(final, _FEWEST_SEEDS), selection.final_seeds),
         "seeds": min(max(seeds, _FEWEST_SEEDS), selection.seeds),
     }
-    evaluation = fewer["seeds"] * loads * speeds.network
+    evaluation = fewer["seeds"] * loads * each
     rest = seconds - fewer["final_seeds"] * loads * run - (2 + len(speeds.states)) * evaluation
     count = max(int(rest / (generation + evaluation / tuning.evaluate_every)), 0)
     return used.model_copy(

@@ -85,7 +85,7 @@ def unpack(arrays: Arrays, meta: dict[str, Any]) -> Checkpoint:
     search = None
     if "search/at" in arrays:
         found = part("search", arrays)
-        search = Search(**{**found, "generation": int(found["generation"])})
+        search = Search(**{**found, "generation": int(found["generation"].item())})
     return Checkpoint(
         tuple(_unpack(f"network{i}", arrays) for i in range(len(meta["scores"]))),
         tuple(meta["scores"]),

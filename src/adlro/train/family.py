@@ -1,8 +1,8 @@
 """The family of a scenario: random relatives to train on (domain randomisation).
 
-Each episode draws load, mix of job types, gangs, spread of sizes, arrivals, noise of the estimates,
-and in part of the episodes the cluster itself (number of nodes, GPU models). Each change of speed of
-the scenario is left in or out.
+Each episode draws load, mix of job types, gangs, spread of sizes, arrivals, noise of the
+estimates, and in part of the episodes the cluster itself (number of nodes, GPU models). Each change
+of speed of the scenario is left in or out.
 """
 
 from __future__ import annotations

@@ -210,4 +210,6 @@ def warm_up(request: PaperDqnRequest) -> None:
     loop.step()
 
 
-ALGORITHM = Algorithm("paper-dqn", "paper16", PaperDqnPlan, scaled, PaperDqnTraining)
+ALGORITHM = Algorithm(
+    "paper-dqn", "paper16", PaperDqnRequest, PaperDqnPlan, warm_up, scaled, PaperDqnTraining
+)

@@ -127,7 +127,9 @@ class Algorithm(NamedTuple, Generic[H, T]):
 
     name: str
     scenario: str  # that is trained on unless the user names another
+    request: type[TrainingRequest[H]]
     plan: type[TrainingPlan[H]]
+    warm_up: Callable[[TrainingRequest[H]], None]  # compiles, or loads, all that will run
     scale: Callable[[TrainingRequest[H]], H]  # hyperparameters for the budget of a request
     start: Callable[[Run[H]], T]
 

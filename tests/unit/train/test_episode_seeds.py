@@ -1,11 +1,12 @@
 import sys
 
 import pytest
-from adlro.train.trainer import Trainer
 
-from adlro.train import episode_seeds
+from adlro.train import episode_seeds, episodes
+from adlro.train.adlro import AdlroTraining
 from adlro.train.executor import ThreadExecutor
-from adlro.train.folder import TrainingFolder, TrainingPlan
+from adlro.train.folder import TrainingFolder
+from adlro.train.run import Run
 from adlro.workloads import synthetic
 from adlro.workloads.synthetic import prepare
 from tests import toys
@@ -50,11 +51,11 @@ def test_a_whole_training_never_draws_the_jobs_of_any_other_seed(tmp_path, monke
     for module in list(sys.modules.values()):
         if getattr(module, "generate", None) is generate:
             monkeypatch.setattr(module, "generate", spy)
+    episodes._jobs.cache_clear()  # of jobs that were drawn before
     folder = TrainingFolder(tmp_path / "t")
-    recipe = toys.tiny()
-    with folder.held():
-        plan = TrainingPlan(wish=toys.wish(toys.bound_and_free(), recipe), recipe=recipe)
-        Trainer(plan, folder, ThreadExecutor(1), lambda _: None).run()
+    with folder.locked():
+        plan = toys.plan(toys.bound_and_free(), toys.tiny())
+        AdlroTraining(Run(plan, folder, ThreadExecutor(1))).train()
     selected = {seed for seed in drawn if seed < 1_000_000}
     assert selected == set(range(100_000, 100_006))
     assert len(drawn - selected) >= 10

@@ -146,7 +146,7 @@ def test_a_fit_that_is_put_down_and_taken_up_ends_the_same():
     begun.run_epoch()
     begun.run_epoch()
     rest = Fitting(data, (16, 8), recipe, 0)
-    rest.take_up(begun.arrays())
+    rest.restore(begun.arrays())
     assert rest.epoch == 2
     while not rest.is_done:
         rest.run_epoch()

@@ -9,7 +9,7 @@ from adlro.train import episode_seeds, weights
 from adlro.train.episodes import EpisodeSource
 from adlro.train.fit import Fitting, targets
 from adlro.train.hyperparameters import FitSettings, LabelRound
-from adlro.train.labelling import Labelling
+from adlro.train.labelling import Labelling, LabelTask, label
 from adlro.train.objective import OBJECTIVES, find
 from adlro.workloads.synthetic import prepare
 from tests import toys
@@ -25,7 +25,7 @@ ROUND = LabelRound(
 def runs():
     """Metrics of 60 runs of the network of each objective, fitted to the same labels."""
     work = Labelling(EpisodeSource(TOY, (0.9, 0.9)), ROUND, 0, 0, weights.zeros((1, 1)))
-    labels, setting = [work.label(episode) for episode in range(150)], prepare(TOY)
+    labels, setting = [label(LabelTask(work, episode)) for episode in range(150)], prepare(TOY)
     jobs = [episode_seeds.jobs(setting, seed) for seed in range(2_000_000, 2_000_060)]
     found = {}
     for name, objective in OBJECTIVES.items():
