@@ -33,18 +33,18 @@ def has_sb3() -> bool:
 
 
 def _ours(backbone: str, steps: int) -> Setup:
-    from adlro.train.dqn.course import Course
-    from adlro.train.dqn.recipe import Recipe
+    from adlro.train.dqn.loop import TrainingLoop
+    from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 
     scenario = find_scenario(SCENARIO)
-    recipe = Recipe.model_validate(
+    recipe = PaperDqnHyperparameters.model_validate(
         {
             "backbone": backbone, "hidden": _HIDDEN, "rate": _RATE, "jobs": scenario.jobs,
             "copies": _COPIES, "batch": _BATCH, "samples": SAMPLES, "warm_up": _WARM_UP,
             "replay": _REPLAY, "epsilon": (0.05, 0.05), "idle_weight": scenario.idle_weight,
         }
     )  # fmt: skip
-    course = Course(scenario, recipe, 0)
+    course = TrainingLoop(scenario, recipe, 0)
     while course.learner.batches == 0:
         course.step()
 

@@ -23,35 +23,42 @@ from adlro.nets.q_network import Network
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.train import weights
-from adlro.train.checkpoint import Standing
-from adlro.train.executor import Crew
-from adlro.train.recipe import SELF, Fit, Recipe, Round, Selection, Tuning
-from adlro.train.store import Folder, Plan, Wish, difference
+from adlro.train.checkpoint import Checkpoint
+from adlro.train.executor import ThreadExecutor
+from adlro.train.hyperparameters import (
+    SELF,
+    FitSettings,
+    AdlroHyperparameters,
+    LabelRound,
+    SelectionSettings,
+    TuningSettings,
+)
+from adlro.train.folder import TrainingFolder, TrainingPlan, TrainingRequest, difference
 from adlro.train.trainer import Trainer
 from adlro.workloads.setting import Setting, prepare
 
 REFERENCE = "reference"
 OBJECTIVE = "jct"
 
-BUDGET = Recipe(  # a tenth of the shipped one in states, far less in tuning
+BUDGET = AdlroHyperparameters(  # a tenth of the shipped one in states, far less in tuning
     rounds=(
-        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30_000),
-        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=15_000),
+        LabelRound(base="min-min", behaviours=("min-min", "drain-argmin"), states=30_000),
+        LabelRound(base="min-min", behaviours=(SELF, SELF, "min-min"), states=15_000),
     ),
-    tuning=Tuning(
+    tuning=TuningSettings(
         generations=30, pairs=12, episodes=8, settling=5, averaging=0.9, look_every=30
     ),
-    selection=Selection(seeds=30, final_seeds=10),
+    selection=SelectionSettings(seeds=30, final_seeds=10),
 )  # fmt: skip
-TINY = Recipe(
+TINY = AdlroHyperparameters(
     hidden=(4, 3),
     rounds=(
-        Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=30, horizon=8),
-        Round(base="min-min", behaviours=(SELF, SELF, "min-min"), states=20, horizon=8),
+        LabelRound(base="min-min", behaviours=("min-min", "drain-argmin"), states=30, horizon=8),
+        LabelRound(base="min-min", behaviours=(SELF, SELF, "min-min"), states=20, horizon=8),
     ),
-    fit=Fit(epochs=2, batch=16),
-    tuning=Tuning(generations=1, pairs=2, episodes=1, settling=5, averaging=0.9),
-    selection=Selection(loads=(), seeds=1, final_seeds=1),
+    fit=FitSettings(epochs=2, batch=16),
+    tuning=TuningSettings(generations=1, pairs=2, episodes=1, settling=5, averaging=0.9),
+    selection=SelectionSettings(loads=(), seeds=1, final_seeds=1),
 )
 
 
@@ -76,7 +83,7 @@ class Variant(Protocol):
         """Its name among all trainings."""
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> AdlroHyperparameters:
         """What is done."""
 
     @property
@@ -92,14 +99,14 @@ class Trained(NamedTuple):
     cpu_s: float
 
 
-def _trained(standing: Standing) -> Trained:
+def _trained(standing: Checkpoint) -> Trained:
     fitted = standing.networks[standing.scores.index(min(standing.scores))]
     search = standing.search
     tuned = fitted if search is None else weights.from_vector(fitted, search.averaged())
     return Trained(fitted, tuned, standing.cpu_s)
 
 
-def is_done(standing: Standing, plan: Plan) -> bool:
+def is_done(standing: Checkpoint, plan: TrainingPlan) -> bool:
     """Whether all rounds are fitted and nothing is left to tune."""
     generations = plan.recipe.tuning.generations
     tuned = 0 if standing.search is None else standing.search.generation
@@ -115,8 +122,8 @@ class Workshop(NamedTuple):
     is_resumed: bool  # whether what is there already is used
     threads: int
 
-    def _folder(self, name: str) -> Folder:
-        return Folder(self.home / (re.sub(r"[^a-z0-9]+", "-", name.lower()) + "-training"))
+    def _folder(self, name: str) -> TrainingFolder:
+        return TrainingFolder(self.home / (re.sub(r"[^a-z0-9]+", "-", name.lower()) + "-training"))
 
     def train(self, variant: Variant) -> Trained:
         """Label, fit and tune; the training whose labels it uses must be done.
@@ -125,7 +132,7 @@ class Workshop(NamedTuple):
             ConfigError: another process is at work there.
         """
 
-        def work(plan: Plan, folder: Folder, crew: Crew) -> Standing:
+        def work(plan: TrainingPlan, folder: TrainingFolder, crew: ThreadExecutor) -> Checkpoint:
             if variant.shares_labels:
                 _copy_labels(self._folder(key(REFERENCE, variant.run)), folder)
             trainer = Trainer(plan, folder, crew, lambda _: None)
@@ -136,15 +143,17 @@ class Workshop(NamedTuple):
         return self.carry_out(variant, work)
 
     def carry_out(
-        self, variant: Variant, work: Callable[[Plan, Folder, Crew], Standing]
+        self,
+        variant: Variant,
+        work: Callable[[TrainingPlan, TrainingFolder, ThreadExecutor], Checkpoint],
     ) -> Trained:
         """Train in any way.
 
         Raises:
             ConfigError: another process is at work there.
         """
-        folder, crew = self._folder(variant.key), Crew(self.threads)
-        wish = Wish(
+        folder, crew = self._folder(variant.key), ThreadExecutor(self.threads)
+        wish = TrainingRequest(
             scenario=self.scenario, objective=OBJECTIVE, seed=variant.run, budget_s=None,
             episodes=None, recipe=variant.recipe,
         )  # fmt: skip
@@ -157,9 +166,9 @@ class Workshop(NamedTuple):
         sys.stderr.write(f"{variant.key}: trained, {found.cpu_s:,.0f} CPU-s\n")
         return found
 
-    def _begin(self, folder: Folder, wish: Wish) -> Plan:
+    def _begin(self, folder: TrainingFolder, wish: TrainingRequest) -> TrainingPlan:
         """The plan of the folder, if it may be gone on with; else a new one."""
-        ours, found = Plan(wish=wish, recipe=wish.recipe), None
+        ours, found = TrainingPlan(wish=wish, recipe=wish.recipe), None
         if self.is_resumed:
             try:
                 found = folder.begun(ours, difference)
@@ -172,7 +181,7 @@ class Workshop(NamedTuple):
         return found
 
 
-def _copy_labels(source: Folder, to: Folder) -> None:
+def _copy_labels(source: TrainingFolder, to: TrainingFolder) -> None:
     for file in sorted(source.path.glob("labels-*.npz")):
         if not (to.path / file.name).exists():
             beside = to.path / f".{file.name}.beside"

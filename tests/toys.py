@@ -1,4 +1,4 @@
-"""Toy scenarios and recipes that train in seconds."""
+"""Toy scenarios and hyperparameters that train in seconds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ import itertools
 import numpy as np
 
 from adlro.config.scenario import Scenario
-from adlro.train.recipe import Fit, Recipe, Round, Selection, Tuning
-from adlro.train.store import Wish
+from adlro.train.adlro import AdlroPlan, AdlroRequest
+from adlro.train.hyperparameters import (
+    AdlroHyperparameters,
+    FitSettings,
+    LabelRound,
+    SelectionSettings,
+    TuningSettings,
+)
 from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
@@ -75,40 +81,46 @@ def best_mean_jct(setting: Setting, workload: Workload) -> float:
     return best / len(arrival)
 
 
-def small(**changes) -> Recipe:
-    """A recipe of seconds for the toys."""
+def small(**changes) -> AdlroHyperparameters:
+    """Hyperparameters with which a toy is trained in seconds."""
     usual = {
         "hidden": (8, 4),
         "rounds": (
-            Round(base="min-min", behaviours=("min-min", "drain-argmin"), states=600, horizon=6,
-                  rate=1.0, stray=0.2, family_share=0.0),
+            LabelRound(base="min-min", behaviours=("min-min", "drain-argmin"), states=600,
+                       horizon=6, rate=1.0, stray=0.2, family_share=0.0),
         ),
         "loads": (0.9, 0.9),
-        "fit": Fit(epochs=10, batch=64, rate=0.01),
-        "tuning": Tuning(generations=12, pairs=8, episodes=12, sigma=0.1, rate=0.1, averaging=0.8,
-                         settling=3, family_share=0.0, look_every=4),
-        "selection": Selection(loads=(), seeds=40, final_seeds=60),
+        "fit": FitSettings(epochs=10, batch=64, rate=0.01),
+        "tuning": TuningSettings(generations=12, pairs=8, episodes=12, sigma=0.1, rate=0.1,
+                                 averaging=0.8, settling=3, family_share=0.0, evaluate_every=4),
+        "selection": SelectionSettings(loads=(), seeds=40, final_seeds=60),
     }  # fmt: skip
-    return Recipe(**{**usual, **changes})
+    return AdlroHyperparameters(**{**usual, **changes})
 
 
-def wish(scenario: Scenario, recipe: Recipe, **changes) -> Wish:
-    usual = {"objective": "jct", "seed": 0, "budget_s": None, "episodes": None}
-    return Wish(**{**usual, "scenario": scenario, "recipe": recipe, **changes})
+def request(scenario: Scenario, used: AdlroHyperparameters, **changes) -> AdlroRequest:
+    usual = {"algorithm": "adlro", "scenario": scenario, "hyperparameters": used}
+    return AdlroRequest(**{**usual, **changes})
 
 
-def tiny() -> Recipe:
-    """A recipe of a second, for what does not depend on how good the policy is."""
+def plan(scenario: Scenario, used: AdlroHyperparameters, **changes) -> AdlroPlan:
+    return AdlroPlan(request=request(scenario, used, **changes), hyperparameters=used)
+
+
+def tiny() -> AdlroHyperparameters:
+    """Hyperparameters of a second, for tests that need no good policy."""
     return small(
         rounds=(
-            Round(base="min-min", behaviours=("min-min", "pair-sjf"), states=20, horizon=6,
+            LabelRound(base="min-min", behaviours=("min-min", "pair-sjf"), states=20, horizon=6,
                   rate=1.0, stray=0.2, family_share=0.2),
-            Round(base="self", behaviours=("self", "drain-argmin"), states=20, horizon=6,
+            LabelRound(base="self", behaviours=("self", "drain-argmin"), states=20, horizon=6,
                   rate=1.0, stray=0.2, family_share=0.0),
         ),
-        fit=Fit(epochs=3, batch=8),
-        tuning=Tuning(generations=3, pairs=2, episodes=2, family_share=0.5, look_every=2),
-        selection=Selection(loads=(), seeds=5, final_seeds=6),
+        fit=FitSettings(epochs=3, batch=8),
+        tuning=TuningSettings(
+            generations=3, pairs=2, episodes=2, family_share=0.5, evaluate_every=2
+        ),
+        selection=SelectionSettings(loads=(), seeds=5, final_seeds=6),
     )  # fmt: skip
 
 

@@ -25,9 +25,11 @@ from adlro.features.start_kernel import MOST_CHOICES, PLAIN
 from adlro.model.state import Counts, Floats, Mask
 from adlro.nets.q_network import Network
 from adlro.train import weights
-from adlro.train.episodes import Ground, Place
+from adlro.train.episodes import EpisodeSource, EpisodeKey
 
-PHASE = 11  # of the episodes, see adlro.train.seeds.training; the other trainings do not use it
+PHASE = (
+    11  # of the episodes, see adlro.train.episode_seeds.training; the other trainings do not use it
+)
 _RESIDUAL = (1.0, 0.0)  # the plain drain difference: Q is no log
 _FLAT = 1e-6  # a feature that spreads less is left as it is
 _FADE = 0.005  # of the slow copy that a step renews
@@ -113,13 +115,13 @@ def joined(parts: Sequence[Transitions]) -> Transitions:
 class Recording(NamedTuple):
     """Where the transitions come from."""
 
-    ground: Ground
+    ground: EpisodeSource
     run: int  # seed of the training
     td: Td
 
     def record(self, episode: int, plays: Network) -> Transitions:
         """Play an episode: even ones with the network's choices, odd ones with Min-Min's."""
-        place = Place(self.run, PHASE, episode)
+        place = EpisodeKey(self.run, PHASE, episode)
         rng = place.rng
         world = self.ground.draw(place, self.td.family_share, rng)
         policy = recorder(

@@ -11,11 +11,11 @@ from ablations.variants import Variant
 from trainings import OBJECTIVE, Trained, is_done
 
 from adlro.train import checkpoint as standings
-from adlro.train.checkpoint import Standing
-from adlro.train.episodes import Ground
-from adlro.train.executor import Crew
+from adlro.train.checkpoint import Checkpoint
+from adlro.train.episodes import EpisodeSource
+from adlro.train.executor import ThreadExecutor
 from adlro.train.objective import find
-from adlro.train.store import Folder, Plan
+from adlro.train.folder import TrainingFolder, TrainingPlan
 from adlro.train.trainer import TUNING
 from adlro.train.tuning import Tuner
 
@@ -40,21 +40,21 @@ class Workshop(trainings.Workshop):
 class _ByTd(NamedTuple):
     """Temporal differences, then the same tuning as of all others."""
 
-    plan: Plan
+    plan: TrainingPlan
     td: Td
-    folder: Folder
-    crew: Crew
+    folder: TrainingFolder
+    crew: ThreadExecutor
 
     @property
-    def _ground(self) -> Ground:
-        return Ground(self.plan.wish.scenario, self.plan.recipe.loads)
+    def _ground(self) -> EpisodeSource:
+        return EpisodeSource(self.plan.wish.scenario, self.plan.recipe.loads)
 
     @property
     def _mark(self) -> str:
         """What the checkpoint is of."""
         return str(self.td)
 
-    def run(self) -> Standing:
+    def run(self) -> Checkpoint:
         """Do what is left to do."""
         found = self.folder.checkpoint()
         if found is not None and found[1]["td"] == self._mark:
@@ -63,21 +63,21 @@ class _ByTd(NamedTuple):
             standing = self._kept(self._learn())
         return standing if is_done(standing, self.plan) else self._kept(self._tune(standing))
 
-    def _kept(self, standing: Standing) -> Standing:
+    def _kept(self, standing: Checkpoint) -> Checkpoint:
         arrays, meta = standings.pack(standing)
         self.folder.write_checkpoint(arrays, meta | {"td": self._mark})
         return standing
 
-    def _learn(self) -> Standing:
-        begin, standing = time.process_time(), Standing()
+    def _learn(self) -> Checkpoint:
+        begin, standing = time.process_time(), Checkpoint()
         recording = Recording(self._ground, self.plan.wish.seed, self.td)
         for turn, error, network in learned(recording):
             self.folder.note("td", turn + 1, {"error_tau": error})
             spent = time.process_time() - begin
-            standing = Standing((network,), (0.0,), cpu_s=spent)
+            standing = Checkpoint((network,), (0.0,), cpu_s=spent)
         return standing
 
-    def _tune(self, standing: Standing) -> Standing:
+    def _tune(self, standing: Checkpoint) -> Checkpoint:
         begin, (network,), tuning = time.process_time(), standing.networks, self.plan.recipe.tuning
         tuner = Tuner(self._ground, find(OBJECTIVE), tuning, self.crew, network)
         search = tuner.begin(network)

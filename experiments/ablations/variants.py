@@ -8,7 +8,7 @@ from ablations.td import Td
 from trainings import BUDGET, REFERENCE, TINY, key
 
 from adlro.features.start_kernel import PLAIN
-from adlro.train.recipe import SELF, Recipe
+from adlro.train.hyperparameters import SELF, AdlroHyperparameters
 
 PLAN_FEATURES = tuple(name for name in PLAIN if name.startswith(("plan", "drain")))
 OTHERS = tuple(name for name in PLAIN if name not in PLAN_FEATURES)
@@ -23,7 +23,7 @@ class Variant(NamedTuple):
 
     name: str
     run: int
-    recipe: Recipe
+    recipe: AdlroHyperparameters
     shares_labels: bool = False  # those of the reference's training of the same run
     td: Td | None = None  # temporal differences instead of labels and fit
 
@@ -36,22 +36,22 @@ class Variant(NamedTuple):
 RUNS, RUNS_OF_REFERENCE = 2, 3
 
 
-def _rounds(recipe: Recipe, **changes: Any) -> Recipe:  # noqa: ANN401  as many kinds as fields
+def _rounds(recipe: AdlroHyperparameters, **changes: Any) -> AdlroHyperparameters:  # noqa: ANN401  as many kinds as fields
     rounds = tuple(one.model_copy(update=changes) for one in recipe.rounds)
     return recipe.model_copy(update={"rounds": rounds})
 
 
-def _fit(recipe: Recipe, **changes: Any) -> Recipe:  # noqa: ANN401  as many kinds as fields
+def _fit(recipe: AdlroHyperparameters, **changes: Any) -> AdlroHyperparameters:  # noqa: ANN401  as many kinds as fields
     return recipe.model_copy(update={"fit": recipe.fit.model_copy(update=changes)})
 
 
-def _on_itself(recipe: Recipe) -> Recipe:
+def _on_itself(recipe: AdlroHyperparameters) -> AdlroHyperparameters:
     """Without relatives of the scenario, in labels and in tuning."""
     tuning = recipe.tuning.model_copy(update={"family_share": 0.0})
     return _rounds(recipe, family_share=0.0).model_copy(update={"tuning": tuning})
 
 
-def _one_of_each(recipe: Recipe, td: Td, run: int) -> list[Variant]:
+def _one_of_each(recipe: AdlroHyperparameters, td: Td, run: int) -> list[Variant]:
     blind, alone = {"features": OTHERS}, {"residual": (0.0, 0.0)}
     own_states = _rounds(recipe, behaviours=(SELF,), stray=0.0)
     return [
@@ -66,7 +66,7 @@ def _one_of_each(recipe: Recipe, td: Td, run: int) -> list[Variant]:
     ]
 
 
-def variants(recipe: Recipe = BUDGET, td: Td = USUAL_TD) -> list[Variant]:
+def variants(recipe: AdlroHyperparameters = BUDGET, td: Td = USUAL_TD) -> list[Variant]:
     """All trainings, in an order in which they can be done."""
     found = [one for run in range(1, RUNS + 1) for one in _one_of_each(recipe, td, run)]
     more = range(RUNS + 1, RUNS_OF_REFERENCE + 1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from trainings import BUDGET, REFERENCE, key
 
 from adlro.features.start_kernel import KINDS, PLAIN
-from adlro.train.recipe import Recipe
+from adlro.train.hyperparameters import AdlroHyperparameters
 
 RUNS = 2
 _ROUNDS = tuple(one.model_copy(update={"states": one.states // 2}) for one in BUDGET.rounds)
@@ -26,7 +26,7 @@ class Variant(NamedTuple):
 
     name: str
     run: int
-    recipe: Recipe
+    recipe: AdlroHyperparameters
     shares_labels: bool  # those of the reference's training of the same run
 
     @property
@@ -35,7 +35,7 @@ class Variant(NamedTuple):
         return key(self.name, self.run)
 
 
-def variants(recipe: Recipe = SMALL) -> list[Variant]:
+def variants(recipe: AdlroHyperparameters = SMALL) -> list[Variant]:
     """All trainings, in an order in which they can be done."""
     found = []
     for run in range(1, RUNS + 1):

@@ -87,11 +87,13 @@ class Curve(BaseModel):
 def _train(wanted: Training, folder: Path) -> None:
     """Train, or go on training, and put weights and curve where they are read."""
     from adlro.train.dqn.plan import Wish
-    from adlro.train.dqn.recipe import Recipe
+    from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
     from adlro.train.dqn.session import compile_all, train
     from adlro.train.session import files
 
-    recipe = Recipe(window=wanted.window, jobs=wanted.jobs, episodes=wanted.episodes)
+    recipe = PaperDqnHyperparameters(
+        window=wanted.window, jobs=wanted.jobs, episodes=wanted.episodes
+    )
     scenario = find_scenario(wanted.scenario)
     wish = Wish(scenario=scenario, seed=0, budget_s=None, recipe=recipe)
     compile_all(wish)

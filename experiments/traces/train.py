@@ -19,9 +19,9 @@ from traces.halves import SPEEDS, Trace, fitted
 from adlro.config.files import adjusted
 from adlro.config.scenario import Scenario
 from adlro.errors import AdlroError
-from adlro.train.recipe import Recipe
+from adlro.train.hyperparameters import AdlroHyperparameters
 from adlro.train.session import compile_all, files, train
-from adlro.train.store import Wish
+from adlro.train.folder import TrainingRequest
 
 FOLDER = Path(__file__).parent
 TRACE = next(trace for trace in TRACES if trace.name == "Helios Venus")
@@ -38,9 +38,9 @@ def main() -> int:
     """Train for each assumption; status 2 if the user has something to put right."""
     try:
         for speeds in sys.argv[1:] or SPEEDS:
-            wish = Wish(
+            wish = TrainingRequest(
                 scenario=scenario(TRACE, shared() / TRACE.file, speeds),
-                objective="jct", seed=0, budget_s=None, episodes=EPISODES, recipe=Recipe(),
+                objective="jct", seed=0, budget_s=None, episodes=EPISODES, recipe=AdlroHyperparameters(),
             )  # fmt: skip
             compile_all(wish)
             with tempfile.TemporaryDirectory() as folder:

@@ -87,12 +87,12 @@ def test_a_policy_that_looks_at_sketches_says_so_and_plays(place):
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     plan = json.loads((place / "mine-training" / "plan.json").read_text())
-    assert plan["recipe"]["fit"]["features"][-1] == "queue_7"
+    assert plan["hyperparameters"]["fit"]["features"][-1] == "queue_7"
     again = adlro(
         "train", "./toy.toml", "--out", "mine", "--episodes", "10", "--seed", "0", cwd=place
     )
     assert again.returncode == 2
-    assert "was begun with another recipe" in again.stderr
+    assert "was begun with other hyperparameters (fit)" in again.stderr
 
 
 WRONG = {
@@ -136,3 +136,25 @@ def test_without_torch_training_says_what_to_install(place):
 def test_without_torch_all_else_works(place, args):
     result = without_torch(*args, cwd=place)
     assert result.returncode == 0, result.stderr
+
+
+def test_progress_is_told_in_plain_lines_where_there_is_no_terminal(place):
+    result = adlro("train", "./toy.toml", "--out", "mine", "--episodes", "10", cwd=place)
+    assert result.returncode == 0, result.stderr
+    lines = result.stderr.splitlines()
+    phases = [line.split(" · ")[0] for line in lines if " CPU" in line]
+    assert phases[0] == "first evaluation"
+    assert {"labels, round 1", "fit, round 1", "final evaluation"} <= set(phases)
+    assert all(line.isprintable() for line in lines)
+
+
+def test_adlro_preemptive_is_trained_by_the_same_command(place):
+    args = ("train", "./toy.toml", "--algorithm", "adlro-preemptive", "--episodes", "300")
+    result = adlro(*args, "--json", "out.json", cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert "vs start" in result.stdout
+    data = json.loads((place / "out.json").read_text())
+    assert (data["file"], data["algorithm"]) == ("adlro-preemptive.npz", "adlro-preemptive")
+    assert set(data["table"][0]) == {"load", "jct_vs_min_min", "jct_vs_start", "p99_vs_min_min"}
+    shown = adlro("simulate", "./toy.toml", "--policy", "./adlro-preemptive.npz", cwd=place)
+    assert shown.returncode == 0, shown.stderr

@@ -12,8 +12,8 @@ from adlro.evaluate.compare import run_one
 from adlro.features.start_kernel import MOST_CHOICES, PLAIN, PLANNED, SECONDS, WAIT
 from adlro.nets.q_network import flat
 from adlro.train import weights
-from adlro.train.episodes import Ground, named
-from adlro.train.store import Folder
+from adlro.train.episodes import EpisodeSource, named
+from adlro.train.folder import TrainingFolder
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from experiments.ablations import run, td, training, variants
@@ -235,7 +235,7 @@ def test_what_follows_counts_by_the_choice_that_would_be_taken_there():
 
 
 def test_learning_by_td_gives_the_same_bytes_by_seed():
-    ground = Ground(toys.bound_and_free(), (0.9, 0.9))
+    ground = EpisodeSource(toys.bound_and_free(), (0.9, 0.9))
 
     def weights_of(seed):
         *_, (_, _, network) = td.learned(td.Recording(ground, seed, TINY_TD))
@@ -284,7 +284,7 @@ def test_labels_are_shared_and_not_made_again(tmp_path):
     assert found.tuned.residual.tolist() == [0, 0]
     for number in (0, 1):
         ours, theirs = (
-            Folder(tmp_path / f"{name}-run-7-training").labels(number)
+            TrainingFolder(tmp_path / f"{name}-run-7-training").labels(number)
             for name in ("two", "reference")
         )
         assert ours[0] == theirs[0]  # so many episodes

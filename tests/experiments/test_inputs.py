@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 
 from adlro.features.start_kernel import FEATURES, KINDS, PLAIN
-from adlro.train import seeds
+from adlro.train import episode_seeds
 from experiments.inputs import run, variants
 from tests import toys
 from tests.comparisons import STEADY, compared
@@ -48,7 +48,7 @@ def test_every_case_has_telemetry_and_is_played_with_both_kinds_of_estimates():
 
 def test_no_seed_of_a_case_is_one_of_training_or_selection():
     for case in run.cases(is_quick=False):
-        assert case.seeds[-1] < min(seeds.SELECTION[0], 10_000)
+        assert case.seeds[-1] < min(episode_seeds.SELECTION[0], 10_000)
 
 
 SHARES = {  # mean JCT on each seed, as a share of min-min's

@@ -1,19 +1,11 @@
-"""A learning curve in a terminal: points from left to right, and levels to hold them against."""
+"""A learning curve as text: points from left to right, and levels to compare them with."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 POINT, LEVEL, BLANK = "●", "┄", " "
-
-
-class Place(NamedTuple):
-    """A point of a curve: how far along, 0 to 1, and how high, > 0."""
-
-    along: float
-    value: float
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
@@ -22,17 +14,17 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 
 def plot(
-    points: Sequence[Place], levels: Mapping[str, float], width: int, height: int
+    points: Sequence[tuple[float, float]], levels: Mapping[str, float], width: int, height: int
 ) -> list[str]:
     """Rows of text, from the top; heights are logarithmic, each level has its name beside it.
 
     Args:
-        points: at least one.
-        levels: names and heights.
+        points: at least one: place from left to right, 0 to 1, and value > 0.
+        levels: names and values.
         width: characters of the curve alone.
         height: rows.
     """
-    low, high = _span([point.value for point in points] + list(levels.values()))
+    low, high = _span([value for _, value in points] + list(levels.values()))
 
     def row(value: float) -> int:
         share = math.log(value / low) / math.log(high / low)
@@ -43,8 +35,8 @@ def plot(
     for name, value in levels.items():
         grid[row(value)] = [LEVEL] * width
         names.setdefault(row(value), []).append(f"{name} {value:,.0f} s")
-    for point in points:
-        grid[row(point.value)][round(point.along * (width - 1))] = POINT
+    for along, value in points:
+        grid[row(value)][round(along * (width - 1))] = POINT
     left = {0: f"{high:,.0f} s", height - 1: f"{low:,.0f} s"}
     margin = max(len(text) for text in left.values())
     return [

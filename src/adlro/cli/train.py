@@ -5,135 +5,62 @@ from __future__ import annotations
 import importlib
 import os
 import shlex
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
-from adlro.cli import completion, train_dqn
+from adlro.cli import completion
 from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say_if_slow
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from adlro.config.scenario import Scenario
-    from adlro.evaluate.stats import Estimate
-    from adlro.train.recipe import Recipe
-    from adlro.train.session import Files, Result
-    from adlro.train.store import Wish
-    from adlro.train.trainer import Status
+    from adlro.train.plan import TrainingRequest
+    from adlro.train.run import Algorithm, PolicyFiles
 
-_SOONEST = 0.02  # share of the work after which the time left is told
-ADLRO, PAPER = "adlro", "paper-dqn"
-_ONLY = {  # options of one algorithm alone
-    ADLRO: ("objective", "inputs", "threads"),
-    PAPER: ("window", "idle_weight", "backbone", "is_double", "is_dueling", "jobs"),
+ADLRO, PREEMPTIVE, PAPER = "adlro", "adlro-preemptive", "paper-dqn"
+_PAPER_OPTIONS = ("window", "idle_weight", "backbone", "is_double", "is_dueling", "jobs")
+_ONLY = {  # options that not all algorithms have -> the algorithms that do
+    "objective": (ADLRO,),
+    "inputs": (ADLRO,),
+    "threads": (ADLRO, PREEMPTIVE),
+    **dict.fromkeys(_PAPER_OPTIONS, (PAPER,)),
 }
 _NOT_AGAIN = ("scenario", "algorithm", "threads", "resume", "json_file")
+_STOPPED = 130  # exit status after Ctrl-C
 
 
-def _percent(figure: Estimate) -> str:
-    if figure.ci95 is None:
-        return f"{figure.mean:+.2f} %"
-    low, high = figure.ci95
-    return f"{figure.mean:+.2f} % ({low:+.2f} to {high:+.2f})"
+class Options(NamedTuple):
+    """Arguments and options as given; None = the algorithm's default."""
+
+    scenario: str | None
+    algorithm: str
+    out: Path | None
+    budget: float | None
+    episodes: int | None
+    objective: str
+    inputs: str | None
+    window: int | None
+    idle_weight: float | None
+    backbone: str | None
+    is_double: bool | None
+    is_dueling: bool | None
+    jobs: int | None
+    seed: int
+    threads: int
+    resume: bool
+    json_file: Path | None
 
 
-class _Clock:
-    """How long it will take, from how fast it has been in this session."""
-
-    def __init__(self) -> None:
-        self._begin: tuple[float, float] | None = None
-
-    def left(self, done: float) -> str:
-        """In words; empty while nothing can be said."""
-        now = time.monotonic()
-        if self._begin is None:
-            self._begin = now, done
-        since, before = now - self._begin[0], done - self._begin[1]
-        if before < _SOONEST:
-            return ""
-        return f"{train_dqn.duration(since * (1 - done) / before)} left"
-
-
-def _line(status: Status) -> str:
-    text = status.phase
-    if status.best is not None:
-        gain = _percent(status.best.look.gain)
-        text += f" · vs min-min {gain}, {status.best.source}"
-    return f"{text} · {train_dqn.duration(status.cpu_s)} CPU"
-
-
-def _with_progress(work: Callable[[Callable[[Status], object]], Result]) -> Result:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=20), TaskProgressColumn(),
-        TextColumn("{task.fields[left]}"),
-    )  # fmt: skip
-    clock = _Clock()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("making ready", total=1.0, left="")
-
-        def tell(status: Status) -> None:
-            left = clock.left(status.done)
-            progress.update(task, description=_line(status), completed=status.done, left=left)
-
-        return work(tell)
-
-
-def _table(result: Result, wish: Wish) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    look = result.kept.look
-    table = Table(
-        title=f"{wish.scenario.name} · mean JCT · {look.seeds} selection seeds",
-        caption="(a to b): 95 % intervals, paired seed by seed. The policy was chosen by these "
-        "seeds: expect a little less on others.",
-        box=SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-    )
-    for heading in ("load", "vs min-min", "vs drain-argmin", "p99 JCT vs min-min"):
-        table.add_column(heading, justify="right")
-    for row in result.table:
-        figures = (row.jct_vs_min_min, row.jct_vs_drain_argmin, row.p99_vs_min_min)
-        table.add_row(f"{row.load:g}", *(_percent(figure) for figure in figures))
-    return table
-
-
-def _report(result: Result, wish: Wish, where: Files) -> str:
-    import json
-
-    look = result.kept.look
-    data = {
-        "scenario": wish.scenario.name,
-        "objective": wish.objective,
-        "seed": wish.seed,
-        "file": str(where.weights),
-        "source": result.kept.source,
-        "gain_pct": look.gain.model_dump(),
-        "p99_ratio": look.p99_ratio,
-        "selection_seeds": look.seeds,
-        "budget": result.card.budget.model_dump(),
-        "table": [row.model_dump() for row in result.table],
-    }
-    return json.dumps(data, indent=2)
-
-
-def _again(context: click.Context) -> str:
-    """The command that goes on with this training."""
-    words = ["adlro", "train", context.params["scenario"]]
-    words += ["--algorithm", PAPER] if context.params["algorithm"] == PAPER else []
-    apart = _ONLY[PAPER if context.params["algorithm"] == ADLRO else ADLRO]
+def _again(context: click.Context, scenario: str) -> str:
+    """The command that resumes this training."""
+    algorithm = context.params["algorithm"]
+    words = ["adlro", "train", scenario]
+    words += ["--algorithm", algorithm] if algorithm != ADLRO else []
     for option in context.command.params:
         name, value = str(option.name), context.params.get(str(option.name))
-        if name in _NOT_AGAIN or name in apart or value is None:
+        if name in _NOT_AGAIN or algorithm not in _ONLY.get(name, (algorithm,)) or value is None:
             continue
         if isinstance(value, bool):
             words.append(option.opts[0] if value else option.secondary_opts[0])
@@ -143,42 +70,44 @@ def _again(context: click.Context) -> str:
 
 
 def _refuse_others(context: click.Context, algorithm: str) -> None:
-    """Raise if an option of the other algorithm was given.
+    """Raise if an option of another algorithm was given.
 
     Raises:
         ConfigError: it was.
     """
     from adlro.errors import ConfigError
 
-    other = PAPER if algorithm == ADLRO else ADLRO
     for option in context.command.params:
-        is_given = context.get_parameter_source(str(option.name)) != ParameterSource.DEFAULT
-        if option.name in _ONLY[other] and is_given:
+        name = str(option.name)
+        is_given = context.get_parameter_source(name) != ParameterSource.DEFAULT
+        if algorithm not in _ONLY.get(name, (algorithm,)) and is_given:
             raise ConfigError(
-                f"{option.opts[0]}: is for --algorithm {other}; leave it out, or say that"
+                f"{option.opts[0]}: is for --algorithm {' or '.join(_ONLY[name])}; leave it out, "
+                "or say that"
             )
 
 
-def _refuse_without_torch() -> None:
+def _algorithm(name: str) -> Algorithm[Any, Any]:
     from adlro.errors import MissingExtraError
 
     try:
-        importlib.import_module("adlro.train.session")
-    except (ImportError, OSError) as exc:  # not there, or there and broken
+        algorithms = importlib.import_module("adlro.train.algorithms").ALGORITHMS
+    except (ImportError, OSError) as exc:  # torch is not installed, or broken
         raise MissingExtraError("adlro train", "train") from exc
+    found: Algorithm[Any, Any] = algorithms[name]
+    return found
 
 
-def _recipe(inputs: str | None, scenario: Scenario) -> Recipe:
-    """The recipe, with a network that looks at these kinds of features, too.
+def _features(inputs: str | None, scenario: Scenario) -> tuple[str, ...]:
+    """The features of the network: the plain ones, and further kinds.
 
     Raises:
         ConfigError: there is no such kind, or the scenario does not have it.
     """
     from adlro.errors import ConfigError, suggestion
     from adlro.features.start_kernel import KINDS, PLAIN
-    from adlro.train.recipe import Recipe
 
-    usual, names = Recipe(), [] if inputs is None else inputs.split(",")
+    names = [] if inputs is None else inputs.split(",")
     for name in names:
         if name not in KINDS:
             raise ConfigError(f"--inputs: unknown kind {name!r}; {suggestion(name, list(KINDS))}")
@@ -186,46 +115,30 @@ def _recipe(inputs: str | None, scenario: Scenario) -> Recipe:
         raise ConfigError(
             f"--inputs telemetry: {scenario.name} has none; say telemetry = true in its file"
         )
-    more = (feature for kind in KINDS if kind in names for feature in KINDS[kind])
-    fit = usual.fit.model_copy(update={"features": (*PLAIN, *more)})
-    return usual.model_copy(update={"fit": fit})
+    return (*PLAIN, *(feature for kind in KINDS if kind in names for feature in KINDS[kind]))
 
 
-def _wish(
-    scenario: str,
-    budget: float | None,
-    episodes: int | None,
-    objective: str,
-    inputs: str | None,
-    seed: int,
-) -> Wish:
-    from adlro.config.files import find_scenario, validated
-    from adlro.errors import ConfigError
+def _hyperparameters(options: Options, scenario: Scenario) -> dict[str, object]:
+    """The hyperparameters that options change."""
     from adlro.train.objective import find
-    from adlro.train.store import Wish
 
-    if budget is not None and episodes is not None:
-        raise ConfigError("--budget and --episodes: name one of them")
-    found = find_scenario(scenario)
-    said = {
-        "scenario": found,
-        "objective": find(objective).name,
-        "seed": seed,
-        "budget_s": budget,
-        "episodes": episodes,
-        "recipe": _recipe(inputs, found),
-    }
-    return validated(Wish, said, "adlro train")
+    if options.algorithm == ADLRO:
+        features = _features(options.inputs, scenario)
+        return {"objective": find(options.objective).name, "fit": {"features": features}}
+    if options.algorithm == PAPER:
+        given = {name: getattr(options, name) for name in _PAPER_OPTIONS}
+        return {name: value for name, value in given.items() if value is not None}
+    return {}
 
 
 @click.command("train")
-@click.argument("scenario", default="paper16", shell_complete=completion.scenarios)
+@click.argument("scenario", required=False, shell_complete=completion.scenarios)
 @click.option(
     "--algorithm",
     default=ADLRO,
     show_default=True,
-    type=click.Choice([ADLRO, PAPER]),
-    help="What learns: this project's own way, or the paper's DQN to the letter.",
+    type=click.Choice([ADLRO, PREEMPTIVE, PAPER]),
+    help="This project's own way, the same for clusters that may preempt, or the paper's DQN.",
 )
 @click.option(
     "--out",
@@ -236,7 +149,7 @@ def _wish(
     "--budget",
     type=click.FloatRange(1, 10**7),
     metavar="SECONDS",
-    help="CPU time to spend, compiling apart.  [default: as long as the full recipe takes]",
+    help="CPU time to spend, compiling apart.  [default: as long as all phases take]",
 )
 @click.option(
     "--episodes", type=click.IntRange(1, 10**7), help="Episodes to play, instead of a time."
@@ -282,97 +195,73 @@ def _wish(
 )
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
 @click.pass_context
-def command(
-    context: click.Context,
-    scenario: str,
-    algorithm: str,
-    out: Path | None,
-    budget: float | None,
-    episodes: int | None,
-    objective: str,
-    inputs: str | None,
-    window: int | None,
-    idle_weight: float | None,
-    backbone: str | None,
-    is_double: bool | None,
-    is_dueling: bool | None,
-    jobs: int | None,
-    seed: int,
-    threads: int,
-    resume: bool,
-    json_file: Path | None,
-) -> None:
+def command(context: click.Context, **given: Any) -> None:  # noqa: ANN401  see Options
     """Train a policy for a scenario; use it as --policies FILE.npz.
 
-    SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own. Ctrl-C keeps the best
-    so far; the same command goes on from there. FILE-training holds all of it, metrics for
-    TensorBoard included. See docs/training.md and docs/paper_dqn.md.
+    SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own; the default is
+    paper16, for adlro-preemptive gavel16. Ctrl-C keeps the best so far; the same command goes on
+    from there. FILE-training holds all of it, metrics for TensorBoard included. See
+    docs/training.md and docs/paper_dqn.md.
     """
-    _refuse_without_torch()
-    from adlro.train.session import files
+    from adlro.config.files import find_scenario, validated
+    from adlro.errors import ConfigError
 
-    _refuse_others(context, algorithm)
-    check_json_file(json_file)
-    if algorithm == PAPER:
-        asked = train_dqn.Asked(
-            window, idle_weight, backbone, is_double, is_dueling, jobs, episodes
-        )
-        wanted = train_dqn.wish(scenario, budget, seed, asked)
-        where = _checked(files(out or Path(PAPER)), json_file)
-        train_dqn.run(wanted, where, resume, json_file, train_dqn.Words(scenario, _again(context)))
-        return
-    wish = _wish(scenario, budget, episodes, objective, inputs, seed)
-    where = _checked(files(out or Path(ADLRO)), json_file)
-    _train(wish, where, threads, resume, json_file, context)
+    options = Options(**given)
+    algorithm = _algorithm(options.algorithm)
+    _refuse_others(context, algorithm.name)
+    check_json_file(options.json_file)
+    if options.budget is not None and options.episodes is not None:
+        raise ConfigError("--budget and --episodes: name one of them")
+    name = options.scenario or algorithm.scenario
+    scenario = find_scenario(name)
+    kind = algorithm.request.model_fields["hyperparameters"].annotation
+    changed = _hyperparameters(options, scenario)
+    asked = {
+        "algorithm": algorithm.name,
+        "scenario": scenario,
+        "seed": options.seed,
+        "budget_s": options.budget,
+        "episodes": options.episodes,
+        "hyperparameters": validated(kind, changed, f"--algorithm {algorithm.name}"),
+    }
+    request = validated(algorithm.request, asked, "adlro train")
+    _train(algorithm, request, options, (name, _again(context, name)))
 
 
-def _checked(where: Files, json_file: Path | None) -> Files:
-    """Where the files go, if the figures go elsewhere."""
+def _files(options: Options) -> PolicyFiles:
+    """Where the policy goes, if the figures go elsewhere."""
     from adlro.errors import OutputError
+    from adlro.train.run import policy_files
 
-    if json_file is not None and Path(json_file).absolute() in where.both:
+    files, json_file = policy_files(options.out or Path(options.algorithm)), options.json_file
+    if json_file is not None and Path(json_file).absolute() in files.both:
         raise OutputError(f"--json {json_file}: is a file of the policy itself; choose another")
-    return where
-
-
-def _advice(trained_on: Scenario, name: str, weights: Path) -> str:
-    """What to do with a policy: seeds keep drawn jobs apart, but not those of a history."""
-    if trained_on.history is None:
-        return f"try: adlro compare {name} --policies min-min,{weights}"
-    return (
-        "compare it on a later part of the history, not on jobs that it was trained on: train with "
-        "`adlro trace scenario … --to 50%`, compare with --from 50%"
-    )
+    return files
 
 
 def _train(
-    wish: Wish,
-    where: Files,
-    threads: int,
-    resume: bool,
-    json_file: Path | None,
-    context: click.Context,
+    algorithm: Algorithm[Any, Any],
+    request: TrainingRequest[Any],
+    options: Options,
+    words: tuple[str, str],
 ) -> None:
-    from adlro.train.session import compile_all, train
+    from adlro.cli import train_report
+    from adlro.cli.train_progress import progress
+    from adlro.train.run import train
 
-    scenario = context.params["scenario"]
+    (scenario, again), files = words, _files(options)
     with say_if_slow():
-        compile_all(wish)
-    result = _with_progress(
-        lambda tell: train(wish, where, threads=threads, is_fresh=not resume, tell=tell)
-    )
-    if not result.is_whole:
-        gain = _percent(result.kept.look.gain)
-        click.echo(
-            f"adlro: stopped; {where.weights} holds the best so far ({gain} vs min-min); "
-            f"to go on: {_again(context)}",
-            err=True,
+        algorithm.warm_up(request)
+    threads = options.threads if algorithm.name in _ONLY["threads"] else 1
+    with progress() as report:
+        result = train(
+            algorithm, request, files, threads=threads, is_fresh=not options.resume, report=report
         )
-        raise SystemExit(train_dqn.STOPPED)
-    hand_out(_table(result, wish), _report(result, wish, where), json_file)
-    if json_file != PRINTED:
-        look = result.kept.look
-        click.echo(
-            f"{where.weights} and its card: {wish.objective} {_percent(look.gain)} vs min-min, "
-            f"from {result.kept.source}; {_advice(wish.scenario, scenario, where.weights)}"
-        )
+    if not result.is_complete:
+        click.echo(f"adlro: {train_report.stopped(result, files)}; to go on: {again}", err=True)
+        raise SystemExit(_STOPPED)
+    figures = train_report.figures(result, request, files)
+    hand_out(train_report.table(result, request), figures, options.json_file)
+    if options.json_file != PRINTED:
+        advice = train_report.advice(request.scenario, scenario, files.weights)
+        click.echo(train_report.done(result, files, advice))

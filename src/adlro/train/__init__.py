@@ -1,1 +1,1 @@
-"""Training: labels from the simulator, a network fitted to them, then tuned on whole episodes."""
+"""Training: one `Run` (run.py) and three algorithms (adlro, adlro_preemptive, paper_dqn)."""

@@ -1,4 +1,4 @@
-"""How much of each phase fits into a budget: measured once, then fixed as the plan."""
+"""Hyperparameters scaled to a budget: speeds are measured once, then the plan is fixed."""
 
 from __future__ import annotations
 
@@ -10,37 +10,52 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.nets.q_network import Network
+from adlro.seeds import TrainingPhase
 from adlro.train import weights
-from adlro.train.episodes import DRAIN_ARGMIN, MIN_MIN, Ground, Place, named, play
+from adlro.train.episodes import (
+    DRAIN_ARGMIN,
+    MIN_MIN,
+    EpisodeKey,
+    EpisodeSource,
+    EpisodeTask,
+    Player,
+    play,
+)
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
-from adlro.train.labelling import Labelling
+from adlro.train.hyperparameters import (
+    AdlroHyperparameters,
+    FitSettings,
+    LabelRound,
+    T,
+    reduced_rounds,
+)
+from adlro.train.labelling import Labelling, LabelTask, label
 from adlro.train.objective import find
-from adlro.train.recipe import Fit, Recipe, Round, Selection, Tuning, quick
-from adlro.train.store import Wish
-from adlro.train.trainer import SHARES
+from adlro.train.plan import TrainingRequest
 
-QUICK_S = 240.0  # budgets below this are scaled from `quick`
-_QUICK_EPISODES = 20_000  # so are these
-_CARE = 0.9  # share of a budget that is planned with: speeds are known roughly
-_PHASE = 14  # see seeds.training; rounds have those below
+QUICK_S = 240.0  # budgets below this are scaled from `reduced` hyperparameters
+QUICK_EPISODES = 20_000  # so are fewer episodes
+CARE = 0.9  # share of a budget that is planned: speeds are known roughly
+SHARES = (0.45, 0.10, 0.45)  # of the time, for labels, fit and tuning
 _MEASURED, _PLAYED = 3, 8  # episodes that are labelled, and played
 _FEWEST_STATES = 300
-_MOST_STATES = 3_000_000  # what fits into memory
+_MOST_STATES = 3_000_000  # that fit into memory
 _FEWEST_SEEDS = 10
-_LAST_LOOK, _LOOKS = 0.1, 0.2  # shares of the tuning's time
+_FINAL, _EVALUATIONS = 0.1, 0.2  # shares of the tuning's time
 _TINY = 1e-6  # weights
-_RUNS_A_LABELLED = 40  # episodes that take about as long as one that is labelled
+_RUNS_PER_LABELLED = 40  # episodes that take about as long as labelling one
 
 
 class Speeds(NamedTuple):
-    """CPU seconds."""
+    """CPU seconds of parts of a training."""
 
     states: tuple[float, ...]  # to label one state, by round
     epoch: float  # to fit one state once
     network: float  # to play an episode
-    min_min: float
-    drain_argmin: float
+    baseline: float  # the same of the baseline of the tuning
+    rival: float  # the same of the other policy of the final comparison
+    evaluation: float | None = None  # the network on the whole scenario; None = as an episode
 
 
 def _cpu_s(work: Callable[[], object]) -> float:
@@ -49,8 +64,8 @@ def _cpu_s(work: Callable[[], object]) -> float:
     return time.thread_time() - begin
 
 
-def _any_network(hidden: tuple[int, int]) -> Network:
-    """Decides by the drain cost, and with weights too small to matter takes as long as any other.
+def _typical_network(hidden: tuple[int, int]) -> Network:
+    """A network as slow as any other that decides by the drain cost, as its weights are tiny.
 
     A bad network would be slower: it makes queues longer.
     """
@@ -59,108 +74,128 @@ def _any_network(hidden: tuple[int, int]) -> Network:
     return weights.from_vector(network, _TINY * noise)
 
 
-def _fit_s(wish: Wish, recipe: Recipe, labels: Sequence[Labels]) -> float:
+def _fit_s(
+    request: TrainingRequest[AdlroHyperparameters],
+    used: AdlroHyperparameters,
+    labels: Sequence[Labels],
+) -> float:
     states = sum(len(part.groups) for part in labels)
     if states == 0:
         return 0.0
-    data = targets(labels, find(wish.objective).weights(wish.scenario))
-    fitting = Fitting(data, recipe.hidden, recipe.fit, 0)
+    data = targets(labels, find(used.objective).weights(request.scenario))
+    fitting = Fitting(data, used.hidden, used.fit, 0)
     fitting.run_epoch()  # the first one is slower
     return _cpu_s(fitting.run_epoch) / states
 
 
-def measure(wish: Wish, recipe: Recipe) -> Speeds:
-    """Try a little of everything; takes a second or so on 16 GPUs once all is compiled."""
-    ground, network = Ground(wish.scenario, recipe.loads), _any_network(recipe.hidden)
+def measure(request: TrainingRequest[AdlroHyperparameters], used: AdlroHyperparameters) -> Speeds:
+    """Speeds of all phases of `adlro`; takes about a second on 16 GPUs once all is compiled."""
+    source, network = EpisodeSource(request.scenario, used.loads), _typical_network(used.hidden)
     states, labels = [], list[Labels]()
-    for wanted in recipe.rounds:
-        work = Labelling(ground, wanted, wish.seed, _PHASE, network)
+    for settings in used.rounds:
+        work = Labelling(source, settings, request.seed, TrainingPhase.MEASUREMENT, network)
         before, known = time.thread_time(), len(labels)
-        labels += [work.label(episode) for episode in range(_MEASURED)]
+        labels += [label(LabelTask(work, number)) for number in range(_MEASURED)]
         found = sum(len(part.groups) for part in labels[known:])
         states.append((time.thread_time() - before) / max(found, 1))
-    places = [Place(wish.seed, _PHASE, _MEASURED + e) for e in range(_PLAYED)]
-    worlds = [ground.draw(place, recipe.tuning.family_share, place.rng) for place in places]
-
-    def run_s(name: str | None) -> float:
-        def play_all() -> None:
-            for world in worlds:
-                own = weights.policy(network, world.setting)
-                policy = own if name is None else named(name, world.setting)
-                play(world, policy, find(wish.objective))
-
-        return _cpu_s(play_all) / len(worlds)
-
-    rivals = run_s(None), run_s(MIN_MIN), run_s(DRAIN_ARGMIN)
-    return Speeds(tuple(states), _fit_s(wish, recipe, labels), *rivals)
+    share = used.tuning.family_share
+    playing = measure_playing(source, request.seed, (network, MIN_MIN, DRAIN_ARGMIN), share)
+    return Speeds(tuple(states), _fit_s(request, used, labels), *playing)
 
 
-def _scaled_rounds(rounds: Sequence[Round], seconds: float, speeds: Speeds) -> tuple[Round, ...]:
+def measure_playing(
+    source: EpisodeSource, run: int, players: Sequence[Player], family_share: float
+) -> list[float]:
+    """CPU seconds an episode that each player takes, on the same few episodes."""
+    keys = [EpisodeKey(run, TrainingPhase.MEASUREMENT, _MEASURED + e) for e in range(_PLAYED)]
+    episodes = [source.draw(key, family_share, key.rng) for key in keys]
+    for episode in episodes:
+        play(EpisodeTask(episode, MIN_MIN))  # draws the jobs, which are then cached
+
+    def run_s(player: Player) -> float:
+        return _cpu_s(lambda: [play(EpisodeTask(e, player)) for e in episodes]) / len(episodes)
+
+    return [run_s(player) for player in players]
+
+
+def _scaled_rounds(
+    rounds: Sequence[LabelRound], seconds: float, speeds: Speeds
+) -> tuple[LabelRound, ...]:
     each = seconds / len(rounds)
     counts = [min(int(each / speed), _MOST_STATES) for speed in speeds.states[: len(rounds)]]
     return tuple(
-        wanted.model_copy(update={"states": max(count, _FEWEST_STATES)})
-        for wanted, count in zip(rounds, counts, strict=True)
+        settings.model_copy(update={"states": max(count, _FEWEST_STATES)})
+        for settings, count in zip(rounds, counts, strict=True)
     )
 
 
-def _scaled_fit(fit: Fit, rounds: Sequence[Round], seconds: float, speeds: Speeds) -> Fit:
-    states = sum(accumulate(wanted.states for wanted in rounds))  # each round fits all so far
+def _scaled_fit(
+    fit: FitSettings, rounds: Sequence[LabelRound], seconds: float, speeds: Speeds
+) -> FitSettings:
+    states = sum(accumulate(each.states for each in rounds))  # each round fits all so far
     epochs = int(seconds / max(states * speeds.epoch, 1e-9))
     return fit.model_copy(update={"epochs": min(max(epochs, 2), fit.epochs)})
 
 
-def _scaled_tuning(
-    recipe: Recipe, loads: int, seconds: float, speeds: Speeds
-) -> tuple[Tuning, Selection]:
-    """Generations, and seeds of the looks, that take so long together."""
-    tuning, selection = recipe.tuning, recipe.selection
-    run = 2 * speeds.network + speeds.min_min + speeds.drain_argmin
-    last = int(_LAST_LOOK * seconds / (run * loads))
-    generation = tuning.episodes * (2 * tuning.pairs * speeds.network + speeds.min_min)
-    seeds = int(_LOOKS * generation * tuning.look_every / (speeds.network * loads))
+def scaled_tuning(used: T, own_load: float, seconds: float, speeds: Speeds) -> T:
+    """Generations, and seeds of the evaluations, that take this time together."""
+    tuning, selection = used.tuning, used.selection
+    loads = len({*selection.loads, own_load})
+    each = speeds.evaluation or speeds.network
+    run = 2 * each + speeds.baseline + speeds.rival
+    final = int(_FINAL * seconds / (run * loads))
+    generation = tuning.episodes * (2 * tuning.pairs * speeds.network + speeds.baseline)
+    seeds = int(_EVALUATIONS * generation * tuning.evaluate_every / (each * loads))
     fewer = {
-        "final_seeds": min(max(last, _FEWEST_SEEDS), selection.final_seeds),
+        "final_seeds": min(max(final, _FEWEST_SEEDS), selection.final_seeds),
         "seeds": min(max(seeds, _FEWEST_SEEDS), selection.seeds),
     }
-    look = fewer["seeds"] * loads * speeds.network
-    rest = seconds - fewer["final_seeds"] * loads * run - (2 + len(recipe.rounds)) * look
-    count = max(int(rest / (generation + look / tuning.look_every)), 0)
-    return (
-        tuning.model_copy(update={"generations": count}),
-        selection.model_copy(update=fewer),
-    )
-
-
-def scaled_to_time(wish: Wish, spent_s: float, budget_s: float, speeds: Speeds) -> Recipe:
-    """The wish's recipe, as much of it as a budget of CPU seconds allows."""
-    recipe = wish.recipe if budget_s >= QUICK_S else quick(wish.recipe)
-    left = max(_CARE * budget_s - spent_s, 0.0)
-    rounds = _scaled_rounds(recipe.rounds, SHARES[0] * left, speeds)
-    loads = len({*recipe.selection.loads, wish.scenario.load})
-    tuning, selection = _scaled_tuning(recipe, loads, SHARES[2] * left, speeds)
-    fit = _scaled_fit(recipe.fit, rounds, SHARES[1] * left, speeds)
-    update = {"rounds": rounds, "fit": fit, "tuning": tuning, "selection": selection}
-    return recipe.model_copy(update=update)
-
-
-def scaled_to_episodes(recipe: Recipe, episodes: int) -> Recipe:
-    """The recipe with about so many episodes, half of the time labelled, half in tuning."""
-    recipe = recipe if episodes >= _QUICK_EPISODES else quick(recipe)
-    tuning, rounds, selection = recipe.tuning, recipe.rounds, recipe.selection
-    labelled = max(episodes // (_RUNS_A_LABELLED + 1) // len(rounds), 1)
-    few = {"states": _MOST_STATES, "episodes": labelled}
-    left = max(episodes - labelled * len(rounds), 0)
-    generations = left // (tuning.episodes * (2 * tuning.pairs + 1))
-    return recipe.model_copy(
+    evaluation = fewer["seeds"] * loads * each
+    rest = seconds - fewer["final_seeds"] * loads * run - (2 + len(speeds.states)) * evaluation
+    count = max(int(rest / (generation + evaluation / tuning.evaluate_every)), 0)
+    return used.model_copy(
         update={
-            "rounds": tuple(wanted.model_copy(update=few) for wanted in rounds),
-            "tuning": tuning.model_copy(update={"generations": generations}),
-            "selection": selection.model_copy(
-                update={
-                    "seeds": min(max(episodes // 100, _FEWEST_SEEDS), selection.seeds),
-                    "final_seeds": min(max(episodes // 20, _FEWEST_SEEDS), selection.final_seeds),
-                }
-            ),
+            "tuning": tuning.model_copy(update={"generations": count}),
+            "selection": selection.model_copy(update=fewer),
         }
     )
+
+
+def scaled_to_time(
+    request: TrainingRequest[AdlroHyperparameters], spent_s: float, budget_s: float, speeds: Speeds
+) -> AdlroHyperparameters:
+    """The hyperparameters of a request for a budget of CPU seconds, some of them spent."""
+    full = request.hyperparameters
+    used = full if budget_s >= QUICK_S else reduced_rounds(full)
+    left = max(CARE * budget_s - spent_s, 0.0)
+    rounds = _scaled_rounds(used.rounds, SHARES[0] * left, speeds)
+    fit = _scaled_fit(used.fit, rounds, SHARES[1] * left, speeds)
+    speeds = speeds._replace(states=speeds.states[: len(rounds)])
+    tuned = scaled_tuning(used, request.scenario.load, SHARES[2] * left, speeds)
+    return tuned.model_copy(update={"rounds": rounds, "fit": fit})
+
+
+def with_episodes(used: T, episodes: int, *, tuned: int) -> T:
+    """The hyperparameters for about this many episodes, of which `tuned` are left for tuning."""
+    tuning, selection = used.tuning, used.selection
+    generations = tuned // (tuning.episodes * (2 * tuning.pairs + 1))
+    fewer = {
+        "seeds": min(max(episodes // 100, _FEWEST_SEEDS), selection.seeds),
+        "final_seeds": min(max(episodes // 20, _FEWEST_SEEDS), selection.final_seeds),
+    }
+    return used.model_copy(
+        update={
+            "tuning": tuning.model_copy(update={"generations": generations}),
+            "selection": selection.model_copy(update=fewer),
+        }
+    )
+
+
+def scaled_to_episodes(full: AdlroHyperparameters, episodes: int) -> AdlroHyperparameters:
+    """The hyperparameters for about this many episodes: half of the time for labels."""
+    used = full if episodes >= QUICK_EPISODES else reduced_rounds(full)
+    labelled = max(episodes // (_RUNS_PER_LABELLED + 1) // len(used.rounds), 1)
+    few = {"states": _MOST_STATES, "episodes": labelled}
+    left = max(episodes - labelled * len(used.rounds), 0)
+    rounds = tuple(each.model_copy(update=few) for each in used.rounds)
+    return with_episodes(used, episodes, tuned=left).model_copy(update={"rounds": rounds})

@@ -1,4 +1,4 @@
-"""Where a training stands: all of it goes into one checkpoint file and comes back the same."""
+"""The state of a training of `adlro` or `adlro-preemptive`, as arrays and JSON."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import numpy as np
 
 from adlro.nets.q_network import Network
 from adlro.telemetry import normalise
+from adlro.train.evaluation import Evaluation
 from adlro.train.evolve import Search
-from adlro.train.selection import Look
-from adlro.train.store import Arrays
+from adlro.train.folder import Arrays
 
 
-class Kept(NamedTuple):
-    """A network that was the best when it was looked at."""
+class Candidate(NamedTuple):
+    """A network that was the best when it was evaluated."""
 
     network: Network
-    look: Look
+    evaluation: Evaluation
     source: str  # "round 1", "generation 40"
 
 
-class Standing(NamedTuple):
-    """After so much of a training."""
+class Checkpoint(NamedTuple):
+    """All that is needed to continue a training."""
 
     networks: tuple[Network, ...] = ()  # fitted, one a round
-    scores: tuple[float, ...] = ()  # their looks', lower is better
-    fitting: Arrays | None = None  # the fit under way
+    scores: tuple[float, ...] = ()  # of their evaluations, lower is better
+    fitting: Arrays | None = None  # the current fit
     search: Search | None = None  # the tuning
-    kept: tuple[Kept, ...] = ()  # the last few best, the best last
-    stale: int = 0  # looks in the tuning since the best
-    states: int = 0  # labelled, in rounds that are complete
+    candidates: tuple[Candidate, ...] = ()  # the latest best ones, the best last
+    stale: int = 0  # evaluations in the tuning since the best
+    states: int = 0  # labelled, in complete rounds
     episodes: int = 0  # played
-    cpu_s: float = 0.0
 
 
-_WEIGHTS = Network._fields[:-1]  # all but what was learned about telemetry
+_WEIGHTS = Network._fields[:-1]  # all but the normalisation of telemetry
+_COUNTS = ("stale", "states", "episodes")
 
 
 def _pack(prefix: str, network: Network) -> Arrays:
@@ -45,57 +45,57 @@ def _pack(prefix: str, network: Network) -> Arrays:
     return {f"{prefix}/{name}": value for name, value in named.items()}
 
 
+def part(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names start with a prefix, without it."""
+    start = f"{prefix}/"
+    return {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}
+
+
 def _unpack(prefix: str, arrays: Arrays) -> Network:
-    features, *weights = (arrays[f"{prefix}/{name}"] for name in _WEIGHTS)
-    own = {
-        name.removeprefix(f"{prefix}/"): value
-        for name, value in arrays.items()
-        if name.startswith(f"{prefix}/")
-    }
+    own = part(prefix, arrays)
+    features, *weights = (own[name] for name in _WEIGHTS)
     norm = normalise.from_arrays(own) if normalise.MODELS in own else None
     return Network(tuple(features.tolist()), *weights)._replace(norm=norm)
 
 
-def pack(standing: Standing) -> tuple[Arrays, dict[str, Any]]:
-    """As arrays and JSON."""
+def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
+    """A checkpoint as arrays and JSON."""
     arrays: Arrays = {}
-    for i, network in enumerate(standing.networks):
+    for i, network in enumerate(checkpoint.networks):
         arrays |= _pack(f"network{i}", network)
-    for i, kept in enumerate(standing.kept):
-        arrays |= _pack(f"kept{i}", kept.network)
-    for name, value in (standing.fitting or {}).items():
+    for i, candidate in enumerate(checkpoint.candidates):
+        arrays |= _pack(f"candidate{i}", candidate.network)
+    for name, value in (checkpoint.fitting or {}).items():
         arrays[f"fitting/{name}"] = value
-    if standing.search is not None:
-        for name, value in standing.search._asdict().items():
+    if checkpoint.search is not None:
+        for name, value in checkpoint.search._asdict().items():
             arrays[f"search/{name}"] = np.asarray(value)
     return arrays, {
-        "scores": standing.scores,
-        "kept": [[kept.source, kept.look.model_dump(mode="json")] for kept in standing.kept],
-        **{key: getattr(standing, key) for key in ("stale", "states", "episodes", "cpu_s")},
+        "scores": checkpoint.scores,
+        "candidates": [
+            [candidate.source, candidate.evaluation.model_dump(mode="json")]
+            for candidate in checkpoint.candidates
+        ],
+        **{key: getattr(checkpoint, key) for key in _COUNTS},
     }
 
 
-def unpack(arrays: Arrays, meta: dict[str, Any]) -> Standing:
+def unpack(arrays: Arrays, meta: dict[str, Any]) -> Checkpoint:
     """The reverse of `pack`."""
-    fitting = {
-        name.removeprefix("fitting/"): value
-        for name, value in arrays.items()
-        if name.startswith("fitting/")
-    }
     search = None
     if "search/at" in arrays:
-        start, scale, at, mean, square, average, generation = (
-            arrays[f"search/{name}"] for name in Search._fields
-        )
-        search = Search(start, scale, at, mean, square, average, int(generation))
-    return Standing(
+        found = part("search", arrays)
+        search = Search(**{**found, "generation": int(found["generation"].item())})
+    return Checkpoint(
         tuple(_unpack(f"network{i}", arrays) for i in range(len(meta["scores"]))),
         tuple(meta["scores"]),
-        fitting or None,
+        part("fitting", arrays) or None,
         search,
         tuple(
-            Kept(_unpack(f"kept{i}", arrays), Look.model_validate(look), source)
-            for i, (source, look) in enumerate(meta["kept"])
+            Candidate(
+                _unpack(f"candidate{i}", arrays), Evaluation.model_validate(evaluation), source
+            )
+            for i, (source, evaluation) in enumerate(meta["candidates"])
         ),
-        *(meta[key] for key in ("stale", "states", "episodes", "cpu_s")),
+        *(meta[key] for key in _COUNTS),
     )

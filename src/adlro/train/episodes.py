@@ -1,8 +1,13 @@
-"""Episodes of a training: which scenario, which jobs, and what a policy makes of them."""
+"""Episodes of a training: how they are drawn, and how a policy plays one.
+
+What an executor runs are module-level functions of a scenario, a seed and weights, so that threads,
+processes or other machines can run them.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -10,18 +15,23 @@ from adlro.config.files import adjusted
 from adlro.config.scenario import Scenario
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
+from adlro.nets.paper_network import PaperNetwork
+from adlro.nets.q_network import Network
 from adlro.policies import registry
 from adlro.policies.registry import Policy
-from adlro.train import family, seeds
-from adlro.train.objective import Objective
+from adlro.seeds import training_stream
+from adlro.train import episode_seeds, family, objective, weights
 from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
 
-MIN_MIN, DRAIN_ARGMIN = "min-min", "drain-argmin"
+MIN_MIN, DRAIN_ARGMIN, FCFS = "min-min", "drain-argmin", "fcfs"
+_RECENT = 8  # episodes in memory: all networks of a generation play the same ones
+
+Player: TypeAlias = str | Network | PaperNetwork  # a policy of the package by name, or weights
 
 
-class Place(NamedTuple):
-    """One episode of one phase of one run: all that is random in it follows from these."""
+class EpisodeKey(NamedTuple):
+    """One episode of one phase of one run: everything random in it follows from these numbers."""
 
     run: int
     phase: int
@@ -29,52 +39,80 @@ class Place(NamedTuple):
 
     @property
     def rng(self) -> np.random.Generator:
-        """A stream of its own, so that any episode can be played without those before it."""
-        return np.random.default_rng(self)
+        """Its own stream, so an episode can be played without those before it."""
+        return training_stream(*self)
 
 
-class World(NamedTuple):
-    """An episode before it is played."""
-
-    setting: Setting
-    workload: Workload
-    seed: int
-
-
-class Ground(NamedTuple):
-    """Where episodes are drawn from."""
+class Episode(NamedTuple):
+    """A scenario and the seed of its jobs."""
 
     scenario: Scenario
-    loads: tuple[float, float]  # between which the scenario itself is drawn
+    seed: int
 
-    def draw(self, place: Place, family_share: float, rng: np.random.Generator) -> World:
+    @property
+    def setting(self) -> Setting:
+        """The scenario, prepared; cached by `prepare`."""
+        return prepare(self.scenario)
+
+    @property
+    def workload(self) -> Workload:
+        """The jobs; the most recent ones are cached."""
+        return _jobs(self.scenario.model_dump_json(), self.seed)
+
+
+@functools.lru_cache(maxsize=_RECENT)
+def _jobs(scenario: str, seed: int) -> Workload:
+    return episode_seeds.jobs(prepare(Scenario.model_validate_json(scenario)), seed)
+
+
+class EpisodeSource(NamedTuple):
+    """Distribution of the episodes of a training."""
+
+    scenario: Scenario
+    loads: tuple[float, float]  # range of loads of the scenario itself; its own load extends it
+    restart_costs: tuple[float, float] | None = None  # range of factors on a relative's checkpoints
+
+    def draw(self, key: EpisodeKey, family_share: float, rng: np.random.Generator) -> Episode:
         """A random relative of the scenario, or the scenario itself at a random load."""
         if rng.random() < family_share:
             scenario = family.draw(self.scenario, rng)
+            if self.restart_costs is not None:
+                scenario = family.with_restart_costs(scenario, self.restart_costs, rng)
         else:
             low, high = self.loads
             own = self.scenario.load
             load = round(float(rng.uniform(min(low, own), max(high, own))), 3)
             scenario = adjusted(self.scenario, load=load)
-        setting, seed = prepare(scenario), seeds.training(*place)
-        return World(setting, seeds.jobs(setting, seed), seed)
+        return Episode(scenario, episode_seeds.training(*key))
+
+
+class EpisodeTask(NamedTuple):
+    """One policy in one episode; picklable."""
+
+    episode: Episode
+    player: Player
+    objective: str = "jct"
 
 
 class Score(NamedTuple):
-    """What counts of one run."""
+    """Figures of one episode."""
 
     figure: float  # of the objective
     jct_s: float
     p99_jct_s: float
 
 
-def play(world: World, policy: Policy, objective: Objective) -> Score:
+def policy(player: Player, setting: Setting) -> Policy:
+    """The policy of a name or of weights, prepared for a scenario."""
+    if isinstance(player, str):
+        return registry.load(player, setting)
+    return weights.policy(player, setting)
+
+
+def play(task: EpisodeTask) -> Score:
     """Run a policy through an episode."""
-    result = run_one(world.setting, world.workload, policy, world.seed)
-    metrics = measure(world.setting, world.workload, result)
-    return Score(objective.figure(metrics), metrics.mean_jct_s, metrics.p99_jct_s)
-
-
-def named(name: str, setting: Setting) -> Policy:
-    """One of the policies that come with the package."""
-    return registry.load(name, setting)
+    setting, workload, seed = task.episode.setting, task.episode.workload, task.episode.seed
+    result = run_one(setting, workload, policy(task.player, setting), seed)
+    metrics = measure(setting, workload, result)
+    figure = objective.find(task.objective).figure(metrics)
+    return Score(figure, metrics.mean_jct_s, metrics.p99_jct_s)

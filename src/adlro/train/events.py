@@ -1,4 +1,4 @@
-"""TensorBoard event files, as far as scalars go: records of protocol buffers with CRC-32C sums."""
+"""TensorBoard event files with scalars: protocol-buffer records with CRC-32C checksums."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 _POLYNOMIAL = 0x82F63B78  # of CRC-32C, reversed
-_MASK = 0xA282EAD8  # added to a rotated sum: the format stores no plain ones
+_MASK = 0xA282EAD8  # added to a rotated checksum: the format stores no plain ones
 
 
 def _table() -> list[int]:
@@ -41,7 +41,7 @@ def _varint(value: int) -> bytes:
 
 
 def _sized(field: int, data: bytes) -> bytes:
-    """A field of bytes, of text or of a message within a message."""
+    """A length-delimited field: bytes, text or an embedded message."""
     return bytes([field << 3 | 2]) + _varint(len(data)) + data
 
 
@@ -56,7 +56,7 @@ def _event(wall_s: float, step: int, content: bytes) -> bytes:
 
 
 class EventFile:
-    """One file of a session; TensorBoard joins those of a folder by their steps."""
+    """The file of one session; TensorBoard joins the files of a folder by their steps."""
 
     def __init__(self, folder: Path) -> None:
         now = time.time()

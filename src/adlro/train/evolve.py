@@ -1,6 +1,6 @@
-"""Evolution strategies: mirrored noise, ranks, Adam, and an average of where the search has been.
+"""Evolution strategies: mirrored noise, ranks, Adam, and an average of the points visited.
 
-The function is only ever compared with itself, so any monotone change of it searches alike.
+Only the order of the fitness values matters (Salimans et al. 2017, section 2.1).
 """
 
 from __future__ import annotations
@@ -11,38 +11,40 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.model.state import Floats
-from adlro.train.recipe import Tuning
+from adlro.train.hyperparameters import TuningSettings
 
 Fitness = Callable[[Floats], Floats]  # [K, D] points -> [K], lower is better
 
-_FADES = (0.9, 0.99)  # of Adam's two means
-_GRADIENT = 0.1  # any factor will do for Adam but for its guard against a division by 0
+_DECAYS = (0.9, 0.99)  # of Adam's two moments
+_GRADIENT = 0.1  # Adam is invariant to it, but for its guard against a division by 0
 _GUARD = 1e-8
 
 
 class Search(NamedTuple):
-    """Where a search stands after some generations; D numbers are searched, in units of `scale`."""
+    """State of a search over D weights, in units of `scale`."""
 
     start: Floats  # [D]
     scale: Floats  # [D]
-    at: Floats  # [D] offset from the start
-    mean: Floats  # [D] Adam's
-    square: Floats  # [D] Adam's
+    at: Floats  # [D] present offset from the start
+    mean: Floats  # [D] Adam's first moment
+    square: Floats  # [D] Adam's second moment
     average: Floats  # [D] of the offsets
     generation: int
 
     def averaged(self) -> Floats:
-        """The point that the search would name as the best."""
+        """The averaged point, the result of the search."""
         return self.start + self.scale * self.average
 
 
 def begin(start: Floats, scale: Floats) -> Search:
-    """A search that has not moved yet."""
+    """A search before its first generation."""
     zeros = np.zeros_like(start)
     return Search(start, scale, zeros, zeros, zeros, zeros, 0)
 
 
-def step(search: Search, fitness: Fitness, tuning: Tuning, rng: np.random.Generator) -> Search:
+def step(
+    search: Search, fitness: Fitness, tuning: TuningSettings, rng: np.random.Generator
+) -> Search:
     """One generation."""
     noise = rng.standard_normal((tuning.pairs, len(search.start)))
     mirrored = np.repeat(noise, 2, axis=0)
@@ -52,7 +54,7 @@ def step(search: Search, fitness: Fitness, tuning: Tuning, rng: np.random.Genera
     ranks = values.argsort(kind="stable").argsort() / (len(values) - 1) - 0.5
     gradient = _GRADIENT * ((ranks[0::2] - ranks[1::2])[:, None] * noise).mean(axis=0)
     gradient /= tuning.sigma
-    slow, slower = _FADES
+    slow, slower = _DECAYS
     done = search.generation + 1
     mean = slow * search.mean + (1 - slow) * gradient
     square = slower * search.square + (1 - slower) * gradient**2

@@ -1,4 +1,7 @@
-"""Threads that play episodes; compiled runs need no interpreter lock, so they share one process."""
+"""Threads that run tasks; compiled episodes release the interpreter lock, so one process is enough.
+
+Tasks are module-level functions and picklable arguments: another executor needs only `map`.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,15 @@ from typing import TypeVar
 
 A = TypeVar("A")
 R = TypeVar("R")
-_AHEAD = 4  # tasks for each thread that are begun before their turn
+_AHEAD = 4  # tasks for each thread that are submitted before their turn
 
 
-class Stopped(Exception):  # noqa: N818  no error: somebody wants to stop
+class Stopped(Exception):  # noqa: N818  not an error: the user wants to stop
     """The training was asked to stop."""
 
 
-class Crew:
-    """Does tasks in threads and hands out the results in the order of the tasks."""
+class ThreadExecutor:
+    """Runs tasks in threads and yields their results in the order of the tasks."""
 
     def __init__(self, threads: int) -> None:
         self._ahead = _AHEAD * threads
@@ -27,24 +30,28 @@ class Crew:
         self._stop = threading.Event()
 
     def stop(self) -> None:
-        """Let whatever is under way raise Stopped at its next task."""
+        """Make running `map` calls raise Stopped at their next task."""
         self._stop.set()
 
+    def resume(self) -> None:
+        """Accept tasks again after `stop`."""
+        self._stop.clear()
+
     def check(self) -> None:
-        """Raise Stopped if that was asked for."""
+        """Raise Stopped if `stop` was called."""
         if self._stop.is_set():
             raise Stopped
 
-    def do(self, work: Callable[[A], R], tasks: Iterable[A]) -> Generator[R, None, None]:
-        """Results in order; tasks may be endless, for only some are begun ahead of their turn.
+    def map(self, function: Callable[[A], R], tasks: Iterable[A]) -> Generator[R, None, None]:
+        """Results in order; tasks may be endless, as only a few are submitted ahead.
 
         Raises:
-            Stopped: that was asked for.
+            Stopped: `stop` was called.
         """
 
         def checked(task: A) -> R:
             self.check()
-            return work(task)
+            return function(task)
 
         rest = iter(tasks)
         begun = deque(
@@ -59,6 +66,6 @@ class Crew:
             for future in begun:
                 future.cancel()
 
-    def dismiss(self) -> None:
-        """End; what is under way is not waited for."""
+    def shutdown(self) -> None:
+        """End without waiting for tasks that are running."""
         self._pool.shutdown(wait=False, cancel_futures=True)

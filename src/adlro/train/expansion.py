@@ -1,4 +1,4 @@
-"""Labelled states from one episode: the compiled `expand` with what it needs around it."""
+"""Labelled states of one episode: arguments and results of the compiled `expand`."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from adlro.train.expand_kernel import COSTS, Handed, Rows, Scene, Task
 from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
-_OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")  # what a workload has for each job
+_OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")  # tables with a row per job
 
 
-class Plan(NamedTuple):
+class ExpansionSettings(NamedTuple):
     """How an episode is expanded."""
 
-    horizon: int = 60  # arrivals that a copy lives to see done
+    horizon: int = 60  # arrivals until whose completion a rollout lasts
     rate: float = 0.1  # share of the states with a choice that are expanded
     stray: float = 0.02  # share of the decisions that are random starts
-    norm: Norm | None = None  # by which readings are scaled; None = by the catalogue alone
+    norm: Norm | None = None  # normalisation of readings; None = the catalogue's ranges
 
 
 class Labels(NamedTuple):
@@ -53,10 +53,10 @@ class Labels(NamedTuple):
 
     features: NDArray[np.float32]  # [N, F]
     costs: Floats  # [N, 5] see expand_kernel.COSTS
-    groups: Counts  # [S, 3] number of choices, which is Min-Min's, tau in microseconds
+    groups: Counts  # [S, 3] number of choices, index of Min-Min's, tau in microseconds
 
 
-_ONE_AT_A_TIME = threading.Lock()  # two threads may both find that nothing is compiled yet
+_ONE_AT_A_TIME = threading.Lock()  # or two threads could compile the same
 
 
 def _compiled() -> Dispatcher:
@@ -84,18 +84,18 @@ def _compiled_once() -> Dispatcher:
 
 
 def watts(setting: Setting) -> Floats:
-    """[P, 2] what a GPU of each pool draws while busy and while idle."""
+    """Power [P, 2] in watts of a GPU of each pool, busy and idle."""
     tdp = np.array([setting.layout.models[m].tdp_w for m in setting.pools["model"]], np.float64)
     return np.stack([tdp, IDLE_POWER_SHARE * tdp], axis=1)
 
 
 def _joined(workloads: Sequence[Workload]) -> dict[str, Records]:
-    """What several workloads say of their jobs, one after the other; copies."""
+    """The tables of several workloads with a row per job, concatenated."""
     return {name: np.concatenate([getattr(one, name) for one in workloads]) for name in _OF_JOBS}
 
 
 def _scene(setting: Setting, workload: Workload, others: Sequence[Workload]) -> Scene:
-    """The worlds before the first arrival, and room to work in."""
+    """The worlds before the first arrival, and scratch space."""
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     world, copy = open_world(empty, workload), open_world(empty, workload)
@@ -109,25 +109,24 @@ def _scene(setting: Setting, workload: Workload, others: Sequence[Workload]) -> 
 
 
 def _handed(behave: Policy, base: Policy) -> Handed:
-    """Params, and memory that is empty."""
+    """Parameters and empty memory of both policies."""
     return Handed(behave.params, np.zeros(behave.memory), base.params, np.zeros(base.memory))
 
 
 def expand(  # noqa: PLR0913  two policies on one world
-    setting: Setting, workload: Workload, behave: Policy, base: Policy, plan: Plan,
+    setting: Setting, workload: Workload, behave: Policy, base: Policy, plan: ExpansionSettings,
     rng: np.random.Generator, others: Sequence[Workload] = (),
 ) -> Labels:  # fmt: skip
-    """Play one episode under `behave` and label some of its states by playing on under `base`.
+    """Play one episode under `behave` and label some of its states by rollouts under `base`.
 
-    `others` are episodes of the same scenario and length: what comes next, until the last job has
-    come, is taken from each of them in turn, and costs are means; without any, it is what really
-    comes.
+    `others` are episodes of the same scenario and length. Each in turn supplies the arrivals after
+    a state, and costs are means over them; without any, arrivals are those of the episode itself.
 
-    Both must be compiled and do nothing but start jobs: they are asked only where one can start,
-    and in each copy `base` begins with an empty memory.
+    Both policies must be compiled and only start jobs. They are called only where a job can start,
+    and `base` begins each rollout with an empty memory.
 
     Raises:
-        PolicyError: a policy asked for what cannot be, or is not compiled.
+        PolicyError: a decision was infeasible, or a policy is not compiled.
     """
     for policy in (behave, base):
         if not is_compiled(policy.decide):
@@ -156,6 +155,6 @@ def expand(  # noqa: PLR0913  two policies on one world
 
 
 def _fault(scene: Scene) -> str:
-    """Why a run stopped, in words: that of a copy, or else of the episode itself."""
+    """The reason for a fault: that of the rollout, or else of the episode."""
     of_copy = scene.copy.totals[0]
     return violations.message(of_copy if of_copy["fault"] else scene.world.totals[0])

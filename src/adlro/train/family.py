@@ -1,8 +1,8 @@
-"""The family of a scenario: random relatives of it to train on, so that a policy learns the field.
+"""The family of a scenario: random relatives to train on (domain randomisation).
 
-Drawn anew for each episode: load, mix of job types, gangs, spread of sizes, arrivals, noise of the
-estimates, and in part of the episodes the cluster itself (nodes more or fewer, other GPU models).
-Of the changes of speed that the scenario has, each is there or not.
+Each episode draws load, mix of job types, gangs, spread of sizes, arrivals, noise of the
+estimates, and in part of the episodes the cluster itself (number of nodes, GPU models). Each change
+of speed of the scenario is left in or out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MODELS = (
     "V100 32GB", "RTX 6000", "Radeon Pro VII", "P100", "A100 40GB", "A100 PCIe 80GB", "A10",
     "MI100", "MI60", "RTX 8000", "RTX 2080 Ti", "K80",
 )  # fmt: skip
-KEPT_CHANGES = 0.5  # share of the scenario's wear, throttling and updates that a relative has
+KEPT_CHANGES = 0.5  # probability of each wear, throttling or update of the scenario
 _TRIES = 100
 
 
@@ -34,7 +34,7 @@ def _between(rng: np.random.Generator, ends: tuple[float, float]) -> float:
 
 
 def _shares(rng: np.random.Generator, count: int) -> list[float]:
-    """Random shares of job types, none of more than MOST_SHARE where there are several."""
+    """Random shares of job types, none above MOST_SHARE where there are several."""
     while True:
         shares = np.maximum(rng.dirichlet(np.full(count, 3.0)), 0.01)
         if count == 1 or shares.max() <= MOST_SHARE:
@@ -60,7 +60,7 @@ def _change_types(rng: np.random.Generator, types: list[dict[str, Any]]) -> None
 
 
 def _change_cluster(rng: np.random.Generator, cluster: dict[str, Any]) -> None:
-    """Other counts of nodes, and other models for some of them."""
+    """Change the numbers of nodes, and the GPU models of some."""
     for group in cluster["nodes"]:
         group["count"] = int(rng.integers(1, 2 * group["count"] + 2))
         if rng.random() < 0.5:
@@ -90,7 +90,7 @@ def _draw(base: Scenario, rng: np.random.Generator) -> Scenario:
     arrivals = _arrivals(rng)
     if data["history"] is None:
         data["arrivals"] = arrivals
-    else:  # its jobs come when they came, and those that fit no drawn cluster are left out
+    else:  # recorded arrivals stay; jobs that do not fit the drawn cluster are dropped
         data["history"]["unfit"] = "drop"
     if rng.random() < 0.3:
         data["estimates"] = {"source": "noisy", "sigma": _between(rng, SIGMAS)}
@@ -104,7 +104,7 @@ def _draw(base: Scenario, rng: np.random.Generator) -> Scenario:
 
 
 def draw(base: Scenario, rng: np.random.Generator) -> Scenario:
-    """A random relative of a scenario, of which every job fits somewhere.
+    """A random relative of a scenario in which every job is feasible.
 
     Raises:
         ConfigError: none was found.
@@ -119,3 +119,25 @@ def draw(base: Scenario, rng: np.random.Generator) -> Scenario:
             continue
         return scenario
     raise ConfigError(f"no relative of {base.name} in {_TRIES} tries: {problem}")
+
+
+def with_restart_costs(
+    scenario: Scenario, factors: tuple[float, float], rng: np.random.Generator
+) -> Scenario:
+    """The scenario with the costs of all checkpoints multiplied by one random factor."""
+    factor = float(np.exp(rng.uniform(*np.log(factors))))
+    data = scenario.model_dump()
+    for job_type in data["types"]:
+        if job_type["checkpoint_s"] is not None:
+            job_type["checkpoint_s"] = round(job_type["checkpoint_s"] * factor, 3)
+    return Scenario.model_validate(data)
+
+
+def described(scenario: Scenario, loads: tuple[float, float]) -> str:
+    """The family in words, for the card of a policy."""
+    low, high = min(loads[0], scenario.load), max(loads[1], scenario.load)
+    return (
+        f"{scenario.name} at load {low:g} to {high:g}, and random relatives of it: load "
+        f"{LOADS[0]:g} to {OVERLOADS[1]:g}, other mixes, sizes and gangs, bursts, "
+        f"waves, estimates with noise up to {SIGMAS[1]:g}, other numbers and models of nodes"
+    )

@@ -1,14 +1,14 @@
-"""Regression of the network on labelled states, in torch; one thread, the same bytes by seed.
+"""Regression of the network on labelled states, in torch; one thread, deterministic by seed.
 
-The target of a choice is what it costs above Min-Min's choice of the same state, in tau, squeezed;
-the network learns what the drain difference, likewise squeezed, leaves of it.
+The target of a choice is its cost above that of Min-Min's choice in the same state, in tau, on a
+logarithmic scale. The network learns the residual after the drain difference on the same scale.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,28 +17,30 @@ from numpy.typing import NDArray
 from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, MOST_CHOICES
 from adlro.model.state import Counts, Floats, Mask
 from adlro.nets.q_network import Network
+from adlro.train import adam_state
+from adlro.train.adam_state import Arrays
 from adlro.train.expansion import Labels
-from adlro.train.recipe import Fit
+from adlro.train.hyperparameters import FitSettings
 
-_SMALL_START = 0.1  # of torch's usual last layer: at first the drain difference decides
-_WARM = 0.3  # share of the steps in which the rate rises
-_FIRST, _LAST = 1 / 25, 1 / 250_000  # shares of the largest rate
+_SMALL_START = 0.1  # factor on torch's last layer: at first the drain difference decides
+_WARM = 0.3  # share of the steps in which the learning rate rises
+_FIRST, _LAST = 1 / 25, 1 / 250_000  # learning rates, relative to the largest
 _MOMENTA = (0.95, 0.85)  # at the smallest and at the largest rate
-_FLAT = 1e-6  # a feature that spreads less is left as it is
+_FLAT = 1e-6  # a feature with a smaller deviation is not scaled
 
 
 class Targets(NamedTuple):
-    """N choices of S states, F features, at most C choices a state."""
+    """N choices of S states, F features, at most C choices per state."""
 
     features: NDArray[np.float32]  # [N, F]
-    rows: Counts  # [S, C] of features; the last one repeats where there are fewer
+    rows: Counts  # [S, C] of features; the last row repeats where there are fewer choices
     known: Mask  # [S, C]
-    planned: Counts  # [S] which choice is Min-Min's
+    planned: Counts  # [S] index of Min-Min's choice
     costs: NDArray[np.float32]  # [S, C] above Min-Min's choice, tau
 
 
 def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
-    """Labels made ready; weights are those of an objective over the columns of the costs."""
+    """Targets of labels; `weights` are those of an objective over the columns of the costs."""
     features = np.concatenate([part.features for part in labels])
     cost = np.concatenate([part.costs @ weights for part in labels])
     groups = np.concatenate([part.groups for part in labels])
@@ -51,14 +53,14 @@ def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
 
 
 class Quality(NamedTuple):
-    """How well a network does on the states held out."""
+    """Quality of a network on the held-out states."""
 
     loss: float
     gain: float  # mean cost of its choices above Min-Min's, tau; below 0 = better
 
 
 def _cycle(step: int, steps: int) -> tuple[float, float]:
-    """Share of the largest rate, and momentum: up, then down, along cosines."""
+    """Learning rate, relative to the largest, and momentum: cosines up, then down."""
     warm = max(_WARM * steps, 1.0)
     if step < warm:
         from_, to, along = _FIRST, 1.0, step / warm
@@ -71,9 +73,9 @@ def _cycle(step: int, steps: int) -> tuple[float, float]:
 
 
 class Fitting:
-    """A fit under way: epoch after epoch, to be put down and taken up again at any of them."""
+    """A fit, epoch after epoch; it can be stored and restored after any of them."""
 
-    def __init__(self, data: Targets, hidden: tuple[int, int], fit: Fit, seed: int) -> None:
+    def __init__(self, data: Targets, hidden: tuple[int, int], fit: FitSettings, seed: int) -> None:
         torch.set_num_threads(1)
         self._fit, self._seed, self.epoch = fit, seed, 0
         columns = [FEATURES.index(name) for name in fit.features]
@@ -113,7 +115,7 @@ class Fitting:
 
     @property
     def is_done(self) -> bool:
-        """Whether all epochs are."""
+        """Whether all epochs are done."""
         return self.epoch >= self._fit.epochs
 
     def _scores(self, states: torch.Tensor) -> torch.Tensor:
@@ -128,9 +130,9 @@ class Fitting:
         return (error * known).sum() / known.sum()
 
     def run_epoch(self, check: Callable[[], object] = lambda: None) -> Quality:
-        """Go once over all states but those held out, in an order that the seed gives.
+        """Train once on all states but the held-out ones, in an order given by the seed.
 
-        `check` is called before each step and may raise; the fit is then of no more use.
+        `check` is called before each step and may raise; the fit must not be used after that.
         """
         rng = np.random.default_rng((self._seed, self.epoch))
         order = torch.from_numpy(rng.permutation(self._seen))
@@ -157,7 +159,7 @@ class Fitting:
             return Quality(loss, float(self._costs[states].gather(1, taken[:, None]).mean()))
 
     def network(self) -> Network:
-        """The network so far; the scaling of the features is folded into its weights."""
+        """The present network; the scaling of the features is folded into its weights."""
         first, first_bias, second, second_bias, last = (
             weight.detach().numpy().astype(np.float64) for weight in self._net.parameters()
         )
@@ -172,22 +174,16 @@ class Fitting:
             last.ravel(),
         )
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to go on after this epoch."""
-        found: dict[str, NDArray[Any]] = {}
-        for i, weight in enumerate(self._net.parameters()):
-            found[f"weight{i}"] = weight.detach().numpy().copy()
-            for key, value in self._adam.state[weight].items():
-                found[f"{key}{i}"] = value.detach().numpy().copy()
-        return found | {"epoch": np.array(self.epoch)}
+    def arrays(self) -> Arrays:
+        """All that is needed to continue after this epoch."""
+        weights = list(self._net.parameters())
+        moments = adam_state.to_arrays(self._adam, weights)
+        found = adam_state.weights_to_arrays("weight", weights) | moments
+        return found | {"epoch": np.array([self.epoch])}
 
-    def take_up(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from where `arrays` were taken."""
-        with torch.no_grad():
-            for i, weight in enumerate(self._net.parameters()):
-                weight.copy_(torch.from_numpy(arrays[f"weight{i}"]))
-                self._adam.state[weight] = {
-                    key: torch.from_numpy(arrays[f"{key}{i}"].copy())
-                    for key in ("step", "exp_avg", "exp_avg_sq")
-                }
-        self.epoch = int(arrays["epoch"])
+    def restore(self, arrays: Arrays) -> None:
+        """Continue from the result of `arrays`."""
+        weights = list(self._net.parameters())
+        adam_state.restore_weights("weight", weights, arrays)
+        adam_state.restore(self._adam, weights, arrays)
+        self.epoch = int(arrays["epoch"].item())

@@ -1,52 +1,87 @@
-"""Labels of a round, episode by episode."""
+"""Labels of a round: how episodes are labelled, and the files that hold them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from adlro.nets.q_network import Network
-from adlro.policies.registry import Policy
-from adlro.telemetry.normalise import Norm
-from adlro.train import expansion, seeds, weights
-from adlro.train.episodes import Ground, Place, named
-from adlro.train.expansion import Labels
-from adlro.train.recipe import SELF, Round
-from adlro.workloads.setting import Setting
+import numpy as np
 
-FUTURES = 17  # phase of round 1's futures, see seeds.training; later rounds have those above
+from adlro.nets.q_network import Network
+from adlro.seeds import TrainingPhase
+from adlro.telemetry.normalise import Norm
+from adlro.train import episode_seeds, expansion
+from adlro.train.episodes import EpisodeKey, EpisodeSource, Player, policy
+from adlro.train.expansion import Labels
+from adlro.train.folder import TrainingFolder
+from adlro.train.hyperparameters import SELF, LabelRound
 
 
 class Labelling(NamedTuple):
-    """One round: any of its episodes can be labelled by itself."""
+    """One round: each of its episodes can be labelled alone."""
 
-    ground: Ground
-    round: Round
+    source: EpisodeSource
+    round: LabelRound
     run: int
     phase: int
-    network: Network  # that "self" stands for
-    norm: Norm | None = None  # by which readings are scaled
+    network: Network  # of the policy "self"
+    norm: Norm | None = None  # normalisation of telemetry readings
 
-    def _policy(self, name: str, setting: Setting) -> Policy:
-        return weights.policy(self.network, setting) if name == SELF else named(name, setting)
 
-    def label(self, episode: int) -> Labels:
-        """Play an episode and label some of its states."""
-        place = Place(self.run, self.phase, episode)
-        rng, wanted = place.rng, self.round
-        world = self.ground.draw(place, wanted.family_share, rng)
-        first = episode * wanted.futures
-        others = [
-            seeds.jobs(world.setting, seeds.training(self.run, FUTURES + self.phase, first + k))
-            for k in range(wanted.futures)
-        ]
-        behaviour = wanted.behaviours[episode % len(wanted.behaviours)]
-        plan = expansion.Plan(wanted.horizon, wanted.rate, wanted.stray, self.norm)
-        return expansion.expand(
-            world.setting,
-            world.workload,
-            self._policy(behaviour, world.setting),
-            self._policy(wanted.base, world.setting),
-            plan,
-            rng,
-            others,
+class LabelTask(NamedTuple):
+    """One episode of a round; picklable."""
+
+    work: Labelling
+    number: int
+
+
+def label(task: LabelTask) -> Labels:
+    """Play an episode and label some of its states."""
+    work, number = task
+    settings, key = work.round, EpisodeKey(work.run, work.phase, number)
+    rng = key.rng
+    episode = work.source.draw(key, settings.family_share, rng)
+    setting, first = episode.setting, number * settings.futures
+    futures = [
+        episode_seeds.jobs(
+            setting,
+            episode_seeds.training(work.run, TrainingPhase.FUTURES + work.phase, first + k),
         )
+        for k in range(settings.futures)
+    ]
+
+    def player(name: str) -> Player:
+        return work.network if name == SELF else name
+
+    behaviour = settings.behaviours[number % len(settings.behaviours)]
+    return expansion.expand(
+        setting,
+        episode.workload,
+        policy(player(behaviour), setting),
+        policy(player(settings.base), setting),
+        expansion.ExpansionSettings(settings.horizon, settings.rate, settings.stray, work.norm),
+        rng,
+        futures,
+    )
+
+
+def write_labels(folder: TrainingFolder, number: int, first: int, parts: list[Labels]) -> None:
+    """Store labels of consecutive episodes of a round."""
+    arrays = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in Labels._fields
+    }
+    folder.write_arrays(f"labels-{number}-{first:06}-{first + len(parts):06}.npz", arrays)
+
+
+def read_labels(folder: TrainingFolder, number: int) -> tuple[int, list[Labels]]:
+    """The number of labelled episodes of a round, and their labels.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    done, parts = 0, []
+    for file in sorted(folder.path.glob(f"labels-{number}-*.npz")):
+        first, last = (int(part) for part in file.stem.split("-")[2:])
+        if first == done:
+            parts.append(Labels(**folder.read_arrays(file.name)))
+            done = last
+    return done, parts

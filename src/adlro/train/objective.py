@@ -1,6 +1,6 @@
-"""What a policy is trained for: the cost of a choice, and the figure of a whole run.
+"""Objectives of training: the cost of a choice, and the figure of a whole run.
 
-Every objective has a guard against starvation: see `Objective.fitness` and selection.Look.is_safe.
+Every objective has a guard against starvation: see `fitness` and `Evaluation.is_safe`.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from adlro.evaluate.metrics import Metrics
 from adlro.model.state import Floats
 from adlro.train.expand_kernel import COSTS
 
-_WATTS = 300.0  # joules count as the seconds in which one large GPU draws them
-_HINT = 0.05  # share of JCT in costs that few choices change, so that the others have an order
+_WATTS = 300.0  # of a large GPU: converts joules to seconds
+_HINT = 0.05  # weight of JCT in costs that few choices change: it orders the others
 
 
 class Objective(NamedTuple):
-    """Something to be made small."""
+    """A figure to minimise."""
 
     name: str
     about: str
     metric: str  # of evaluate.metrics
-    sign: float  # -1 = the metric is to be made large
+    sign: float  # -1 = the metric is maximised
     columns: dict[str, float]  # weights of expand_kernel.COSTS
     idle: float = 0.0  # weight of "idle" in units of the scenario's idle_weight
 
     def weights(self, scenario: Scenario) -> Floats:
-        """Weights of the columns of COSTS."""
+        """Weights [5] of the columns of COSTS."""
         columns = {**self.columns}
         if self.idle:
             columns["idle"] = self.idle * scenario.idle_weight
         return np.array([columns.get(name, 0.0) for name in COSTS])
 
     def figure(self, metrics: Metrics) -> float:
-        """What is to be made small, of a whole run."""
+        """The figure to minimise, of a whole run."""
         value: float = getattr(metrics, self.metric)
         return self.sign * value
 
@@ -64,7 +64,7 @@ def find(name: str) -> Objective:
     """An objective by name.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is no such objective.
     """
     if name not in OBJECTIVES:
         raise ConfigError(f"--objective: unknown {name!r}; {suggestion(name, OBJECTIVES)}")
@@ -72,6 +72,6 @@ def find(name: str) -> Objective:
 
 
 def fitness(ratio: Floats, p99_ratio: Floats, tail_weight: float) -> Floats:
-    """Ratios to Min-Min on the same jobs, and a price for a p99 JCT above Min-Min's."""
+    """Ratios to the baseline on the same jobs, plus a penalty for a longer p99 JCT."""
     guarded: Floats = ratio + tail_weight * np.maximum(0.0, p99_ratio - 1.0)
     return guarded

@@ -1,80 +1,231 @@
-"""One generation of the tuning: the same fresh episodes for every network of it."""
+"""Tuning of a network by evolution strategies on whole episodes, and selection of the best."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Generic, NamedTuple
 
 import numpy as np
 
 from adlro.model.state import Floats
 from adlro.nets.q_network import Network
+from adlro.seeds import StreamPurpose, TrainingPhase, training_stream
+from adlro.train import checkpoint as checkpoints
 from adlro.train import evolve, weights
-from adlro.train.episodes import MIN_MIN, Ground, Place, Score, World, named, play
+from adlro.train.checkpoint import Candidate, Checkpoint
+from adlro.train.episodes import (
+    MIN_MIN,
+    Episode,
+    EpisodeKey,
+    EpisodeSource,
+    EpisodeTask,
+    Player,
+    play,
+)
+from adlro.train.evaluation import Evaluation, Evaluator, LoadComparison, percent
 from adlro.train.evolve import Search
-from adlro.train.executor import Crew
-from adlro.train.objective import Objective, fitness
-from adlro.train.recipe import Tuning
+from adlro.train.executor import ThreadExecutor
+from adlro.train.hyperparameters import T, TuningSettings
+from adlro.train.objective import fitness
+from adlro.train.run import Run, Status
+
+SAVE_EVERY_S = 20.0
+_MOST_CANDIDATES = 5  # beside the first
 
 
-class _Rival(NamedTuple):
-    """An episode, and what Min-Min makes of it."""
+class DrawTask(NamedTuple):
+    """One episode to draw."""
 
-    world: World
-    score: Score
+    source: EpisodeSource
+    key: EpisodeKey
+    family_share: float
+
+
+def draw(task: DrawTask) -> Episode:
+    """The episode of a key."""
+    return task.source.draw(task.key, task.family_share, task.key.rng)
 
 
 class Generation(NamedTuple):
-    """What a generation was like."""
+    """A step of the search and its mean figures."""
 
     search: Search
-    ratio: float  # mean of the objective's ratio to Min-Min, over networks and episodes
+    ratio: float  # of the objective to the baseline's, mean over networks and episodes
     p99_ratio: float
 
 
-class Tuner:
-    """Tunes a network on whole episodes."""
+class Tuner(NamedTuple):
+    """Evaluates generations: all networks of one play the same episodes."""
+
+    source: EpisodeSource
+    settings: TuningSettings
+    network: Network  # whose shapes all others have
+    executor: ThreadExecutor
+    baseline: Player = MIN_MIN
+    objective: str = "jct"
+    phase: TrainingPhase = TrainingPhase.TUNING
+
+    def begin(self) -> Search:
+        """A search around the network."""
+        return evolve.begin(weights.vector(self.network), weights.scale(self.network))
+
+    def _ratios(self, run: int, generation: int, points: Floats) -> Floats:
+        """[E, K, 2] ratios of the objective and of p99 JCT to the baseline, of points [K, D]."""
+        count, share = self.settings.episodes, self.settings.family_share
+        keys = [EpisodeKey(run, self.phase, generation * count + e) for e in range(count)]
+        episodes = list(
+            self.executor.map(draw, [DrawTask(self.source, key, share) for key in keys])
+        )
+        networks = [weights.from_vector(self.network, point) for point in points]
+        tasks = [
+            EpisodeTask(episode, player, self.objective)
+            for episode in episodes
+            for player in (self.baseline, *networks)
+        ]
+        scores = np.array(list(self.executor.map(play, tasks))).reshape(count, -1, 3)
+        ratios: Floats = scores[:, 1:, [0, 2]] / scores[:, :1, [0, 2]]
+        return ratios
+
+    def step(self, search: Search, run: int) -> Generation:
+        """The next generation; everything random in it follows from its number."""
+        g, seen = search.generation, np.zeros(2)
+        rng = training_stream(run, self.phase, g, StreamPurpose.NOISE)
+
+        def of_points(points: Floats) -> Floats:
+            ratios = self._ratios(run, g, points)
+            seen[:] = ratios.mean(axis=(0, 1))
+            each = fitness(ratios[..., 0], ratios[..., 1], self.settings.tail_weight)
+            return np.asarray(each.mean(axis=0))
+
+        moved = evolve.step(search, of_points, self.settings, rng)
+        return Generation(moved, *seen.tolist())
+
+
+class TunedTraining(Generic[T]):
+    """State and steps that `adlro` and `adlro-preemptive` share."""
 
     def __init__(
-        self, ground: Ground, objective: Objective, tuning: Tuning, crew: Crew, network: Network
+        self, run: Run[T], evaluator: Evaluator, baseline: Player = MIN_MIN, name: str = MIN_MIN
     ) -> None:
-        self._ground, self._objective, self._tuning, self._crew = ground, objective, tuning, crew
-        self._network = network
-        self._seen = (0.0, 0.0)
+        self.run, self.evaluator, self.baseline, self.baseline_name = run, evaluator, baseline, name
+        self.checkpoint = Checkpoint() if run.stored is None else checkpoints.unpack(*run.stored)
+        self.final: Candidate | None = None  # the policy of a complete training
+        self.comparison: tuple[LoadComparison, ...] = ()  # of that, load by load
 
-    def begin(self, network: Network) -> Search:
-        """A search around a network."""
-        return evolve.begin(weights.vector(network), weights.scale(network))
+    @property
+    def best(self) -> Candidate:
+        """The best network so far."""
+        return self.checkpoint.candidates[-1]
 
-    def _rival(self, place: Place) -> _Rival:
-        world = self._ground.draw(place, self._tuning.family_share, place.rng)
-        return _Rival(world, play(world, named(MIN_MIN, world.setting), self._objective))
+    @property
+    def _is_guarded(self) -> bool:
+        """Whether networks with a longer p99 JCT than Min-Min's are refused."""
+        return self.baseline_name == MIN_MIN
 
-    def _fitness(self, run: int, phase: int, generation: int, points: Floats) -> Floats:
-        """Of each of the points [K, D]."""
-        count = self._tuning.episodes
-        places = [Place(run, phase, generation * count + e) for e in range(count)]
-        rivals = list(self._crew.do(self._rival, places))
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self.run.save(*checkpoints.pack(self.checkpoint))
 
-        def one(task: tuple[_Rival, Floats]) -> tuple[float, float]:
-            rival, point = task
-            network = weights.from_vector(self._network, point)
-            policy = weights.policy(network, rival.world.setting)
-            score = play(rival.world, policy, self._objective)
-            ratio = score.figure / rival.score.figure
-            return ratio, score.p99_jct_s / rival.score.p99_jct_s
+    def save_if_due(self) -> None:
+        """Write a checkpoint if the last one is old."""
+        if self.run.is_save_due(SAVE_EVERY_S):
+            self.save()
 
-        tasks = [(rival, point) for rival in rivals for point in points]
-        found = np.array(list(self._crew.do(one, tasks))).reshape(count, len(points), 2)
-        ratio, p99 = found.mean(axis=(0, 1)).tolist()
-        self._seen = ratio, p99
-        each = fitness(found[..., 0], found[..., 1], self._tuning.tail_weight)
-        return np.asarray(each.mean(axis=0))
+    def report(self, phase: str, share: float, step: str = "") -> None:
+        """Report progress with the best result so far."""
+        summary = ""
+        if self.checkpoint.candidates:
+            gain = percent(self.best.evaluation.gain)
+            summary = f"vs {self.baseline_name} {gain}, {self.best.source}"
+        self.run.report(Status(phase, share, step, summary))
 
-    def step(self, search: Search, run: int, phase: int) -> Generation:
-        """The next generation; all that is random in it follows from its number."""
-        g = search.generation
-        rng = np.random.default_rng((run, phase, g, 1))
-        moved = evolve.step(
-            search, lambda points: self._fitness(run, phase, g, points), self._tuning, rng
+    def evaluate(self, network: Network) -> Evaluation:
+        """A network against the baseline on the selection seeds."""
+        count = self.run.hyperparameters.selection.seeds
+        return self.evaluator.evaluate(network, count, self.baseline)
+
+    def consider(self, network: Network, source: str, step: int) -> Evaluation:
+        """Evaluate a network, and make it the best if it is safe and better than all before."""
+        found = self.evaluate(network)
+        candidates, best = self.checkpoint.candidates, self.best.evaluation.gain.mean
+        is_safe = found.is_safe or not self._is_guarded
+        is_better = is_safe and found.gain.mean < best
+        if is_better:
+            candidates = (*candidates, Candidate(network, found, source))
+            candidates = (candidates[0], *candidates[1:][-_MOST_CANDIDATES:])
+        played = found.seeds * len(self.evaluator.loads)
+        self.checkpoint = self.checkpoint._replace(
+            candidates=candidates, episodes=self.checkpoint.episodes + played
         )
-        return Generation(moved, *self._seen)
+        low, high = found.gain.ci95 or (found.gain.mean, found.gain.mean)
+        self.run.folder.log(
+            "selection",
+            step,
+            {
+                "gain_pct": found.gain.mean, "gain_low": low, "gain_high": high,
+                "p99_ratio": found.p99_ratio, "is_kept": float(is_better),
+                "best_gain_pct": candidates[-1].evaluation.gain.mean,
+            },
+        )  # fmt: skip
+        return found
+
+    def tune(self, tuner: Tuner, search: Search, share: float, steps: int) -> None:
+        """Tune until all generations are done, or no evaluation was better for long.
+
+        Args:
+            tuner: evaluates generations.
+            search: to begin with, or of the checkpoint.
+            share: of all work that is done before the tuning, 0 to 1.
+            steps: evaluations before the tuning, for the metrics.
+        """
+        settings, patience = tuner.settings, self.run.hyperparameters.selection.patience
+        while search.generation < settings.generations and self.checkpoint.stale < patience:
+            done = share + (1 - share) * search.generation / settings.generations
+            step = f"generation {search.generation + 1} of {settings.generations}"
+            self.report("tuning", done, step)
+            generation = tuner.step(search, self.run.request.seed)
+            search = generation.search
+            self._evaluate_search(tuner, search, steps)
+            figures = {"ratio": generation.ratio, "p99_ratio": generation.p99_ratio}
+            self.run.folder.log("tuning", search.generation, figures)
+            played = settings.episodes * (2 * settings.pairs + 1)
+            self.checkpoint = self.checkpoint._replace(
+                search=search, episodes=self.checkpoint.episodes + played
+            )
+            self.save_if_due()
+
+    def _evaluate_search(self, tuner: Tuner, search: Search, steps: int) -> None:
+        """Evaluate where it is due; before any log of the generation, as it may be stopped."""
+        g, settings = search.generation, tuner.settings
+        if g % settings.evaluate_every and g != settings.generations:
+            return
+        network, before = weights.from_vector(tuner.network, search.averaged()), self.best
+        self.consider(network, f"generation {g}", steps + g)
+        stale = 0 if self.best is not before else self.checkpoint.stale + 1
+        self.checkpoint = self.checkpoint._replace(stale=stale)
+
+    def finish(self, rivals: Mapping[str, Player]) -> None:
+        """Choose the best candidate that is safe on all the final seeds, too, and compare it."""
+        self.report("final evaluation", 1.0)
+        count = self.run.hyperparameters.selection.final_seeds
+        for candidate in reversed(self.checkpoint.candidates):
+            found = self.evaluator.evaluate(candidate.network, count)
+            if found.is_safe or not self._is_guarded:
+                break
+        comparison = self.evaluator.compare(candidate.network, rivals, count)
+        self.final, self.comparison = candidate._replace(evaluation=found), comparison
+
+    def chosen(self) -> Candidate:
+        """The policy to keep, evaluated against Min-Min.
+
+        Raises:
+            KeyboardInterrupt: there is none yet.
+        """
+        if self.final is not None:
+            return self.final
+        if not self.checkpoint.candidates:
+            raise KeyboardInterrupt
+        if self.baseline_name == MIN_MIN:
+            return self.best
+        count = self.run.hyperparameters.selection.seeds
+        return self.best._replace(evaluation=self.evaluator.evaluate(self.best.network, count))

@@ -1,29 +1,33 @@
-"""Networks as vectors: those to begin with, and what moves when one is tuned."""
+"""Weights of networks: initial values, vectors for evolution strategies, and policies."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from adlro.features.pair_kernel import PAIR_FEATURES
 from adlro.features.start_kernel import FEATURES, PLAIN, PLANNED
 from adlro.model.state import Floats
-from adlro.nets.q_network import Network
-from adlro.policies import adlro
+from adlro.nets import paper_network
+from adlro.nets.paper_network import PaperNetwork
+from adlro.nets.q_network import Network, flat
+from adlro.policies import adlro, adlro_preemptive, paper_dqn
 from adlro.policies.loading import telemetry_ranges
 from adlro.policies.registry import LEARNED, Policy
 from adlro.workloads.setting import Setting
 
+PREEMPTIVE = "adlro-preemptive"
 _LEAST = 1e-12
 
 
 def zeros(hidden: tuple[int, int], residual: tuple[float, float] = (0.0, 0.0)) -> Network:
-    """A network that says 0, beside its residual."""
+    """A network whose output is 0 plus its residual."""
     first, second = hidden
     shapes = ((len(PLAIN), first), (first,), (first, second), (second,), (second,))
     return Network(PLAIN, np.array(residual), *(np.zeros(shape) for shape in shapes))
 
 
 def like_min_min(hidden: tuple[int, int]) -> Network:
-    """A network that always takes Min-Min's choice: what is kept until something is better."""
+    """A network that always takes Min-Min's choice: the first candidate of a training."""
     network = zeros(hidden)
     network.first[PLANNED, 0] = network.second[0, 0] = 1.0
     network.last[0] = -1.0
@@ -36,12 +40,12 @@ def like_drain_argmin(hidden: tuple[int, int]) -> Network:
 
 
 def vector(network: Network) -> Floats:
-    """All that can be tuned, one after the other."""
+    """All weights that can be tuned, in one array [D]."""
     return np.concatenate([array.ravel() for array in network.weights]).astype(np.float64)
 
 
 def from_vector(network: Network, values: Floats) -> Network:
-    """A network of the same sizes with other weights."""
+    """A network of the same shapes with other weights."""
     arrays, at = [], 0
     for array in network.weights:
         arrays.append(values[at : at + array.size].reshape(array.shape).copy())
@@ -50,7 +54,7 @@ def from_vector(network: Network, values: Floats) -> Network:
 
 
 def scale(network: Network) -> Floats:
-    """How far each weight moves: the rms of a feature's row, or of the whole array."""
+    """Step size [D] of each weight: the rms of a feature's row, or of the whole array."""
     scales = []
     for name, array in network._asdict().items():
         if name in ("features", "residual", "norm"):
@@ -61,12 +65,17 @@ def scale(network: Network) -> Floats:
     return np.concatenate(scales)
 
 
-def policy(network: Network, setting: Setting) -> Policy:
-    """A network made ready for a scenario."""
-    return player(telemetry_ranges.params_of(network, setting.layout, FEATURES), setting)
-
-
-def player(params: Floats, setting: Setting) -> Policy:
-    """The same from the params of its decide."""
-    memory: int = adlro.memory(setting)  # type: ignore[no-untyped-call]  # as of every policy
-    return Policy(LEARNED, adlro.decide, params, memory, None, 0, False)
+def policy(network: Network | PaperNetwork, setting: Setting) -> Policy:
+    """The policy that plays a network, prepared for a scenario."""
+    if isinstance(network, PaperNetwork):
+        name, module, is_preemptive = paper_dqn.NAME, paper_dqn, False
+        params = paper_network.flat(network)
+    elif network.features == PAIR_FEATURES:
+        name, module, is_preemptive = PREEMPTIVE, adlro_preemptive, True
+        params = adlro_preemptive.params(setting, flat(network, PAIR_FEATURES))  # type: ignore[no-untyped-call]  # policies have one untyped signature
+    else:
+        name, module, is_preemptive = LEARNED, adlro, False
+        params = telemetry_ranges.params_of(network, setting.layout, FEATURES)
+    return Policy(
+        name, module.decide, params, module.memory(setting, params), None, 0, is_preemptive
+    )

@@ -1,11 +1,11 @@
 """The learning curve as text."""
 
-from adlro.cli.curve import Place, plot
+from adlro.cli.curve import plot
 
 
 def test_points_and_levels_stand_at_logarithmic_heights():
     # From 100 to 10,000 on five rows, half a decade each: 1,000 is in the middle.
-    rows = plot([Place(0, 10_000), Place(0.5, 1000), Place(1, 100)], {"fcfs": 1000}, 5, 5)
+    rows = plot([(0, 10_000), (0.5, 1000), (1, 100)], {"fcfs": 1000}, 5, 5)
     assert rows == [
         "10,000 s ●",
         "",
@@ -16,9 +16,9 @@ def test_points_and_levels_stand_at_logarithmic_heights():
 
 
 def test_levels_of_one_height_share_their_row():
-    rows = plot([Place(1.0, 50)], {"a": 100, "b": 100}, 3, 2)
+    rows = plot([(1.0, 50)], {"a": 100, "b": 100}, 3, 2)
     assert rows == ["100 s ┄┄┄ a 100 s, b 100 s", " 50 s   ●"]
 
 
 def test_a_flat_curve_is_drawn_too():
-    assert plot([Place(0, 7), Place(1, 7)], {}, 3, 3)[1].strip() == "● ●"
+    assert plot([(0, 7), (1, 7)], {}, 3, 3)[1].strip() == "● ●"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from adlro.cli.train import _advice
+from adlro.cli.train_report import advice
 from adlro.config.files import find_scenario, scenario_of
 
 
@@ -11,7 +11,7 @@ def test_a_policy_trained_on_a_history_shall_be_compared_on_a_later_part_of_it(t
     drawn = find_scenario("paper16")
     tables = {"history": "jobs.csv", "jobs": 1, "cluster": drawn.cluster.model_dump()}
     recorded = scenario_of(tables, tmp_path / "mine.toml")
-    assert "compare with --from 50%" in _advice(recorded, "mine.toml", Path("mine.npz"))
-    assert _advice(drawn, "paper16", Path("mine.npz")) == (
+    assert "compare with --from 50%" in advice(recorded, "mine.toml", Path("mine.npz"))
+    assert advice(drawn, "paper16", Path("mine.npz")) == (
         "try: adlro compare paper16 --policies min-min,mine.npz"
     )

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from adlro.train import evolve
-from adlro.train.recipe import Tuning
+from adlro.train.hyperparameters import TuningSettings
 
-TUNING = Tuning(generations=150, pairs=10, sigma=0.1, rate=0.1, averaging=0.9, settling=5)
+TUNING = TuningSettings(generations=150, pairs=10, sigma=0.1, rate=0.1, averaging=0.9, settling=5)
 GOAL = np.array([1.0, -2.0, 0.5])
 
 
@@ -49,7 +49,7 @@ def test_a_flat_function_leaves_ties_to_chance_but_noise_is_mirrored():
 def test_the_rate_falls_to_its_last_share():
     # Adam's first step is the rate itself, whatever the gradient. With the generation set to the
     # last but one of 10 and last_rate 0.3, the rate is 1 - 0.7 * 9 / 10 = 0.37 of the first.
-    tuning = Tuning(generations=10, pairs=4, sigma=0.1, rate=0.1, last_rate=0.3)
+    tuning = TuningSettings(generations=10, pairs=4, sigma=0.1, rate=0.1, last_rate=0.3)
     start = evolve.begin(np.zeros(1), np.ones(1))
     first = evolve.step(start, lambda x: x[:, 0], tuning, np.random.default_rng(0))
     assert first.at[0] == pytest.approx(-0.1, rel=1e-6)

@@ -11,7 +11,7 @@ from adlro.features.start_kernel import FEATURES, PLAIN
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.train.expand_kernel import COSTS
-from adlro.train.expansion import Plan, expand, watts
+from adlro.train.expansion import ExpansionSettings, expand, watts
 from tests.looking import watched
 from tests.looped import every
 from tests.plain.cases import random_case
@@ -21,7 +21,7 @@ from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld
 from tests.worlds import build, from_case, job, nodes
 
-ALL = Plan(horizon=60, rate=1.1, stray=0.0)  # every state with a choice
+ALL = ExpansionSettings(horizon=60, rate=1.1, stray=0.0)  # every state with a choice
 TWINS = {"min-min": MinMin, "pair-sjf": PairSjf}
 
 
@@ -257,7 +257,7 @@ def rows(found):
 
 
 def test_one_seed_gives_the_same_labels_and_another_does_not():
-    world, plan = busy_world(), Plan(rate=0.5, stray=0.2)
+    world, plan = busy_world(), ExpansionSettings(rate=0.5, stray=0.2)
     first = labels(world, plan, seed=1)
     assert len(first.groups) > 5
     assert same(first, labels(world, plan, seed=1))
@@ -266,7 +266,9 @@ def test_one_seed_gives_the_same_labels_and_another_does_not():
 
 def test_the_rate_is_the_share_of_the_states_that_are_expanded():
     world = busy_world()
-    counts = [len(labels(world, Plan(rate=rate, stray=0.0)).groups) for rate in (0, 0.5, 1.1)]
+    counts = [
+        len(labels(world, ExpansionSettings(rate=rate, stray=0.0)).groups) for rate in (0, 0.5, 1.1)
+    ]
     assert counts[0] == 0
     assert 0.2 * counts[2] < counts[1] < 0.8 * counts[2]
 

@@ -7,7 +7,7 @@ from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, PLAIN, PLANN
 from adlro.nets.q_network import MOST_UNITS, flat, predict
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
-from adlro.train.recipe import Fit
+from adlro.train.hyperparameters import FitSettings
 
 JCT = np.array([1.0, 0, 0, 0, 0])
 
@@ -39,7 +39,7 @@ def predicted(network, rows):
 
 def fitted(labels, epochs=30, seed=0):
     fitting = Fitting(
-        targets([labels], JCT), (16, 8), Fit(epochs=epochs, batch=64, rate=0.02), seed
+        targets([labels], JCT), (16, 8), FitSettings(epochs=epochs, batch=64, rate=0.02), seed
     )
     while not fitting.is_done:
         quality = fitting.run_epoch()
@@ -87,7 +87,7 @@ def test_the_drain_difference_is_added_outside_of_the_network():
 
 def test_the_residual_is_the_drain_difference_in_the_shares_of_the_recipe():
     # 2 x 0.7 of the plain one, and a quarter of 0.4 of the log: 1.4 + 0.1
-    data, recipe = targets([some_labels(50)], JCT), Fit(epochs=1, residual=(2.0, 0.25))
+    data, recipe = targets([some_labels(50)], JCT), FitSettings(epochs=1, residual=(2.0, 0.25))
     network = Fitting(data, (16, 8), recipe, 0).network()
     rows = np.zeros((2, len(FEATURES)))
     rows[1, [DRAIN, DRAIN_LOG]] = 0.7, 0.4
@@ -106,13 +106,13 @@ def test_the_network_learns_what_the_residual_leaves(residual, loss):
     labels = some_labels(400)
     goal = np.log(3) * np.sign(labels.features[:, [SECONDS]])
     labels.features[:, [DRAIN, DRAIN_LOG]] = goal * (2, 1)
-    fitting = Fitting(targets([labels], JCT), (16, 8), Fit(rate=1e-9, residual=residual), 0)
+    fitting = Fitting(targets([labels], JCT), (16, 8), FitSettings(rate=1e-9, residual=residual), 0)
     assert fitting.run_epoch().loss == pytest.approx(loss, abs=0.02)
 
 
 def test_a_network_is_fitted_on_the_named_features_alone():
     names = ("seconds", "planned")
-    recipe = Fit(epochs=30, batch=64, rate=0.02, features=names)
+    recipe = FitSettings(epochs=30, batch=64, rate=0.02, features=names)
     fitting = Fitting(targets([some_labels(600)], JCT), (16, 8), recipe, 0)
     while not fitting.is_done:
         quality = fitting.run_epoch()
@@ -129,7 +129,7 @@ def test_a_network_is_fitted_on_the_named_features_alone():
 
 def test_a_feature_that_does_not_exist_cannot_be_fitted_on():
     with pytest.raises(ValueError, match="not in tuple"):
-        Fitting(targets([some_labels(5)], JCT), (4, 2), Fit(features=("colour",)), 0)
+        Fitting(targets([some_labels(5)], JCT), (4, 2), FitSettings(features=("colour",)), 0)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
@@ -141,12 +141,12 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
 def test_a_fit_that_is_put_down_and_taken_up_ends_the_same():
     labels = some_labels(80)
     whole = fitted(labels, epochs=5)[0]
-    data, recipe = targets([labels], JCT), Fit(epochs=5, batch=64, rate=0.02)
+    data, recipe = targets([labels], JCT), FitSettings(epochs=5, batch=64, rate=0.02)
     begun = Fitting(data, (16, 8), recipe, 0)
     begun.run_epoch()
     begun.run_epoch()
     rest = Fitting(data, (16, 8), recipe, 0)
-    rest.take_up(begun.arrays())
+    rest.restore(begun.arrays())
     assert rest.epoch == 2
     while not rest.is_done:
         rest.run_epoch()

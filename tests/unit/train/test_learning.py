@@ -5,17 +5,17 @@ import pytest
 
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
-from adlro.train import seeds, weights
-from adlro.train.episodes import Ground
+from adlro.train import episode_seeds, weights
+from adlro.train.episodes import EpisodeSource
 from adlro.train.fit import Fitting, targets
-from adlro.train.labelling import Labelling
+from adlro.train.hyperparameters import FitSettings, LabelRound
+from adlro.train.labelling import Labelling, LabelTask, label
 from adlro.train.objective import OBJECTIVES, find
-from adlro.train.recipe import Fit, Round
 from adlro.workloads.setting import prepare
 from tests import toys
 
 TOY = toys.mixed()
-ROUND = Round(
+ROUND = LabelRound(
     base="min-min", behaviours=("min-min", "drain-argmin"), states=1, horizon=20, rate=0.5,
     stray=0.2, family_share=0.0,
 )  # fmt: skip
@@ -24,13 +24,13 @@ ROUND = Round(
 @pytest.fixture(scope="module")
 def runs():
     """Metrics of 60 runs of the network of each objective, fitted to the same labels."""
-    work = Labelling(Ground(TOY, (0.9, 0.9)), ROUND, 0, 0, weights.zeros((1, 1)))
-    labels, setting = [work.label(episode) for episode in range(150)], prepare(TOY)
-    jobs = [seeds.jobs(setting, seed) for seed in range(2_000_000, 2_000_060)]
+    work = Labelling(EpisodeSource(TOY, (0.9, 0.9)), ROUND, 0, 0, weights.zeros((1, 1)))
+    labels, setting = [label(LabelTask(work, episode)) for episode in range(150)], prepare(TOY)
+    jobs = [episode_seeds.jobs(setting, seed) for seed in range(2_000_000, 2_000_060)]
     found = {}
     for name, objective in OBJECTIVES.items():
         data = targets(labels, objective.weights(TOY))
-        fitting = Fitting(data, (16, 8), Fit(epochs=15, batch=256, rate=0.01), 0)
+        fitting = Fitting(data, (16, 8), FitSettings(epochs=15, batch=256, rate=0.01), 0)
         while not fitting.is_done:
             fitting.run_epoch()
         policy = weights.policy(fitting.network(), setting)

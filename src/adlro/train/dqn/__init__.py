@@ -1,1 +1,1 @@
-"""The paper's DQN, as it is written there: many copies of the simulator, large batches in torch."""
+"""The parts of the paper's DQN: network, replay buffer, learner and training loop."""

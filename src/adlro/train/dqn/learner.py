@@ -1,8 +1,6 @@
-"""Q-learning with a target network: one batch after the other, in torch, one thread."""
+"""Q-learning with a target network, batch by batch, in torch with one thread."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,33 +9,33 @@ from numpy.typing import NDArray
 from adlro.features.observation_kernel import Sizes
 from adlro.model.state import Counts, Mask
 from adlro.nets.paper_network import PaperNetwork
+from adlro.train import adam_state
+from adlro.train.adam_state import Arrays
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 from adlro.train.dqn.network import QNetwork
-from adlro.train.dqn.recipe import Recipe
 from adlro.train.dqn.replay import Batch
-
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
 
 
 class Learner:
-    """The online network, its target, and Adam."""
+    """The online network, the target network and Adam."""
 
-    def __init__(self, sizes: Sizes, recipe: Recipe, seed: int) -> None:
+    def __init__(self, sizes: Sizes, used: PaperDqnHyperparameters, seed: int) -> None:
         torch.set_num_threads(1)
-        self._recipe = recipe
-        self._online, self._target = QNetwork(sizes, recipe, seed), QNetwork(sizes, recipe, seed)
-        self._adam = torch.optim.Adam(self._online.parameters(), lr=recipe.rate, fused=True)
+        self._used = used
+        self._online, self._target = QNetwork(sizes, used, seed), QNetwork(sizes, used, seed)
+        self._adam = torch.optim.Adam(self._online.parameters(), lr=used.rate, fused=True)
         self.batches = 0
         self._losses, self._counted = torch.zeros(()), 0
 
     def network(self) -> PaperNetwork:
-        """The online network as it is now."""
+        """The present online network."""
         return self._online.export()
 
     def choose(
         self, observations: NDArray[np.float32], masks: Mask, epsilon: float,
         rng: np.random.Generator,
     ) -> Counts:  # fmt: skip
-        """An allowed action [B] for each state: the best, or with odds epsilon a random one."""
+        """A feasible action [B] for each state: the best, or with odds epsilon a random one."""
         with torch.inference_mode():
             values = self._online(torch.from_numpy(observations))
             values.masked_fill_(torch.from_numpy(~masks), -torch.inf)
@@ -50,20 +48,18 @@ class Learner:
         return actions
 
     def _goal(self, batch: Batch) -> torch.Tensor:
-        """What the values of the actions taken should be [K, 1]; only allowed actions follow."""
+        """Targets [K, 1] of the values of the actions taken; next actions are feasible ones."""
         with torch.no_grad():
             worth = self._target(batch.next_x)
-            if self._recipe.is_double:
+            if self._used.is_double:
                 named = self._online(batch.next_x).masked_fill_(batch.next_forbidden, -torch.inf)
                 following = worth.gather(1, named.argmax(1, keepdim=True))
             else:
                 following = worth.masked_fill_(batch.next_forbidden, -torch.inf).amax(1, True)
-            return torch.addcmul(
-                batch.rewards, batch.lasting, following, value=self._recipe.discount
-            )
+            return torch.addcmul(batch.rewards, batch.lasting, following, value=self._used.discount)
 
     def learn(self, batch: Batch) -> None:
-        """One step of Adam down the Huber loss."""
+        """One step of Adam on the Huber loss of a batch."""
         goal = self._goal(batch)
         value = self._online(batch.x).gather(1, batch.actions)
         loss = torch.nn.functional.huber_loss(value, goal)
@@ -73,40 +69,31 @@ class Learner:
         self.batches += 1
         self._losses += loss.detach()
         self._counted += 1
-        if self.batches % self._recipe.target_every == 0:
+        if self.batches % self._used.target_every == 0:
             self._target.load_state_dict(self._online.state_dict())
 
     def take_loss(self) -> float:
-        """The mean loss since it was last taken; 0 if there was no batch."""
+        """Mean loss of the batches since the last call; 0 if there was none."""
         mean = float(self._losses) / max(self._counted, 1)
         self._losses, self._counted = torch.zeros(()), 0
         return mean
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to go on after this batch."""
-        found: dict[str, NDArray[Any]] = {
-            "batches": np.array(self.batches),
-            "losses": self._losses.numpy().copy(),
-            "counted": np.array(self._counted),
+    def arrays(self) -> Arrays:
+        """All that is needed to continue after this batch."""
+        online = list(self._online.parameters())
+        return {
+            "counts": np.array([self.batches, self._counted]),
+            "losses": self._losses.numpy().reshape(1).copy(),
+            **adam_state.weights_to_arrays("online", online),
+            **adam_state.weights_to_arrays("target", self._target.parameters()),
+            **adam_state.to_arrays(self._adam, online),
         }
-        for kind, network in (("online", self._online), ("target", self._target)):
-            for i, weight in enumerate(network.parameters()):
-                found[f"{kind}{i}"] = weight.detach().numpy().copy()
-        for i, weight in enumerate(self._online.parameters()):
-            for key, value in self._adam.state[weight].items():
-                found[f"{key}{i}"] = value.numpy().copy()
-        return found
 
-    def take_up(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from where `arrays` were taken."""
-        with torch.no_grad():
-            for kind, network in (("online", self._online), ("target", self._target)):
-                for i, weight in enumerate(network.parameters()):
-                    weight.copy_(torch.from_numpy(arrays[f"{kind}{i}"]))
-            for i, weight in enumerate(self._online.parameters()):
-                if f"{_MOMENTS[0]}{i}" in arrays:
-                    self._adam.state[weight] = {
-                        key: torch.from_numpy(arrays[f"{key}{i}"].copy()) for key in _MOMENTS
-                    }
-        self.batches, self._counted = int(arrays["batches"]), int(arrays["counted"])
-        self._losses = torch.from_numpy(arrays["losses"].copy())
+    def restore(self, arrays: Arrays) -> None:
+        """Continue from the result of `arrays`."""
+        online = list(self._online.parameters())
+        adam_state.restore_weights("online", online, arrays)
+        adam_state.restore_weights("target", self._target.parameters(), arrays)
+        adam_state.restore(self._adam, online, arrays)
+        self.batches, self._counted = arrays["counts"].tolist()
+        self._losses = torch.tensor(arrays["losses"].item())

@@ -11,13 +11,13 @@ from torch.nn.functional import linear, relu
 
 from adlro.features.observation_kernel import Sizes
 from adlro.nets.paper_network import PaperNetwork
-from adlro.train.dqn.recipe import Recipe
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 
-_MOST_CELLS = 24  # of a matrix, up to which a convolution is quicker as one product of matrices
+_MOST_CELLS = 24  # up to which a convolution is faster as one matrix product
 
 
 class Convolution(torch.nn.Conv2d):
-    """A 3 x 3 convolution with zeros around, and a ReLU; of a small matrix as a full layer.
+    """A 3 x 3 convolution with zero padding and a ReLU; on a small matrix as a full layer.
 
     On 4 x 4 GPUs this takes half the time of torch's own.
     """
@@ -52,13 +52,13 @@ def _neighbours(rows: int, columns: int) -> NDArray[np.float32]:
 
 
 class QNetwork(torch.nn.Module):
-    """Values of all actions of a state."""
+    """Q-values of all actions of a state."""
 
-    def __init__(self, sizes: Sizes, recipe: Recipe, seed: int) -> None:
+    def __init__(self, sizes: Sizes, used: PaperDqnHyperparameters, seed: int) -> None:
         super().__init__()
-        self.sizes, self._recipe = sizes, recipe
+        self.sizes, self._used = sizes, used
         self._cells = sizes.rows * sizes.columns
-        channels, width = recipe.filters, sizes.observation
+        channels, width = used.filters, sizes.observation
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.filters = torch.nn.ModuleList(
@@ -67,11 +67,11 @@ class QNetwork(torch.nn.Module):
             )
             width += (channels - 1) * self._cells if channels else 0
             self.hidden = torch.nn.ModuleList()
-            for units in recipe.layers:
+            for units in used.layers:
                 self.hidden.append(torch.nn.Linear(width, units))
                 width = units
             self.values = torch.nn.Linear(width, sizes.actions)
-            self.level = torch.nn.Linear(width, 1) if recipe.is_dueling else None
+            self.level = torch.nn.Linear(width, 1) if used.is_dueling else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """From states [B, O] to values [B, A]."""
@@ -89,7 +89,7 @@ class QNetwork(torch.nn.Module):
         return values - values.mean(1, keepdim=True) + level
 
     def export(self) -> PaperNetwork:
-        """The same function as plain arrays; a dueling head is folded into the last layer."""
+        """The network as plain arrays; a dueling head is folded into the last layer."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, convolution in zip(("first_filter", "second_filter"), self.filters, strict=False):
             arrays[name], arrays[f"{name}_bias"] = _plain(convolution.weight, convolution.bias)
@@ -101,8 +101,8 @@ class QNetwork(torch.nn.Module):
             level, height = _plain(self.level.weight, self.level.bias)
             weight, bias = weight - weight.mean(axis=0) + level, bias - bias.mean() + height
         arrays["values"], arrays["values_bias"] = np.ascontiguousarray(weight.T), bias
-        recipe = self._recipe
-        return PaperNetwork(self.sizes, recipe.filters, recipe.layers, arrays)
+        used = self._used
+        return PaperNetwork(self.sizes, used.filters, used.layers, arrays)
 
 
 def _plain(*tensors: object) -> list[NDArray[np.float32]]:

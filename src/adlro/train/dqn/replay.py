@@ -1,4 +1,4 @@
-"""Uniform replay: the last steps of all copies, each state kept once."""
+"""Uniform replay buffer: the latest steps of all copies, each state stored once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
 
 class Replay:
-    """A ring of T moments of B copies: what follows row i is row i + B.
+    """A ring of T moments of B copies: the successor of row i is row i + B.
 
     The row after the last step of an episode is the first state of another: `lasting` is 0 there.
     """
@@ -47,7 +47,7 @@ class Replay:
         return self.x, self.actions, self.rewards, self.lasting, self.x, self.forbidden
 
     def __len__(self) -> int:
-        """Steps that can be sampled."""
+        """Number of steps that can be sampled."""
         return min(self.moment, self._moments - 1) * self.copies
 
     def _rows(self) -> slice:
@@ -55,13 +55,13 @@ class Replay:
         return slice(first, first + self.copies)
 
     def see(self, observations: NDArray[np.float32], masks: Mask) -> None:
-        """Keep the states in which all copies are now."""
+        """Store the present states of all copies."""
         rows = self._rows()
         self.x.numpy()[rows] = observations
         np.logical_not(masks, out=self.forbidden.numpy()[rows])
 
     def add(self, actions: Counts, rewards: Floats, dones: Mask) -> None:
-        """Keep what was done there and what came of it; the next states are to be seen next."""
+        """Store the actions in these states and their results; call `see` with the next states."""
         rows = self._rows()
         self.actions.numpy()[rows, 0] = actions
         self.rewards.numpy()[rows, 0] = rewards
@@ -69,7 +69,7 @@ class Replay:
         self.moment += 1
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        """Steps drawn with the same odds, with repetition."""
+        """Steps drawn uniformly, with repetition."""
         count, rows = len(self), len(self.x)
         drawn = rng.integers(0, count, len(self._out.x)) + (self.moment * self.copies - count)
         here = torch.from_numpy(drawn % rows)
@@ -80,13 +80,13 @@ class Replay:
         return self._out
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to go on."""
+        """All that is needed to continue."""
         return {name: getattr(self, name).numpy() for name in _ARRAYS} | {
-            "moment": np.array(self.moment)
+            "moment": np.array([self.moment])
         }
 
-    def take_up(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from where `arrays` were taken."""
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Continue from the result of `arrays`."""
         for name in _ARRAYS:
             getattr(self, name).numpy()[...] = arrays[name]
-        self.moment = int(arrays["moment"])
+        self.moment = int(arrays["moment"].item())

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from adlro.features.observation_kernel import Sizes
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 from adlro.train.dqn.learner import Learner
-from adlro.train.dqn.recipe import Recipe
 from adlro.train.dqn.replay import Batch
 
 SIZES = Sizes(1, 3, 1, 1, 3)  # O = 3 + 1 + 2 = 6, A = 3
@@ -15,7 +15,9 @@ ONLINE, TARGET = (1.0, 5.0, 3.0), (10.0, 20.0, 40.0)
 
 def made(online=ONLINE, target=TARGET, **changes):
     """A learner whose networks give the same values in every state."""
-    learner = Learner(SIZES, Recipe(backbone="mlp", **{"discount": 0.5, **changes}), 0)
+    learner = Learner(
+        SIZES, PaperDqnHyperparameters(backbone="mlp", **{"discount": 0.5, **changes}), 0
+    )
     with torch.no_grad():
         for network, values in ((learner._online, online), (learner._target, target)):
             network.values.weight.zero_()
@@ -94,7 +96,7 @@ def test_epsilon_is_the_share_of_random_actions():
 
 
 def test_epsilon_falls_in_a_line_and_then_stays():
-    recipe = Recipe(epsilon=(1.0, 0.1), fading=0.5)
+    recipe = PaperDqnHyperparameters(epsilon=(1.0, 0.1), fading=0.5)
     assert [recipe.exploration(done) for done in (0, 0.25, 0.5, 1)] == pytest.approx(
         [1, 0.55, 0.1, 0.1]
     )

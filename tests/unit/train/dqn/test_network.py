@@ -7,17 +7,17 @@ import torch
 from adlro.features.observation_kernel import Sizes
 from adlro.nets.paper_network import flat, scratch_size, shapes, values
 from adlro.train.dqn import network as networks
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 from adlro.train.dqn.network import Convolution, QNetwork
-from adlro.train.dqn.recipe import Recipe
 
 PAPER, TALL = Sizes(4, 4, 3, 1, 16), Sizes(16, 4, 3, 2, 60)
 KINDS = {
-    "the paper's": (PAPER, Recipe()),
-    "eight to choose from": (PAPER._replace(window=8), Recipe(window=8)),
-    "a larger matrix": (TALL, Recipe(channels=3)),
-    "no filters": (PAPER, Recipe(backbone="mlp")),
-    "dueling": (PAPER, Recipe(is_dueling=True)),
-    "dueling without filters": (PAPER, Recipe(backbone="mlp", is_dueling=True)),
+    "the paper's": (PAPER, PaperDqnHyperparameters()),
+    "eight to choose from": (PAPER._replace(window=8), PaperDqnHyperparameters(window=8)),
+    "a larger matrix": (TALL, PaperDqnHyperparameters(channels=3)),
+    "no filters": (PAPER, PaperDqnHyperparameters(backbone="mlp")),
+    "dueling": (PAPER, PaperDqnHyperparameters(is_dueling=True)),
+    "dueling without filters": (PAPER, PaperDqnHyperparameters(backbone="mlp", is_dueling=True)),
 }
 
 
@@ -56,14 +56,16 @@ def test_the_same_seed_is_the_same_network_and_the_callers_luck_is_left_alone():
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    one, same, other = (QNetwork(PAPER, Recipe(), seed).export() for seed in (1, 1, 2))
+    one, same, other = (
+        QNetwork(PAPER, PaperDqnHyperparameters(), seed).export() for seed in (1, 1, 2)
+    )
     assert torch.rand(1) == expected
     assert all((one.arrays[name] == same.arrays[name]).all() for name in one.arrays)
     assert (one.arrays["values"] != other.arrays["values"]).any()
 
 
 def test_dueling_values_are_a_level_and_advantages_of_mean_zero():
-    network = QNetwork(PAPER, Recipe(is_dueling=True), 0)
+    network = QNetwork(PAPER, PaperDqnHyperparameters(is_dueling=True), 0)
     with torch.no_grad():
         network.values.bias += 100.0  # the same for every action: no advantage
         network.level.weight.zero_()

@@ -55,7 +55,7 @@ def test_steps_are_drawn_evenly():
 
 def test_a_memory_that_was_put_down_gives_the_same_steps():
     replay, copy = filled(8), Replay(SIZES, COPIES, 6, 200)
-    copy.take_up({name: array.copy() for name, array in replay.arrays().items()})
+    copy.restore({name: array.copy() for name, array in replay.arrays().items()})
     drawn = [memory.sample(np.random.default_rng(2)) for memory in (replay, copy)]
     for ours, theirs in zip(*drawn, strict=True):
         assert ours.numpy().tobytes() == theirs.numpy().tobytes()

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from adlro.errors import ConfigError
+from adlro.evaluate.compare import run_one
+from adlro.evaluate.metrics import measure
 from adlro.nets.q_network import flat
 from adlro.policies.loading import learned
-from adlro.train import session, weights
-from adlro.train.episodes import MIN_MIN, World, named, play
-from adlro.train.executor import Crew, Stopped
-from adlro.train.objective import find
-from adlro.train.selection import Court, Look
-from adlro.train.store import Folder, Plan
-from adlro.train.trainer import Trainer
+from adlro.train import run
+from adlro.train.adlro import ALGORITHM, AdlroTraining
+from adlro.train.episodes import MIN_MIN, policy
+from adlro.train.evaluation import Evaluation, Evaluator
+from adlro.train.executor import Stopped, ThreadExecutor
+from adlro.train.folder import TrainingFolder
+from adlro.train.run import Run
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests import toys
@@ -22,15 +24,14 @@ from tests import toys
 TOY = toys.bound_and_free()
 
 
-def trained(folder, recipe, *, scenario=TOY, threads=1, **changes):
-    """Train in a folder; returns the policy's .npz file and what the session says."""
-    where = session.files(folder / "mine")
-    wish = toys.wish(scenario, recipe, **changes)
-    result = session.train(wish, where, threads=threads, is_fresh=False, tell=lambda _: None)
-    return where.weights, result
+def trained(folder, used, *, scenario=TOY, threads=1, **changes):
+    """Train in a folder; returns the policy's .npz file and the result of the session."""
+    files = run.policy_files(folder / "mine")
+    request = toys.request(scenario, used, **changes)
+    return files.weights, run.train(ALGORITHM, request, files, threads=threads)
 
 
-class Halt(Crew):
+class Halt(ThreadExecutor):
     """Stops at the n-th task."""
 
     def __init__(self, tasks):
@@ -47,7 +48,7 @@ class Halt(Crew):
 def stopped_after(tasks, folder, plan):
     """A session that is stopped after so many tasks; whether it was."""
     try:
-        Trainer(plan, folder, Halt(tasks), lambda _: None).run()
+        AdlroTraining(Run(plan, folder, Halt(tasks))).train()
     except Stopped:
         return True
     return False
@@ -61,9 +62,14 @@ def solved(tmp_path_factory):
 def mean_jct(network, seeds):
     """Of a network, or of Min-Min, on the toy."""
     setting = prepare(TOY)
-    policy = named(MIN_MIN, setting) if network is None else weights.policy(network, setting)
-    worlds = [World(setting, generate(setting, seed), seed) for seed in seeds]
-    return np.mean([play(world, policy, find("jct")).jct_s for world in worlds])
+    player = policy(MIN_MIN if network is None else network, setting)
+    workloads = {seed: generate(setting, seed) for seed in seeds}
+    return np.mean(
+        [
+            measure(setting, jobs, run_one(setting, jobs, player, seed)).mean_jct_s
+            for seed, jobs in workloads.items()
+        ]
+    )
 
 
 def test_a_toy_is_solved_within_seconds(solved):
@@ -87,31 +93,32 @@ def test_another_seed_trains_another_policy(tmp_path):
     (tmp_path / "b").mkdir()
     trained(tmp_path / "a", toys.tiny())
     trained(tmp_path / "b", toys.tiny(), seed=1)
-    folders = [Folder(tmp_path / name / "mine-training") for name in "ab"]
+    folders = [TrainingFolder(tmp_path / name / "mine-training") for name in "ab"]
     searches = [folder.checkpoint()[0]["search/average"] for folder in folders]
     assert not np.array_equal(*searches)
 
 
 def test_interrupted_and_resumed_ends_like_uninterrupted(tmp_path):
-    recipe = toys.tiny()
-    plan = Plan(wish=toys.wish(TOY, recipe), recipe=recipe)
-    whole, parts = Folder(tmp_path / "whole"), Folder(tmp_path / "parts")
-    with whole.held(), parts.held():
-        expected = Trainer(plan, whole, Crew(2), lambda _: None).run()
+    plan = toys.plan(TOY, toys.tiny())
+    whole, parts = TrainingFolder(tmp_path / "whole"), TrainingFolder(tmp_path / "parts")
+    with whole.locked(), parts.locked():
+        expected = AdlroTraining(Run(plan, whole, ThreadExecutor(2)))
+        expected.train()
         stops = 0
         while stopped_after(21 + stops, parts, plan):
             stops += 1
             assert stops < 100
-        again = Trainer(plan, parts, Crew(1), lambda _: None).run()
+        again = AdlroTraining(Run(plan, parts, ThreadExecutor(1)))
+        again.train()
     assert stops >= 5
-    assert flat(again.kept.network).tobytes() == flat(expected.kept.network).tobytes()
-    assert again.table == expected.table
+    assert flat(again.final.network).tobytes() == flat(expected.final.network).tobytes()
+    assert again.comparison == expected.comparison
     ours, theirs = (folder.checkpoint()[0] for folder in (parts, whole))
     assert {name: array.tobytes() for name, array in ours.items()} == {
         name: array.tobytes() for name, array in theirs.items()
     }
-    assert again.standing.episodes == expected.standing.episodes
-    assert again.standing.states == expected.standing.states >= 40
+    assert again.checkpoint.episodes == expected.checkpoint.episodes
+    assert again.checkpoint.states == expected.checkpoint.states >= 40
 
 
 def test_a_finished_training_that_is_asked_for_again_gives_the_same_policy(solved):
@@ -119,7 +126,7 @@ def test_a_finished_training_that_is_asked_for_again_gives_the_same_policy(solve
     before = file.read_bytes()
     _, again = trained(file.parent, toys.small())
     assert file.read_bytes() == before
-    assert again.table == result.table
+    assert again.training.comparison == result.training.comparison
 
 
 def test_metrics_tell_every_phase(solved):
@@ -141,43 +148,43 @@ def test_the_card_tells_where_the_policy_comes_from(solved):
 
 
 def test_a_network_with_a_longer_tail_than_min_mins_is_never_kept(tmp_path, monkeypatch):
-    looked = []
+    seen = []
 
-    def look(self, network, count):
-        looked.append(network)
-        gain = {"mean": -len(looked), "sd": None, "ci95": None}
-        is_safe = len(looked) in (1, 3)  # Min-Min's own choices, and the fit of round 1
-        return Look(seeds=count, gain=gain, p99_ratio=1.0 if is_safe else 1.01, loads=())
+    def evaluate(self, network, count, baseline=MIN_MIN):
+        seen.append(network)
+        gain = {"mean": -len(seen), "sd": None, "ci95": None}
+        is_safe = len(seen) in (1, 3)  # Min-Min's own choices, and the fit of round 1
+        return Evaluation(seeds=count, gain=gain, p99_ratio=1.0 if is_safe else 1.01, loads=())
 
-    monkeypatch.setattr(Court, "look", look)
-    recipe = toys.tiny()
-    folder = Folder(tmp_path / "t")
-    with folder.held():
-        plan = Plan(wish=toys.wish(TOY, recipe), recipe=recipe)
-        trainer = Trainer(plan, folder, Crew(1), lambda _: None)
-        trainer.run()
-    assert len(looked) == 6
-    assert [kept.source for kept in trainer.standing.kept] == ["min-min", "round 1"]
+    monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+    folder = TrainingFolder(tmp_path / "t")
+    with folder.locked():
+        training = AdlroTraining(Run(toys.plan(TOY, toys.tiny()), folder, ThreadExecutor(1)))
+        training.train()
+    assert len(seen) == 6 + 2  # both candidates once more in the final evaluation
+    assert [candidate.source for candidate in training.checkpoint.candidates] == [
+        "min-min",
+        "round 1",
+    ]
 
 
 def test_tuning_ends_early_if_nothing_better_comes(tmp_path, monkeypatch):
     gain = {"mean": 0.0, "sd": None, "ci95": None}
-    same = Look(seeds=5, gain=gain, p99_ratio=1.0, loads=())
-    monkeypatch.setattr(Court, "look", lambda self, network, count: same)
-    recipe = toys.tiny()
-    recipe = recipe.model_copy(
+    same = Evaluation(seeds=5, gain=gain, p99_ratio=1.0, loads=())
+    monkeypatch.setattr(Evaluator, "evaluate", lambda self, *_: same)
+    used = toys.tiny()
+    used = used.model_copy(
         update={
-            "tuning": recipe.tuning.model_copy(update={"generations": 50, "look_every": 1}),
-            "selection": recipe.selection.model_copy(update={"patience": 2}),
+            "tuning": used.tuning.model_copy(update={"generations": 50, "evaluate_every": 1}),
+            "selection": used.selection.model_copy(update={"patience": 2}),
         }
     )
-    folder = Folder(tmp_path / "t")
-    with folder.held():
-        plan = Plan(wish=toys.wish(TOY, recipe), recipe=recipe)
-        trainer = Trainer(plan, folder, Crew(1), lambda _: None)
-        trainer.run()
-    assert trainer.standing.search.generation == 2
-    assert trainer.standing.kept[-1].source == "min-min"
+    folder = TrainingFolder(tmp_path / "t")
+    with folder.locked():
+        training = AdlroTraining(Run(toys.plan(TOY, used), folder, ThreadExecutor(1)))
+        training.train()
+    assert training.checkpoint.search.generation == 2
+    assert training.best.source == "min-min"
 
 
 def test_a_policy_that_is_there_is_not_replaced_unasked(tmp_path):
@@ -194,5 +201,5 @@ def test_a_scenario_without_a_choice_says_so(tmp_path):
 
 @pytest.mark.parametrize("name", ["mine", "mine.npz", "mine.json"])
 def test_a_policy_may_be_named_by_any_of_its_files(tmp_path, name):
-    where = session.files(tmp_path / name)
-    assert (where.weights.name, where.folder.name) == ("mine.npz", "mine-training")
+    files = run.policy_files(tmp_path / name)
+    assert (files.weights.name, files.folder.name) == ("mine.npz", "mine-training")

@@ -9,20 +9,22 @@ from adlro.features.start_kernel import FEATURES, PLAIN
 from adlro.features.telemetry_kernel import TELEMETRY_FEATURES
 from adlro.nets.q_network import flat
 from adlro.policies.loading import learned
-from adlro.train import readings, session
-from adlro.train.episodes import Ground
-from adlro.train.executor import Crew
-from adlro.train.recipe import Fit
-from adlro.train.store import Folder, Plan
-from adlro.train.trainer import Trainer
+from adlro.train import run, telemetry_norm
+from adlro.train.adlro import ALGORITHM, AdlroTraining
+from adlro.train.episodes import EpisodeSource
+from adlro.train.executor import ThreadExecutor
+from adlro.train.folder import TrainingFolder
+from adlro.train.hyperparameters import FitSettings
+from adlro.train.labelling import read_labels
+from adlro.train.run import Run
 from tests import toys
 
 TOY = toys.throttled()
-GROUND = Ground(TOY, (0.9, 0.9))
+GROUND = EpisodeSource(TOY, (0.9, 0.9))
 
 
 def test_all_models_of_the_ground_are_seen_and_nothing_is_beyond_a_range():
-    norm = readings.learned(GROUND, 3)
+    norm = telemetry_norm.observed(GROUND, 3)
     assert set(norm.models) == {toys.FAST, toys.SLOW}
     temperature, power = norm.counts[:, 1].sum(axis=1), norm.counts[:, 2].sum(axis=1)
     assert temperature.tolist() == power.tolist()
@@ -32,32 +34,31 @@ def test_all_models_of_the_ground_are_seen_and_nothing_is_beyond_a_range():
 
 
 def test_the_same_run_sees_the_same_and_another_run_other_things():
-    one, again, other = (readings.learned(GROUND, run).counts for run in (3, 3, 4))
+    one, again, other = (telemetry_norm.observed(GROUND, run).counts for run in (3, 3, 4))
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
 
 
-def recipe(features):
-    return toys.tiny().model_copy(update={"fit": Fit(epochs=3, batch=8, features=features)})
+def hyperparameters(features):
+    return toys.tiny().model_copy(update={"fit": FitSettings(epochs=3, batch=8, features=features)})
 
 
 def trained(folder, features, scenario=TOY):
-    where = session.files(folder / "mine")
-    wish = toys.wish(scenario, recipe(features))
-    session.train(wish, where, threads=1, is_fresh=False, tell=lambda _: None)
-    return where
+    files = run.policy_files(folder / "mine")
+    run.train(ALGORITHM, toys.request(scenario, hyperparameters(features)), files)
+    return files
 
 
 def fitted(where, features, scenario=TOY):
     """The networks that a training has fitted, whatever it kept in the end."""
-    wish = toys.wish(scenario, recipe(features))
-    plan = Plan(wish=wish, recipe=wish.recipe)
-    return Trainer(plan, Folder(where.folder), Crew(1), lambda _: None).standing.networks
+    plan = toys.plan(scenario, hyperparameters(features))
+    started = Run(plan, TrainingFolder(where.folder), ThreadExecutor(1))
+    return AdlroTraining(started).checkpoint.networks
 
 
 def test_a_training_with_all_features_learns_the_ranges_of_its_telemetry(tmp_path):
     where = trained(tmp_path, FEATURES)
-    expected = readings.learned(Ground(TOY, (0.9, 0.9)), 0)
+    expected = telemetry_norm.observed(EpisodeSource(TOY, (0.9, 0.9)), 0)
     for network in fitted(where, FEATURES):
         assert network.features == FEATURES
         assert np.array_equal(network.norm.counts, expected.counts)
@@ -76,15 +77,14 @@ def test_a_stopped_training_that_reads_telemetry_ends_with_the_same_weights(tmp_
     (tmp_path / "whole").mkdir()
     (tmp_path / "parts").mkdir()
     whole = fitted(trained(tmp_path / "whole", FEATURES), FEATURES)
-    where = session.files(tmp_path / "parts" / "mine")
-    wish = toys.wish(TOY, recipe(FEATURES))
-    plan, folder = Plan(wish=wish, recipe=wish.recipe), Folder(where.folder)
-    with folder.held():
+    files = run.policy_files(tmp_path / "parts" / "mine")
+    plan, folder = toys.plan(TOY, hyperparameters(FEATURES)), TrainingFolder(files.folder)
+    with folder.locked():
         folder.write_plan(plan)
-        trainer = Trainer(plan, folder, Crew(1), lambda _: None)
-        trainer._look_at_heuristics()
-        trainer._label_up_to(0)
-        trainer._fit(0)
+        training = AdlroTraining(Run(plan, folder, ThreadExecutor(1)))
+        training.evaluate_heuristics()
+        training.label_up_to(0)
+        training.fit(0)
     parts = fitted(trained(tmp_path / "parts", FEATURES), FEATURES)
     assert len(parts) == len(whole) == 2
     for one, other in zip(parts, whole, strict=True):
@@ -94,7 +94,7 @@ def test_a_stopped_training_that_reads_telemetry_ends_with_the_same_weights(tmp_
 
 def test_labels_hold_readings_in_0_to_1(tmp_path):
     where = trained(tmp_path, FEATURES)
-    _, parts = Folder(where.folder).labels(0)
+    _, parts = read_labels(TrainingFolder(where.folder), 0)
     rows = np.concatenate([part.features for part in parts])
     columns = rows[:, [FEATURES.index(name) for name in TELEMETRY_FEATURES]]
     assert columns.min() >= 0

@@ -1,21 +1,25 @@
-"""The course of a training: a toy is solved, and it can be put down and taken up at any step."""
+"""The loop of a training: a toy is solved, and it can be put down and taken up at any step."""
 
 import numpy as np
 import pytest
 
+from adlro.evaluate.compare import run_one
+from adlro.evaluate.metrics import measure
 from adlro.model.state import WHOLE
 from adlro.policies.registry import Policy
-from adlro.train.dqn.course import Course
-from adlro.train.dqn.evaluation import Track
-from adlro.train.dqn.recipe import Recipe
+from adlro.train import episode_seeds
+from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
+from adlro.train.dqn.loop import TrainingLoop
+from adlro.train.weights import policy
+from adlro.workloads.setting import prepare
 from tests import toys
 
 TOY = toys.short_and_long()
-SMALL = Recipe(
+SMALL = PaperDqnHyperparameters(
     episodes=1200, copies=32, batch=256, samples=8, warm_up=1000, replay=8000, rate=1e-3,
     target_every=50,
 )  # fmt: skip
-LOOKS = 40
+SEEDS = episode_seeds.SELECTION[:40]
 RIGHT = {0: (0, 1, 2, 3), 1: (1, 2, 3, 0)}  # GPUs by type: the fast one is left to the short jobs
 SHORTSIGHTED = {0: (0, 1, 2, 3), 1: (0, 1, 2, 3)}
 
@@ -34,25 +38,34 @@ def placing(order):
     return Policy("rule", decide, np.zeros(0), 0, None, 0, False)
 
 
-def trained(recipe, seed=0):
-    course = Course(TOY, recipe, seed)
-    while course.episodes < recipe.episodes:
-        course.step()
-    return course
+def mean_jct_s(player):
+    setting = prepare(TOY)
+    workloads = {seed: episode_seeds.jobs(setting, seed) for seed in SEEDS}
+    return np.mean(
+        [
+            measure(setting, jobs, run_one(setting, jobs, player, seed)).mean_jct_s
+            for seed, jobs in workloads.items()
+        ]
+    )
 
 
-def weights(course):
-    return b"".join(array.tobytes() for array in course.learner.network().arrays.values())
+def trained(used, seed=0):
+    loop = TrainingLoop(TOY, used, seed)
+    while loop.episodes < used.episodes:
+        loop.step()
+    return loop
+
+
+def weights(loop):
+    return b"".join(array.tobytes() for array in loop.learner.network().arrays.values())
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 4))])
 def test_a_toy_is_solved_though_what_is_right_pays_only_later(seed):
-    track = Track(TOY)
-    best = track.play(placing(RIGHT), LOOKS).mean()
-    worse = track.play(placing(SHORTSIGHTED), LOOKS).mean()
+    best, worse = mean_jct_s(placing(RIGHT)), mean_jct_s(placing(SHORTSIGHTED))
     assert worse > 1.5 * best
     network = trained(SMALL, seed).learner.network()
-    assert track.play_network(network, LOOKS).mean() < 1.02 * best
+    assert mean_jct_s(policy(network, prepare(TOY))) < 1.02 * best
 
 
 QUICK = SMALL.model_copy(update={"episodes": 100, "warm_up": 300, "replay": 900, "batch": 64})
@@ -65,12 +78,12 @@ def test_the_same_seed_is_the_same_training_and_another_is_not():
 
 
 @pytest.mark.parametrize("after", [5, 40])  # before the first batch, and when the ring is full
-def test_a_course_that_was_put_down_goes_on_as_if_nothing_had_been(after):
-    whole, first, second = (Course(TOY, QUICK, 0) for _ in range(3))
+def test_a_loop_that_was_put_down_goes_on_as_if_nothing_had_been(after):
+    whole, first, second = (TrainingLoop(TOY, QUICK, 0) for _ in range(3))
     for _ in range(after):
         first.step()
     arrays, meta = first.pack()
-    second.take_up({name: array.copy() for name, array in arrays.items()}, meta)
+    second.restore({name: array.copy() for name, array in arrays.items()}, meta)
     for _ in range(30):
         second.step()
     for _ in range(after + 30):
@@ -83,24 +96,26 @@ def test_a_course_that_was_put_down_goes_on_as_if_nothing_had_been(after):
 
 @pytest.mark.parametrize(("samples", "batches"), [(8.0, 40), (1.0, 5), (0.5, 2)])
 def test_so_many_samples_are_trained_for_each_step(samples, batches):
-    course = Course(TOY, QUICK.model_copy(update={"samples": samples, "warm_up": 1}), 0)
+    loop = TrainingLoop(TOY, QUICK.model_copy(update={"samples": samples, "warm_up": 1}), 0)
     for _ in range(10):
-        course.step()
+        loop.step()
     # 10 moments of 32 copies: 320 steps, and batches of 64
-    assert (course.steps, course.learner.batches) == (320, batches)
+    assert (loop.steps, loop.learner.batches) == (320, batches)
 
 
 def test_rewards_are_counted_in_typical_jobs_on_all_gpus():
-    course = Course(TOY, QUICK, 0)
-    course.step()
+    loop = TrainingLoop(TOY, QUICK, 0)
+    loop.step()
     # 4 GPUs serve capacity_per_s jobs a second at load 1: 4 / capacity GPU-seconds a job
-    setting = course.worlds.supply.setting
-    assert course.unit_s == pytest.approx(4 * 4 / setting.capacity_per_s)
-    kept = course.replay.rewards.numpy()[:32, 0]
-    np.testing.assert_allclose(kept, course.worlds.rewards / course.unit_s, rtol=1e-6)
+    setting = loop.worlds.supply.setting
+    assert loop.unit_s == pytest.approx(4 * 4 / setting.capacity_per_s)
+    kept = loop.replay.rewards.numpy()[:32, 0]
+    np.testing.assert_allclose(kept, loop.worlds.rewards / loop.unit_s, rtol=1e-6)
     assert kept.max() < 0
 
 
 def test_the_weight_of_idle_time_is_the_scenarios_unless_told_otherwise():
-    own, told = (Course(TOY, QUICK.model_copy(update={"idle_weight": w}), 0) for w in (None, 0.9))
+    own, told = (
+        TrainingLoop(TOY, QUICK.model_copy(update={"idle_weight": w}), 0) for w in (None, 0.9)
+    )
     assert (own.worlds.idle_weight, told.worlds.idle_weight) == (TOY.idle_weight, 0.9)

@@ -1,7 +1,7 @@
-"""Which seeds training may draw jobs from; every workload of a training comes through here.
+"""Seeds that training may draw jobs from; every workload of a training is generated here.
 
-0 to 9,999 are the users', 200,000 to 200,499 are kept for claims: neither is ever trained on or
-chosen by.
+0 to 9,999 are for users and 200,000 to 200,499 for claims: nothing is trained or selected on them.
+The random streams of training are another matter: see adlro/seeds.py.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from adlro.workloads.workload import Workload
 
 SELECTION = range(100_000, 100_500)
 FIRST_TRAINING = 1_000_000
-MOST_RUNS = 10**6  # seeds of `adlro train --seed`
+MOST_RUNS = 10**6  # values of `adlro train --seed`
 _BLOCK = 10**6  # seeds of one phase
 _PHASES = 32  # of one training
 
 
 def jobs(setting: Setting, seed: int) -> Workload:
-    """The jobs of a seed that training may see.
+    """The jobs of a seed, if training may use it.
 
     Raises:
         ValueError: it may not.
@@ -39,7 +39,7 @@ def _first(run: int, phase: int) -> int:
 
 
 def training(run: int, phase: int, episode: int) -> int:
-    """The seed of an episode: no two phases of two runs share one.
+    """The workload seed of an episode; phases and runs never share one.
 
     Raises:
         ValueError: a phase has no more seeds.

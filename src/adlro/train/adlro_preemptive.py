@@ -1,0 +1,171 @@
+"""The algorithm `adlro-preemptive`: evolution strategies on whole episodes, from Hetero-SRPT on.
+
+The network weighs pairs of a job and a pool. Its initial weights decide as Hetero-SRPT does; tuning
+moves them by the mean JCT of whole episodes, as a ratio to the initial weights' on the same jobs.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from adlro.config.files import adjusted
+from adlro.features.pair_kernel import PAIR_FEATURES
+from adlro.model.state import Floats
+from adlro.nets.q_network import Network
+from adlro.seeds import StreamPurpose, TrainingPhase, training_stream
+from adlro.sim.simulator import warm_up as warm_up_policies
+from adlro.train import budget, evolve, weights
+from adlro.train.checkpoint import Candidate
+from adlro.train.episodes import MIN_MIN, EpisodeSource, policy
+from adlro.train.evaluation import Evaluator
+from adlro.train.evolve import Search
+from adlro.train.hyperparameters import PreemptiveHyperparameters, reduced
+from adlro.train.plan import TrainingPlan, TrainingRequest
+from adlro.train.run import Algorithm, Run, TrainedPolicy
+from adlro.train.tuning import TunedTraining, Tuner
+from adlro.workloads.setting import prepare
+
+PreemptiveRequest = TrainingRequest[PreemptiveHyperparameters]
+PreemptivePlan = TrainingPlan[PreemptiveHyperparameters]
+
+START = "start"  # name of the initial weights in reports
+_OPEN = 5.0  # bias of the linear unit
+_SPREAD = 0.5  # step size of the last layer, whose weights begin as zeros
+_EVALUATE_EVERY = 5  # generations, at most, in trainings with a small budget
+
+
+def initial_network(hidden: tuple[int, int], run: int) -> Network:
+    """A network that decides as Hetero-SRPT: the last layer ignores the random layers below.
+
+    One unit begins as a constant that is always active: through it the cost can become any linear
+    function of the features, which is the first thing that a search finds.
+    """
+    phase, purpose = TrainingPhase.PREEMPTIVE, StreamPurpose.INITIAL_WEIGHTS
+    rng = training_stream(run, phase, 0, purpose)
+    inputs, (units, more) = len(PAIR_FEATURES), hidden
+    first = rng.normal(0.0, np.sqrt(2 / inputs), (inputs, units))
+    second = rng.normal(0.0, np.sqrt(2 / units), (units, more))
+    first_bias, last = np.zeros(units), np.zeros(more)
+    first[:, 0], second[:, 0], second[0] = 0.0, 0.0, 0.0
+    first_bias[0], second[0, 0], last[0] = _OPEN, 1.0, 1.0
+    residual = np.array([1.0, 0.0])
+    return Network(PAIR_FEATURES, residual, first, first_bias, second, np.zeros(more), last)
+
+
+def _scale(network: Network) -> Floats:
+    """Step size [D] of each weight: the spread of its layer's random weights."""
+    first, second = network.first.shape[1], network.second.shape[1]
+    of_first, of_second = np.sqrt(2 / len(network.first)), np.sqrt(2 / first)
+    sizes = (network.first.size, first, network.second.size, second, second)
+    return np.repeat((of_first, of_first, of_second, of_second, _SPREAD), sizes)
+
+
+def episode_source(request: PreemptiveRequest) -> EpisodeSource:
+    """Short episodes; relatives of the scenario have cheaper or more expensive checkpoints."""
+    used = request.hyperparameters
+    short = adjusted(request.scenario, jobs=min(used.jobs, request.scenario.jobs))
+    return EpisodeSource(short, used.loads, used.costs)
+
+
+class PreemptiveTraining(TunedTraining[PreemptiveHyperparameters]):
+    """Carries out a plan in a folder."""
+
+    def __init__(self, run: Run[PreemptiveHyperparameters]) -> None:
+        request, used = run.request, run.hyperparameters
+        evaluator = Evaluator(request.scenario, run.executor, used.selection.loads)
+        network = initial_network(used.hidden, request.seed)
+        super().__init__(run, evaluator, network, START)
+        self._tuner = Tuner(
+            episode_source(request),
+            used.tuning,
+            network,
+            run.executor,
+            network,
+            phase=TrainingPhase.PREEMPTIVE,
+        )
+
+    def train(self) -> None:
+        """Do what is left to do.
+
+        Raises:
+            Stopped: the executor was stopped; the folder holds all but the last seconds.
+        """
+        try:
+            if not self.checkpoint.candidates:
+                self.report("first evaluation", 0.0)
+                network = self._tuner.network
+                first = Candidate(network, self.evaluate(network), START)
+                self.checkpoint = self.checkpoint._replace(candidates=(first,))
+            self.tune(self._tuner, self.checkpoint.search or self._begin(), 0.0, 0)
+            self.finish({MIN_MIN: MIN_MIN, START: self._tuner.network})
+        finally:
+            self.save()
+
+    def _begin(self) -> Search:
+        network = self._tuner.network
+        return evolve.begin(weights.vector(network), _scale(network))
+
+    def policy(self) -> TrainedPolicy:
+        """The best network and its card.
+
+        Raises:
+            KeyboardInterrupt: there is none yet.
+        """
+        chosen, name = self.chosen(), self.run.request.scenario.name
+        jobs = self._tuner.source.scenario.jobs
+        return TrainedPolicy(
+            chosen.network,
+            "Weighs pairs of a job and a pool, for clusters that may preempt; from Hetero-SRPT, "
+            f"{chosen.source}",
+            "mean JCT",
+            f"{name} and relatives, {jobs} jobs, checkpoints expensive and cheap",
+            chosen.evaluation,
+            self.checkpoint.episodes,
+        )
+
+
+def _reduced(full: PreemptiveHyperparameters) -> PreemptiveHyperparameters:
+    """`reduced`, with more evaluations, so that a short training has several candidates."""
+    used = reduced(full)
+    every = min(used.tuning.evaluate_every, _EVALUATE_EVERY)
+    return used.model_copy(
+        update={"tuning": used.tuning.model_copy(update={"evaluate_every": every})}
+    )
+
+
+def _speeds(request: PreemptiveRequest, used: PreemptiveHyperparameters) -> budget.Speeds:
+    network, seed = initial_network(used.hidden, request.seed), request.seed
+    source, share = episode_source(request), used.tuning.family_share
+    own, rival = budget.measure_playing(source, seed, (network, MIN_MIN), share)
+    whole = source._replace(scenario=request.scenario)
+    (evaluation,) = budget.measure_playing(whole, seed, (network,), 0.0)
+    return budget.Speeds((), 0.0, own, own, rival, evaluation)
+
+
+def scaled(request: PreemptiveRequest) -> PreemptiveHyperparameters:
+    """The hyperparameters of a request, scaled to its budget or number of episodes."""
+    begin, full = time.process_time(), request.hyperparameters
+    if request.budget_s is not None:
+        used = full if request.budget_s >= budget.QUICK_S else _reduced(full)
+        speeds = _speeds(request, used)
+        left = max(budget.CARE * request.budget_s - (time.process_time() - begin), 0.0)
+        return budget.scaled_tuning(used, request.scenario.load, left, speeds)
+    if request.episodes is not None:
+        used = full if request.episodes >= budget.QUICK_EPISODES else _reduced(full)
+        return budget.with_episodes(used, request.episodes, tuned=request.episodes)
+    return full
+
+
+def warm_up(request: PreemptiveRequest) -> None:
+    """Compile, or load from the cache, all that will run; a minute with an empty cache."""
+    setting = prepare(request.scenario)
+    network = initial_network((1, 1), request.seed)
+    warm_up_policies([policy(one, setting) for one in (network, MIN_MIN)])
+
+
+ALGORITHM = Algorithm(
+    weights.PREEMPTIVE, "gavel16", PreemptiveRequest, PreemptivePlan, warm_up, scaled,
+    PreemptiveTraining,
+)  # fmt: skip

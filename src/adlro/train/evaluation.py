@@ -1,0 +1,141 @@
+"""Evaluation of policies on the selection seeds, against a baseline on the same jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from adlro.config.files import adjusted
+from adlro.config.scenario import Scenario
+from adlro.evaluate.stats import Estimate, percent_difference
+from adlro.model.record import Record
+from adlro.model.state import Floats
+from adlro.train import episode_seeds
+from adlro.train.episodes import MIN_MIN, Episode, EpisodeTask, Player, play
+from adlro.train.executor import ThreadExecutor
+from adlro.train.objective import fitness
+
+
+def percent(figure: Estimate) -> str:
+    """A difference in percent with its 95 % interval, as text."""
+    if figure.ci95 is None:
+        return f"{figure.mean:+.2f} %"
+    low, high = figure.ci95
+    return f"{figure.mean:+.2f} % ({low:+.2f} to {high:+.2f})"
+
+
+class SelectionRuns(NamedTuple):
+    """One policy at L loads on S seeds, the same for every policy."""
+
+    figure: Floats  # [L, S] of the objective
+    jct_s: Floats  # [L, S]
+    p99_jct_s: Floats  # [L, S]
+
+
+class LoadGain(Record):
+    """Mean JCT at one load, in percent of the baseline's."""
+
+    load: float
+    jct: Estimate
+
+
+class Evaluation(Record):
+    """A policy on the selection seeds."""
+
+    seeds: int
+    gain: Estimate  # percent by which the objective's figure is above the baseline's, all loads
+    p99_ratio: float  # to the baseline's, mean over the loads
+    loads: tuple[LoadGain, ...]
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the p99 JCT is no longer than the baseline's."""
+        return self.p99_ratio <= 1.0
+
+    def score(self, tail_weight: float) -> float:
+        """The fitness of tuning; lower is better."""
+        ratio, p99 = np.array(1 + self.gain.mean / 100), np.array(self.p99_ratio)
+        return float(fitness(ratio, p99, tail_weight))
+
+
+class LoadComparison(Record):
+    """A policy at one load on the selection seeds; percent, below 0 = better."""
+
+    load: float
+    jct: dict[str, Estimate]  # mean JCT versus each rival
+    p99_vs_min_min: Estimate
+
+    def flat(self) -> dict[str, object]:
+        """One key a figure, as in JSON reports."""
+        jct = {f"jct_vs_{name.replace('-', '_')}": x.model_dump() for name, x in self.jct.items()}
+        return {"load": self.load, **jct, "p99_vs_min_min": self.p99_vs_min_min.model_dump()}
+
+
+class Evaluator:
+    """Plays policies on a scenario at several loads, each policy once."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        executor: ThreadExecutor,
+        loads: tuple[float, ...] = (),
+        objective: str = "jct",
+    ) -> None:
+        self.loads = tuple(sorted({*loads, scenario.load}))
+        self._scenarios = [adjusted(scenario, load=load) for load in self.loads]
+        self._executor, self._objective = executor, objective
+        self._played: dict[tuple[str | int, int], tuple[Player, SelectionRuns]] = {}
+
+    def play(self, player: Player, count: int) -> SelectionRuns:
+        """A policy on the first `count` selection seeds at every load."""
+        key = player if isinstance(player, str) else id(player), count
+        if key in self._played:
+            return self._played[key][1]
+        seeds = episode_seeds.SELECTION[:count]
+        tasks = [
+            EpisodeTask(Episode(scenario, seed), player, self._objective)
+            for scenario in self._scenarios
+            for seed in seeds
+        ]
+        scores = np.array(list(self._executor.map(play, tasks)))
+        runs = SelectionRuns(*np.moveaxis(scores.reshape(len(self.loads), len(seeds), 3), -1, 0))
+        self._played[key] = player, runs  # holding the player keeps its id from being reused
+        return runs
+
+    def evaluate(self, player: Player, count: int, baseline: Player = MIN_MIN) -> Evaluation:
+        """A policy against a baseline on the same seeds."""
+        runs, rival = self.play(player, count), self.play(baseline, count)
+        usual = rival.figure.mean(axis=1, keepdims=True)
+        gain = percent_difference(
+            (runs.figure / usual).mean(axis=0), (rival.figure / usual).mean(axis=0)
+        )
+        p99 = runs.p99_jct_s.mean(axis=1) / rival.p99_jct_s.mean(axis=1)
+        return Evaluation(
+            seeds=runs.figure.shape[1],
+            gain=gain,
+            p99_ratio=float(p99.mean()),
+            loads=tuple(
+                LoadGain(load=load, jct=percent_difference(runs.jct_s[k], rival.jct_s[k]))
+                for k, load in enumerate(self.loads)
+            ),
+        )
+
+    def compare(
+        self, player: Player, rivals: Mapping[str, Player], count: int
+    ) -> tuple[LoadComparison, ...]:
+        """A policy against rivals, by their shown names, load by load."""
+        runs, usual = self.play(player, count), self.play(MIN_MIN, count)
+        others = {name: self.play(rival, count) for name, rival in rivals.items()}
+        return tuple(
+            LoadComparison(
+                load=load,
+                jct={
+                    name: percent_difference(runs.jct_s[k], other.jct_s[k])
+                    for name, other in others.items()
+                },
+                p99_vs_min_min=percent_difference(runs.p99_jct_s[k], usual.p99_jct_s[k]),
+            )
+            for k, load in enumerate(self.loads)
+        )

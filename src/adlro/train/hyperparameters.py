@@ -1,0 +1,127 @@
+"""Hyperparameters of `adlro` and `adlro-preemptive`: all their numbers and defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from adlro.features.start_kernel import PLAIN
+from adlro.model.record import Record
+from adlro.nets.q_network import MOST_UNITS
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
+SELF = "self"  # the network fitted in the round before
+
+
+class LabelRound(Record):
+    """Labels of one round: which states, and what follows a choice."""
+
+    base: Literal["min-min", "self"]  # policy of the rollout after each choice
+    behaviours: Annotated[tuple[str, ...], Field(min_length=1)]  # policies of the episodes, in turn
+    states: PositiveInt  # least number of labelled states
+    episodes: PositiveInt | None = None  # most episodes
+    horizon: PositiveInt = 60  # arrivals until whose completion a rollout lasts
+    futures: PositiveInt = 4  # over which the cost of a choice is averaged
+    rate: Share = 0.08  # share of an episode's states that are labelled
+    stray: Share = 0.03  # share of decisions that are random starts
+    family_share: Share = 0.5  # share of episodes on random relatives of the scenario
+
+
+class FitSettings(Record):
+    """Regression of the network on all labels so far."""
+
+    epochs: PositiveInt = 15
+    rate: PositiveFloat = 4e-3  # largest learning rate of the cycle
+    batch: PositiveInt = 1024  # states
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
+    held_out: Share = 0.05  # share of the states that only measure
+    features: Annotated[tuple[str, ...], Field(min_length=1)] = PLAIN  # inputs of the network
+    residual: tuple[float, float] = (0.0, 1.0)  # factors of the plain and the log drain difference
+
+
+class TuningSettings(Record):
+    """Evolution strategies on the figures of whole episodes."""
+
+    generations: Annotated[int, Field(ge=0)] = 160
+    pairs: PositiveInt = 32  # mirrored networks of a generation
+    episodes: PositiveInt = 16  # of a generation, the same for all its networks
+    sigma: PositiveFloat = 0.1  # of the noise, in units of the rms of a row of weights
+    rate: PositiveFloat = 0.025  # of Adam, in the same units
+    last_rate: Share = 0.3  # share of the rate that is left in the last generation
+    averaging: Share = 0.98  # decay of the average of the weights, per generation
+    settling: int = 20  # first generations, in which that decay is at most a half
+    family_share: Share = 0.4
+    tail_weight: Annotated[float, Field(ge=0)] = 0.05  # of a p99 JCT above the baseline's
+    evaluate_every: PositiveInt = 10  # generations between evaluations on the selection seeds
+
+
+class SelectionSettings(Record):
+    """Evaluations that select the network."""
+
+    loads: tuple[PositiveFloat, ...] = (0.6, 0.95)  # beside the scenario's own
+    seeds: PositiveInt = 100  # of each evaluation, at each load
+    final_seeds: PositiveInt = 500  # of the figures on the card
+    patience: PositiveInt = 20  # evaluations without a better network after which tuning ends
+
+
+class TunedHyperparameters(Record):
+    """Shared by the algorithms that end with evolution strategies."""
+
+    hidden: tuple[Units, Units] = (64, 32)
+    loads: tuple[PositiveFloat, PositiveFloat] = (0.55, 1.05)  # range of the scenario's load
+    tuning: TuningSettings = TuningSettings()
+    selection: SelectionSettings = SelectionSettings()
+
+
+class AdlroHyperparameters(TunedHyperparameters):
+    """Labels and regression in rounds, then evolution strategies."""
+
+    objective: str = "jct"  # see objective.py
+    rounds: Annotated[tuple[LabelRound, ...], Field(min_length=1, max_length=8)] = (
+        LabelRound(base="min-min", behaviours=("min-min", "drain-argmin"), states=300_000),
+        LabelRound(base="min-min", behaviours=("self", "self", "min-min"), states=150_000),
+    )
+    fit: FitSettings = FitSettings()
+
+
+class PreemptiveHyperparameters(TunedHyperparameters):
+    """Evolution strategies from Hetero-SRPT on."""
+
+    hidden: tuple[Units, Units] = (16, 8)
+    loads: tuple[PositiveFloat, PositiveFloat] = (0.7, 1.05)
+    jobs: PositiveInt = 400  # of an episode, at most
+    costs: tuple[PositiveFloat, PositiveFloat] = (0.1, 30.0)  # factors on a relative's checkpoints
+    tuning: TuningSettings = TuningSettings(
+        generations=300, pairs=16, episodes=6, sigma=0.1, rate=0.04, averaging=0.95,
+        family_share=0.3, tail_weight=0.02, evaluate_every=20,
+    )  # fmt: skip
+    selection: SelectionSettings = SelectionSettings(
+        loads=(), seeds=30, final_seeds=200, patience=100
+    )
+
+
+T = TypeVar("T", bound=TunedHyperparameters)
+
+
+def reduced(full: T) -> T:
+    """The hyperparameters that small budgets scale: small generations, few selection seeds."""
+    tuning, selection = full.tuning, full.selection
+    smaller = {
+        "pairs": min(tuning.pairs, 12),
+        "episodes": min(tuning.episodes, 8),
+        "settling": 5,
+        "averaging": 0.9,
+    }
+    return full.model_copy(
+        update={
+            "tuning": tuning.model_copy(update=smaller),
+            "selection": selection.model_copy(update={"seeds": min(selection.seeds, 30)}),
+        }
+    )
+
+
+def reduced_rounds(full: AdlroHyperparameters) -> AdlroHyperparameters:
+    """`reduced`, with the first round alone."""
+    return reduced(full).model_copy(update={"rounds": full.rounds[:1]})
