@@ -1,4 +1,4 @@
-"""`adlro trace`: histories of jobs looked at, converted, made scenarios, made fit to share."""
+"""`adlro trace`: summarise, convert, predict, play and anonymise job histories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command() -> None:
 
 
 def _reading_options(wrapped: C) -> C:
-    """How the file shall be read."""
+    """Add the options for reading a file."""
     for option in (
         click.option("--lenient", is_flag=True, help="Skip lines that are wrong, and count them."),
         click.option("--format", "format_", default="", help="If the content does not tell it."),
@@ -41,11 +41,11 @@ def _reading_options(wrapped: C) -> C:
 
 
 def _read(file: Path, lenient: bool, format_: str, columns: tuple[str, ...]) -> History:
-    from adlro.workloads.formats.gather import Reading
+    from adlro.workloads.formats.gather import ReadOptions
     from adlro.workloads.formats.registry import read
 
     pairs = named_pairs(columns, "--column", "run_s=minutes*60")
-    return read(file, Reading(lenient, format_, tuple(pairs.items())))
+    return read(file, ReadOptions(lenient, format_, tuple(pairs.items())))
 
 
 @command.command("formats")
@@ -98,7 +98,7 @@ _SUFFIXES = (".npz", ".csv", ".swf")
 
 
 def _say_skipped(history: History) -> None:
-    """Count what --lenient has skipped, and list the first."""
+    """Print how many lines --lenient has skipped, and the first of them."""
     from adlro.workloads.history_file import skipped
 
     for line in [*skipped(history), *history.header.notes]:
@@ -112,7 +112,7 @@ def _write(out: Path, history: History) -> None:
     from adlro.workloads.formats import npz
 
     if out.suffix == ".npz":
-        write_bytes(out, npz.packed(history))
+        write_bytes(out, npz.pack(history))
     else:
         write_parts(out, (export.as_csv if out.suffix == ".csv" else export.as_swf)(history))
 
@@ -176,7 +176,7 @@ def anonymise(
 
 
 def _check_memory(save: Path | None, file: Path) -> None:
-    """Refuse to write a memory over a history, or under a name that does not say what it is."""
+    """Refuse to write a memory over a history, or to a name that does not end in .npz."""
     from adlro.files import check_writable
 
     if save is None:
@@ -189,7 +189,7 @@ def _check_memory(save: Path | None, file: Path) -> None:
 
 
 def _share(_ctx: click.Context, _option: click.Parameter, value: float) -> float:
-    """A range lets nan through."""
+    """Refuse nan, which click.FloatRange accepts."""
     if math.isnan(value):
         raise click.BadParameter("nan is not a share of the jobs")
     return value
@@ -218,7 +218,7 @@ def predict(
     save: Path | None,
     as_json: bool,
 ) -> None:
-    """How well run times can be foreseen from jobs that had ended, and why."""
+    """How well run times can be predicted from jobs that had ended, and why."""
     import json
 
     from adlro.cli import trace_info, trace_predict
@@ -236,7 +236,7 @@ def predict(
 
 
 def _check_names(names: Mapping[str, str], history: History) -> None:
-    """Refuse to be told what a GPU is that the history does not know."""
+    """Refuse names of GPUs that are not in the history."""
     from adlro.errors import suggestion
 
     known = {*history.tables["gpu_model"]}
@@ -253,7 +253,7 @@ def _check_names(names: Mapping[str, str], history: History) -> None:
 @click.option("--out", type=FILE, required=True, help="The scenario file to write (TOML).")
 @click.option("--from", "from_", metavar="TIME", help="First submission: seconds, a date, or 70%.")
 @click.option("--to", metavar="TIME", help="Jobs submitted before that.")
-@click.option("--load-scale", type=float, default=1.0, help="Arrivals so many times as frequent.")
+@click.option("--load-scale", type=float, default=1.0, help="Factor on the recorded arrival rate.")
 @click.option("--warm-up", type=float, default=0.0, help="Share of the jobs that do not count.")
 @click.option(
     "--jobs",

@@ -44,14 +44,14 @@ def facts(history: History, gpus: int | None) -> dict[str, Any]:
 
 
 def finite(value: object) -> object:
-    """JSON has no nan."""
+    """Replace nan and infinity by None, which JSON can hold."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _number(value: float) -> str:
-    """As people write it: whole from 1,000 on."""
+    """Format a number; whole from 1,000 on."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

@@ -156,7 +156,7 @@ def show(figures: dict[str, Any]) -> None:
 
     click.echo(
         f"{figures['file']}: the later {figures['measured_jobs']:,} of {figures['jobs']:,} jobs, "
-        "each foreseen at its submission from jobs that had ended"
+        "each predicted at its submission from jobs that had ended"
     )
     stdout().print(error_table(figures), markup=False, highlight=False)
     if "job" in figures:

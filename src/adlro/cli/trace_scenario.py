@@ -1,4 +1,4 @@
-"""A scenario file from a history and a cluster: what `adlro trace scenario` writes."""
+"""The scenario file that `adlro trace scenario` writes from a history and a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from adlro.model.history import History
 
 _QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
-_WINDOW = 1000  # jobs of a seed where nothing is said: long histories make many seeds
+_WINDOW = 1000  # default jobs of a seed: long histories give many seeds
 
 
 class ScenarioRequest(NamedTuple):
@@ -37,7 +37,7 @@ class ScenarioFile(NamedTuple):
 
 
 def moment(text: str | None, history: History, option: str) -> float | None:
-    """Seconds of the history: a number, a date, or a share of its time such as 70%."""
+    """Parse a time of the history: seconds, a date, or a share of its span such as 70%."""
     import numpy as np
 
     from adlro.workloads.formats.table import stamps

@@ -1,1 +1,1 @@
-"""Run-time estimates: one file an estimator, the same in simulation and on a live cluster."""
+"""Run-time estimates: one file an estimator, the same in simulations, histories and live use."""

@@ -1,4 +1,4 @@
-"""What is known of a job when it is submitted, as the fillers of a pattern.
+"""Fields of a job that are known at its submission, as the fillers of a pattern.
 
 One set of roles for all sources. Weights are nats; they were fitted on the first halves of public
 histories, one set for all of them: see docs/estimators.md.
@@ -29,13 +29,13 @@ from adlro.model.history import Codes, History
 from adlro.model.state import WHOLE, Counts, Floats, Records
 
 DAY_S = 86_400.0
-_PARTS = 6  # of a name that count
+_PARTS = 6  # of a name at most
 _DOUBLINGS = 24  # seconds, MB and cores from 1 to 16 million
 _STEPS = 16  # levels of a doubling
 
 
 def _log_level(name: str, weight: float, cap: int) -> Role:
-    """Doublings from 1 on; similarity is gone after `cap` of them."""
+    """Role of a number on a log scale from 1; similarity vanishes after `cap` doublings."""
     levels = _DOUBLINGS * _STEPS + 1
     return Role(name, "level", weight, 1.0, 2.0**_DOUBLINGS, True, levels, _DOUBLINGS // cap)
 
@@ -50,7 +50,7 @@ SCHEMA = Schema(
         Role("name parts", "bag", 1.4, most=_PARTS),
         Role("type", "word", 3.0),
         Role("request", "word", 2.8),
-        Role("shape", "word", 4.0),  # all that it asks for, taken together
+        Role("shape", "word", 4.0),  # all demands as one word
         _log_level("requested time", 3.5, 4),
         _log_level("gpus", 0.7, 3),
         _log_level("nodes", 0.7, 3),
@@ -67,7 +67,7 @@ USER_FILLER = _PLACES["user"]  # column of fillings that tells users apart; 0 = 
 
 
 class JobFields(NamedTuple):
-    """What is known of one job at its submission; "" and nan = not known."""
+    """Fields of one job at its submission; "" and nan = unknown."""
 
     user: str = ""
     account: str = ""
@@ -76,7 +76,7 @@ class JobFields(NamedTuple):
     name: str = ""
     type: str = ""
     requested_s: float = math.nan  # on the reference GPU, if models differ
-    gpus: float = math.nan  # of the whole job, as what follows
+    gpus: float = math.nan  # of the whole job, as nodes, cores and memory
     nodes: float = math.nan
     cores: float = math.nan
     memory_mb: float = math.nan
@@ -101,18 +101,18 @@ _ROLE = {role.name: r for r, role in enumerate(SCHEMA.roles)}
 _REQUEST_ROLE, _SHAPE_ROLE = _ROLE["request"], _ROLE["shape"]
 _LEVELS = np.array([(_ROLE[name], place_) for name, place_ in _LEVEL_OF])
 _THOUSANDTHS = 1000.0
-_NOT_SAID = 1 << 62  # a word too: jobs that do not say what they request are alike
+_UNKNOWN = 1 << 62  # a word too: jobs without a request are alike
 
 
 @njit
 def _whole(value: float) -> int:
-    """A number as a word is known by."""
-    return _NOT_SAID if math.isnan(value) else int(value * _THOUSANDTHS)
+    """Number that stands for a value as a word."""
+    return _UNKNOWN if math.isnan(value) else int(value * _THOUSANDTHS)
 
 
 @njit_apart
 def fill(roles: Records, levels: Counts, numbers: Floats, fillings: Words) -> None:
-    """Fill in what follows from numbers [J, N]: levels, and the words for request and shape."""
+    """Fill in levels and the words for request and shape from numbers [J, N]."""
     request, shape = roles[_REQUEST_ROLE], roles[_SHAPE_ROLE]
     for j in range(len(numbers)):
         fillings[j, request.filler] = number_key(request, _whole(numbers[j, _REQUESTED]))
@@ -149,7 +149,7 @@ def _fill_words(fillings: Words, role: str, codes: Codes | Counts, words: Sequen
 def of_history(history: History) -> Words:
     """Fillings [J, F] of a history's jobs.
 
-    What is recorded as priority is left out: Slurm's is that at the end, and says how long it took.
+    The recorded priority is left out: Slurm records the last one, which depends on the wait.
     """
     fillings = np.zeros((history.jobs, SPACE.fillers), np.uint64)
     for role in ("user", "account", "queue", "qos", "name"):
@@ -203,7 +203,7 @@ def of_one(job: JobFields) -> Words:
     for name, value in zip(NUMBERS, numbers[0].tolist(), strict=True):
         if not (value >= 0 or math.isnan(value)) or math.isinf(value):
             raise ConfigError(f"a job to be learned or predicted: {name} is {value:g}")
-    numbers[0, _REQUESTED] = numbers[0, _REQUESTED] or math.nan  # as in a history: 0 says nothing
+    numbers[0, _REQUESTED] = numbers[0, _REQUESTED] or math.nan  # as in a history: 0 is no request
     filling = np.zeros(SPACE.fillers, np.uint64)
     for role in _WORDS:
         word = getattr(job, role)

@@ -1,4 +1,4 @@
-"""The estimator `memory`, compiled: jobs that end are learned, jobs that come are predicted.
+"""The estimator `memory`, compiled: ends are learned, submissions are predicted.
 
 Dimensions: J jobs, E events, F fillers, M GPU models that the memory knows, C classes of jobs.
 Log seconds throughout. Without models (M = 0) they are those on the reference GPU.
@@ -24,19 +24,22 @@ from adlro.model.state import Floats, Records
 
 FACTS = np.dtype(
     [
-        ("asked", "f8"),  # jobs learned that said what they requested
-        ("beyond", "f8"),  # of these, those that ran for longer
+        ("asked", "f8"),  # jobs learned that had a request
+        ("beyond", "f8"),  # of these, those that ran longer
     ],
     align=True,
 )
-_ENOUGH, _RARE = 20.0, 0.01  # jobs, and the share beyond the request: then it is a bound
+_ENOUGH, _RARE = (
+    20.0,
+    0.01,
+)  # the request is a bound after this many jobs, if at most this share ran longer
 _WORD_BITS = 64
-_NOTHING = 1e-4  # confidence: below it the likest job is like this one by chance
-_SLACK = 0.02  # log seconds: Slurm ends a job up to a minute late
+_NOTHING = 1e-4  # confidence below which similarity is by chance
+_SLACK = 0.02  # log seconds: Slurm terminates jobs up to a minute late
 
 
 class MemoryState(NamedTuple):
-    """All that is learned, and what it is learned with."""
+    """What has been learned, and scratch."""
 
     space: Space
     memory: Memory
@@ -50,7 +53,7 @@ class MemoryState(NamedTuple):
 
 @njit
 def is_bounded(state: MemoryState) -> bool:
-    """Whether jobs are seen to keep to what they request."""
+    """Whether nearly all jobs learned so far ended within their request."""
     facts = state.facts[0]
     return bool(facts.asked >= _ENOUGH and facts.beyond <= _RARE * facts.asked)
 
@@ -59,10 +62,10 @@ def is_bounded(state: MemoryState) -> bool:
 def _settled(
     state: MemoryState, found: float, confidence: float, asked: float, speed: float
 ) -> float:
-    """An answer of the memory, or without one the request or the median; bounded by the request.
+    """Log seconds: the memory's answer, else the request or the median; bounded by the request.
 
-    The log speed known beforehand is that of the model: request and median are those on the
-    reference GPU. The bound is not: a job is ended at its request on any GPU.
+    `speed` is the assumed log speed of the model: request and median hold for the reference GPU.
+    The bound holds for any GPU, as jobs are terminated at their request.
     """
     if math.isnan(found) or confidence < _NOTHING:
         found = (asked if not math.isnan(asked) else median_of(state.histogram)) - speed
@@ -73,10 +76,10 @@ def _settled(
 
 @njit
 def _confidence(state: MemoryState, evidence: float) -> float:
-    """0 to 1; 1/2 is what one job counts that is like this one in all that is known of it.
+    """Confidence from 0 to 1; one job that agrees in all known fields gives 1/2.
 
-    The memory's own measure takes off for roles that are missing; here they do not count. The GPU
-    model is not missing where the memory knows models: it is what is asked for.
+    The memory's evidence is lowered by missing roles, which is undone here. The GPU model does not
+    count as missing where the memory knows models: predictions are made for each of them.
     """
     known = np.uint64(0)
     for w in range(len(state.known)):
@@ -91,7 +94,7 @@ def _confidence(state: MemoryState, evidence: float) -> float:
 
 @njit_apart
 def take_in(state: MemoryState, jobs: JobTable, j: int, when: float) -> None:
-    """Learn what became of a job."""
+    """Learn a job that has ended."""
     encode(jobs.fillings[j], state.space, state.bits, state.known)
     model, log_s, asked = jobs.model[j], jobs.log_s[j], jobs.asked[j]
     speed = 0.0

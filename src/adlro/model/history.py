@@ -1,7 +1,7 @@
-"""A job history: what a cluster's records say of its jobs, in one schema with units.
+"""A job history: the recorded jobs of a cluster in one schema with units.
 
-What a source does not say is marked: nan in a column of numbers, -1 in a column of whole numbers or
-of codes, no ids at all. Nothing is made up here.
+Unknown values are nan in a column of numbers, -1 in a column of whole numbers or of codes; ids may
+be missing altogether. Nothing is assumed here.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ FIELDS = ("id", *NUMBERS, *WHOLE_NUMBERS, *WORDS)
 
 
 class Header(Record):
-    """Where a history comes from and what is known of it as a whole."""
+    """Origin of a history, and facts about it as a whole."""
 
     format: str
     source: str  # name of the file
-    origin_unix_s: float | None = None  # what 0 s is; None = the source does not say
-    clock: str = ""  # what is known of the time zone
+    origin_unix_s: float | None = None  # Unix time of 0 s; None = unknown
+    clock: str = ""  # time zone, as far as known
     machine_gpus: Annotated[int, Field(ge=1)] | None = None  # size that the source states
     machine_cores: Annotated[int, Field(ge=1)] | None = None
-    defects: dict[str, int] = Field(default_factory=dict)  # kind -> how often
-    notes: tuple[str, ...] = ()  # what a reader of the figures should know
+    defects: dict[str, int] = Field(default_factory=dict)  # kind -> count
+    notes: tuple[str, ...] = ()  # caveats for readers of the figures
 
 
 class History(NamedTuple):
     """J jobs as recorded, in the order of the file; times are seconds since the origin."""
 
     header: Header
-    id: tuple[str, ...]  # [J], or () = the source gives none
+    id: tuple[str, ...]  # [J], or () = none
     submit_s: Floats  # [J]
     start_s: Floats
     end_s: Floats
-    run_s: Floats  # how long it ran, all its runs together
-    requested_s: Floats  # that its user asked for
+    run_s: Floats  # run time, all runs of a job together
+    requested_s: Floats  # requested by the user
     cores: Floats  # CPU cores of the whole job
     memory_mb: Floats  # host memory of the whole job
     gpu_memory_mb: Floats  # on each of its GPUs
@@ -75,16 +75,16 @@ class History(NamedTuple):
 
     @property
     def jobs(self) -> int:
-        """How many there are."""
+        """Number of jobs."""
         return len(self.submit_s)
 
     def word(self, column: str, job: int) -> str:
-        """What a column of words says of a job; "" = nothing."""
+        """Word of a job in a column; "" = unknown."""
         code = int(getattr(self, column)[job])
         return self.tables[column][code] if code >= 0 else ""
 
     def missing(self, column: str) -> int:
-        """How many jobs a column says nothing of."""
+        """Number of jobs whose value in a column is unknown."""
         if column == "id":
             return 0 if self.id else self.jobs
         values = getattr(self, column)
@@ -98,5 +98,5 @@ class History(NamedTuple):
         return self._replace(id=ids, **columns)
 
     def by_submission(self) -> History:
-        """The same, sorted by submission; jobs submitted at once stay in the order of the file."""
+        """The history sorted by submission; jobs submitted at once keep their order."""
         return self.take(np.argsort(self.submit_s, kind="stable"))

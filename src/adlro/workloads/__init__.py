@@ -1,1 +1,1 @@
-"""Jobs in: the synthetic generator and the capacity that defines load."""
+"""Workloads: drawn from a scenario or read from a history, and the capacity that defines load."""

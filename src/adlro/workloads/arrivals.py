@@ -1,4 +1,4 @@
-"""Arrival processes: unit-rate Poisson time, bent by a rate profile."""
+"""Arrival processes: unit-rate Poisson times, transformed by a rate profile."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def draw(
     """Sorted arrival times [J] in seconds, and the type each job is forced to be (-1: free).
 
     Args:
-        scenario: says the process and the number of jobs.
+        scenario: with its arrival process and number of jobs.
         rate: mean arrivals per second.
         rng: of this purpose alone.
     """

@@ -1,4 +1,4 @@
-"""The fluid-LP capacity: how many jobs a second a cluster can carry at most; load is its fraction.
+"""The fluid-LP capacity: the most jobs a second that a cluster can carry; load is its fraction.
 
 Jobs are grouped into classes (type, gang size, share of a GPU, where they may run), weighted by how
 often the scenario draws them. The linear program spreads each class over its pools so that the
@@ -23,20 +23,20 @@ from adlro.model.cluster import MB_PER_GB, Layout
 from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Mask, Records
 
-# Fields of a job that are drawn, and how much of them one unit in the scenario file is.
+# Fields of a job that are drawn -> units of JOB in one unit of the scenario file.
 _DRAWN = {"gpus": 1, "cores": 1, "memory": MB_PER_GB, "gpu_memory": MB_PER_GB, "share": WHOLE}
 
 
 class Capacity(NamedTuple):
-    """What a cluster can carry of a scenario's jobs."""
+    """Solution of the capacity LP."""
 
     jobs_per_s: float
-    shares: Floats  # [C, P] how much of each class the LP puts on each pool
-    prices: Floats  # [P] what a GPU of each pool is worth to the LP (its dual), the dearest = 1
+    shares: Floats  # [C, P] share of each class that the LP puts on each pool
+    prices: Floats  # [P] dual price of a GPU of each pool, the highest = 1
 
 
 def mean_size(size: Size) -> float:
-    """Expected seconds of a size law, its cap included."""
+    """Expected seconds of a size distribution, its cap included."""
     if isinstance(size, Constant):
         return size.seconds
     if isinstance(size, Exponential):
@@ -57,7 +57,7 @@ def mean_size(size: Size) -> float:
 
 
 def speed_on(job_type: JobType, model: gpu.GpuModel) -> float:
-    """Speed of a job type on a GPU model: the scenario's own figure, else the catalogue's."""
+    """Speed of a job type on a GPU model: from the scenario, else from the catalogue."""
     for name, own in job_type.speed.items():
         if gpu.find(name) == model:
             return own
@@ -76,7 +76,7 @@ def type_speeds(scenario: Scenario, layout: Layout) -> Floats:
 
 
 def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Mask:
-    """Whether that many empty nodes of each pool hold a job's gang, [J, P]."""
+    """Mask [J, P]: a job's gang fits on the empty nodes of the pool."""
     pools, nodes = layout.pools, layout.nodes[layout.pools["first_node"]]
     cores = np.maximum(job["cores"], 1)[:, None]
     memory = np.maximum(job["memory"], 1)[:, None]
@@ -89,13 +89,13 @@ def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Ma
 
 
 def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
-    """Where jobs may run at all: model allowed, GPU memory fits, the empty pool holds the gang.
+    """Mask of pools where jobs may run: model allowed, GPU memory and gang fit the empty pool.
 
-    Nodes that leave do not count, or a gang could wait for them in vain; unless all the pool's do.
+    Nodes that leave do not count, as a gang could wait for them in vain, unless all of a pool do.
 
     Args:
         job: JOB records [J].
-        models: [J, P] what the type's own lists of models and partitions allow.
+        models: [J, P] pools that the type's lists of models and partitions allow.
         layout: the empty cluster.
 
     Returns:
@@ -107,7 +107,7 @@ def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
 
 
 def permitted(scenario: Scenario, layout: Layout) -> Mask:
-    """What each type's lists of models and partitions allow, [T, P]."""
+    """Pools [T, P] that each type's lists of models and partitions allow."""
     allowed = np.ones((len(scenario.types), len(layout.pools)), dtype=np.bool_)
     for t, job_type in enumerate(scenario.types):
         models = {gpu.find(name).name for name in job_type.models}
@@ -119,7 +119,7 @@ def permitted(scenario: Scenario, layout: Layout) -> Mask:
 
 
 class Classes(NamedTuple):
-    """Groups of jobs that are alike to the LP."""
+    """Classes of jobs that the LP does not tell apart."""
 
     type: NDArray[np.int64]  # [C]
     weight: Floats  # [C] share of all jobs
@@ -145,7 +145,7 @@ def drawable(job_type: JobType) -> tuple[Floats, Records]:
 
 
 def _refuse_homeless(where: str, job: Records, lists: Mask, layout: Layout) -> None:
-    """Raise ConfigError for a job that no pool can hold for good; lists [P] = pools permitted."""
+    """Raise ConfigError for a job that fits no lasting pool; lists [P] = permitted pools."""
     homeless = job[~(lists & _holds(job, layout, layout.lasting)).any(axis=1)]
     for one in homeless[:1]:
         memory, gpu_memory = one["memory"] / MB_PER_GB, one["gpu_memory"] / MB_PER_GB
@@ -165,7 +165,7 @@ def _refuse_homeless(where: str, job: Records, lists: Mask, layout: Layout) -> N
 
 
 def classes(scenario: Scenario, layout: Layout) -> Classes:
-    """Group all that the scenario can draw by (type, gang size, share, where it may run).
+    """Group all jobs that the scenario can draw by (type, gang size, share, permitted pools).
 
     Raises:
         ConfigError: a job that can be drawn fits nowhere, even on an empty cluster.

@@ -24,14 +24,14 @@ _REQUEST_STEP = 300.0  # users request whole multiples of five minutes
 
 
 def rng_of(seed: int | None, purpose: int) -> np.random.Generator:
-    """The stream of one purpose; None = that of the past, which no seed shares."""
+    """Random stream of a seed for one purpose; seed None = the generated past."""
     if seed is None:
         return np.random.default_rng(np.random.SeedSequence(purpose, spawn_key=(PAST,)))
     return np.random.default_rng((seed, purpose))
 
 
 def _from_law(size: Size, u: Floats) -> Floats:
-    """Seconds at speed 1 from uniform numbers, by the inverse of the law's distribution."""
+    """Seconds at speed 1, by inverse transform sampling of uniform numbers u."""
     if isinstance(size, Constant):
         return np.full(len(u), size.seconds)
     if isinstance(size, Exponential):
@@ -71,7 +71,7 @@ def _users(scenario: Scenario, u: Floats) -> NDArray[np.int64]:
 
 
 def _sizes(scenario: Scenario, types: NDArray[np.int64], u: Floats) -> Floats:
-    """Seconds [J] that each job needs at speed 1."""
+    """Draw the size of each job [J]: seconds at speed 1."""
     sizes = np.empty(len(u))
     for t, job_type in enumerate(scenario.types):
         sizes[types == t] = _from_law(job_type.size, u[types == t])
@@ -79,7 +79,7 @@ def _sizes(scenario: Scenario, types: NDArray[np.int64], u: Floats) -> Floats:
 
 
 def _of_types(scenario: Scenario, jobs: Records) -> None:
-    """Fill in what all jobs of a type have in common."""
+    """Fill in the fields that are the same for all jobs of a type."""
     types, kinds = jobs["type"], scenario.types
     jobs["communication"] = _by_type([t.communication for t in kinds], types)
     cost = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in kinds]
@@ -89,7 +89,7 @@ def _of_types(scenario: Scenario, jobs: Records) -> None:
 
 
 def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) -> Records:
-    """JOB records [J] but for their arrivals; u [11, J] uniform numbers."""
+    """JOB records [J] without arrivals; u [11, J] uniform numbers."""
     scenario, tables = setting.scenario, setting.tables
     low = _by_type([t.priority.low for t in scenario.types], types)
     high = _by_type([t.priority.high for t in scenario.types], types)
@@ -110,7 +110,7 @@ def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) 
 
 
 def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
-    """The jobs of a scenario without a history."""
+    """Draw the jobs of a scenario without a history; seed None = the generated past."""
     scenario = setting.scenario
     u = rng_of(seed, DEMANDS).random((11, scenario.jobs))
     times, forced = arrivals.draw(scenario, setting.rate, rng_of(seed, ARRIVALS))
@@ -118,12 +118,12 @@ def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
     sizes = _sizes(scenario, types, u[1])
     jobs = _jobs(setting, types, sizes, u)
     jobs["arrival"] = times
-    nothing = replay.nothing_foreseen(setting.layout)
+    nothing = replay.no_estimates(setting.layout)
     return replay.Replay(jobs, sizes, setting.lists[types], (), np.empty(0, np.int64), nothing)
 
 
 def true_seconds(setting: Setting, coming: replay.Replay, seed: int | None) -> Floats:
-    """The true run times [J, M]."""
+    """Draw the true run times [J, M]."""
     jobs, noise = coming.jobs, setting.scenario.noise
     drawn = rng_of(seed, NOISE).standard_normal((len(jobs), len(setting.layout.models)))
     seconds: Floats = coming.sizes[:, None] / (setting.speeds[jobs["type"]] * np.exp(noise * drawn))

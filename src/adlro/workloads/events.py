@@ -1,7 +1,7 @@
-"""What happens to the cluster: failures, repairs and speed changes, all drawn before the run.
+"""Cluster events: failures, repairs and speed changes, all drawn before the run.
 
 Failures and each change of the scenario have a random stream of their own. Failures are drawn in
-blocks of a fixed size, so that a longer run meets the same ones first.
+blocks of a fixed size, so that a longer run begins with the same ones.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class _Effect(NamedTuple):
 
 
 def _horizon(last: float) -> float:
-    """When failures end, with arrivals until `last`."""
+    """Time until which failures are drawn, with arrivals until `last`."""
     return 2 * last + _DAY
 
 
 def refuse_too_many(scenario: Scenario, layout: Layout, rate: float) -> None:
-    """Raise ConfigError for more failures than anyone can wait for; rate = arrivals a second."""
+    """Raise ConfigError for too many failures to simulate; rate = arrivals a second."""
     failures = scenario.failures
     if failures is None:
         return
@@ -55,7 +55,7 @@ def refuse_too_many(scenario: Scenario, layout: Layout, rate: float) -> None:
 
 
 def _made(kind: int, times: Floats, **fields: object) -> Records:
-    """EVENT records of one kind; -1 for whatever they do not concern."""
+    """EVENT records of one kind; fields that do not apply are -1."""
     events = np.zeros(len(times), EVENT)
     for name in ("node", "gpu", "type", "model"):
         events[name] = -1
@@ -66,7 +66,7 @@ def _made(kind: int, times: Floats, **fields: object) -> Records:
 
 
 class _Service(NamedTuple):
-    """When each node is in service at all, in seconds; N nodes."""
+    """Seconds when each node joins and leaves; N nodes."""
 
     first: float  # the first arrival
     joins: Floats  # [N]; `first` for those that are there from the beginning
@@ -83,7 +83,7 @@ def _service(layout: Layout, first: float) -> _Service:
 def _breakdowns(
     failures: Failures, born: Floats, until: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Times of failure and of repair [A, C] of A nodes, at least all that come before `until` [A].
+    """Times of failure and of repair [A, C] of A nodes, at least all before `until` [A].
 
     born: [A] when each node first comes up.
     """
@@ -102,7 +102,7 @@ def _breakdowns(
 def _outages(
     scenario: Scenario, layout: Layout, service: _Service, until: float, rng: np.random.Generator
 ) -> list[Records]:
-    """Failures and repairs; of one node they take turns, and a node that leaves ends with one."""
+    """Failures and repairs; they alternate on each node, and leaving is a last failure."""
     late = np.flatnonzero(service.is_late)
     parts = [
         _made(FAILURE, np.zeros(len(late)), node=late, value=1.0),
@@ -126,7 +126,7 @@ def _outages(
 
 
 def _meant(change: Wear | Throttling, layout: Layout) -> NDArray[np.intp]:
-    """GPUs that a change can be about."""
+    """GPUs that a change can apply to."""
     named = [
         change.node in (None, name, group.name)
         for name, group in zip(layout.node_names, layout.groups, strict=True)
@@ -152,7 +152,7 @@ def _effects(
 
 
 def _together(effects: list[_Effect]) -> Records:
-    """Events of one GPU: the product of all factors and the sum of all heat, at each step."""
+    """Events of one GPU: at each step the product of all factors and the sum of all heat."""
     times = np.unique(np.concatenate([effect.times for effect in effects]))
     speed, heat = np.ones(len(times)), np.zeros(len(times))
     for effect in effects:
@@ -180,7 +180,7 @@ def _speeds(
 
 
 def is_quiet(scenario: Scenario) -> bool:
-    """Whether nothing happens at all: asked first, as a draw should cost next to nothing then."""
+    """Whether a scenario has no events, so that drawing them can be skipped."""
     stays = all(g.joins_h == 0 and g.leaves_h is None for g in scenario.cluster.nodes)
     return scenario.failures is None and not scenario.changes and stays
 
@@ -189,7 +189,7 @@ def draw(scenario: Scenario, layout: Layout, arrivals: Floats, stream: tuple[int
     """EVENT records [E], sorted by time, then kind.
 
     Args:
-        scenario: says what fails and what changes.
+        scenario: with its failures and changes.
         layout: the empty cluster.
         arrivals: [J], sorted; hours count from the first, and failures go on until twice the time
             of the last and a day.

@@ -1,4 +1,4 @@
-"""Histories for other programs to read, as CSV and SWF, and histories that may be shared."""
+"""Histories written as CSV and SWF, and anonymised."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STRETCHING = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**26}  # of scrypt: 32 MiB
 
 
 def _decimal(value: float, unknown: str = "") -> str:
-    """A number that reads back as itself, never with an exponent."""
+    """Format a number so that it is read back exactly, without an exponent."""
     if math.isnan(value):
         return unknown
     text = f"{value:.15g}"
@@ -35,7 +35,7 @@ def _decimal(value: float, unknown: str = "") -> str:
 
 
 def _field(word: str) -> str:
-    """A word as a field of a CSV file."""
+    """Quote a word as a field of a CSV file, if needed."""
     return '"' + word.replace('"', '""') + '"' if _QUOTED & set(word) else word
 
 
@@ -49,7 +49,7 @@ def _refuse_unsubmitted(history: History) -> None:
 
 
 def _column(history: History, name: str, some: slice) -> list[str]:
-    """A column of a CSV file, as text."""
+    """Fields of a column of a CSV file."""
     if name == "id":
         return [_field(word) for word in history.id[some]]
     values = getattr(history, name)[some]
@@ -119,14 +119,14 @@ def _swf_lines(ordered: History) -> Iterator[str]:
         wait = ordered.start_s[job] - ordered.submit_s[job]
         count = np.ceil(amount[job])
         memory = ordered.memory_mb[job] * 1024 / max(1.0, count)
-        numbers = (submit[job], wait, ordered.run_s[job], count, np.nan, np.nan, count)
-        numbers += (ordered.requested_s[job], memory)
+        times = (submit[job], wait, ordered.run_s[job])
+        numbers = (*times, count, np.nan, np.nan, count, ordered.requested_s[job], memory)
         fields = (job + 1, *(_decimal(x, "-1") for x in numbers), status, *codes, -1, -1, -1)
         yield " ".join(map(str, fields)) + "\n"
 
 
 def _digest(purpose: str, word: str, key: bytes) -> bytes:
-    """Eight bytes that differ between purposes for one word."""
+    """Keyed hash of a word, eight bytes, different for each purpose."""
     return hashlib.blake2b(word.encode(), key=key, digest_size=8, person=purpose.encode()).digest()
 
 

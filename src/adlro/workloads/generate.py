@@ -19,7 +19,7 @@ from adlro.workloads.workload import Workload
 
 
 def _runs(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int | None) -> Runs:
-    """How jobs run for estimators that learn: see estimates/past.py; run times end at limits."""
+    """Runs for estimators that learn (see estimates/past.py), cut at the limits of jobs."""
     jobs, layout = coming.jobs, setting.layout
     allowed = capacity.may_run(jobs, coming.allowed, layout)
     u = draw.rng_of(seed, draw.RAN_ON).random(len(jobs))
@@ -30,7 +30,7 @@ def _runs(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int | 
 
 @functools.lru_cache(maxsize=8)
 def _learned(text: str) -> Estimator:
-    """The estimator of a scenario without a history when the first job of any seed arrives."""
+    """Estimator of a scenario without a history, after its generated past."""
     setting = prepare(Scenario.model_validate_json(text))
     longer = setting.scenario.model_copy(update={"jobs": past.PAST_JOBS})
     coming = draw.draw_jobs(setting._replace(scenario=longer), None)
@@ -66,7 +66,7 @@ def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
         reference_s: [J] seconds on the reference GPU, one for every job of the file.
 
     Raises:
-        ConfigError: the scenario is another one.
+        ConfigError: the scenario has no history, or its estimator does not learn.
     """
     source = setting.scenario.estimates.source
     if setting.played is None or not ESTIMATORS[source].needs_past:
@@ -80,9 +80,9 @@ def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
 
 
 def generate(setting: Setting, seed: int) -> Workload:
-    """Draw the scenario's jobs, and what happens to its cluster, for one seed.
+    """Draw the jobs and the cluster events of one seed.
 
-    With a history the jobs are its own, and a seed stands for the part of it that is played.
+    With a history, the seed selects the part of it that is played.
     """
     scenario, layout, recorded = setting.scenario, setting.layout, setting.played
     if recorded is None:

@@ -20,48 +20,48 @@ from adlro.model import gpu
 from adlro.model.history import Codes, History
 from adlro.model.state import WHOLE, Counts, Floats
 from adlro.workloads.formats import registry
-from adlro.workloads.formats.gather import Reading
+from adlro.workloads.formats.gather import ReadOptions
 
-_MOST_ACCOUNTS = 500  # that are told apart
+_MOST_ACCOUNTS = 500  # more are treated as one
 ONE_ACCOUNT = ("default",)
 
 
 @functools.lru_cache(maxsize=4)
-def _read(file: str, reading: Reading, _: tuple[int, ...]) -> History:
-    return registry.read(Path(file), reading)
+def _read(file: str, options: ReadOptions, _: tuple[int, ...]) -> History:
+    return registry.read(Path(file), options)
 
 
 def edition(recorded: Recorded | None) -> tuple[int, ...]:
-    """Tells one state of a history's file from another: what is kept of it is of that state."""
+    """Key of the present state of a history's file, for caches."""
     try:
         found = Path(recorded.file).stat() if recorded else None
-    except OSError:  # reading it will say what is wrong
+    except OSError:  # reading it raises a better error
         found = None
     return () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def _reading(recorded: Recorded) -> Reading:
-    return Reading(recorded.lenient, recorded.format, tuple(recorded.columns.items()))
+def _options(recorded: Recorded) -> ReadOptions:
+    return ReadOptions(recorded.lenient, recorded.format, tuple(recorded.columns.items()))
 
 
 def history_of(recorded: Recorded) -> History:
-    """The whole file that a scenario names; kept, as several settings share it.
+    """Read the whole file that a scenario names; cached, as several settings share it.
 
     Raises:
         TraceError: it cannot be read.
     """
-    return _read(recorded.file, _reading(recorded), edition(recorded))
+    return _read(recorded.file, _options(recorded), edition(recorded))
 
 
 def gpus_of(history: History, recorded: Recorded) -> Floats:
-    """Thousandths of a GPU [J], nan = the history does not say."""
+    """Thousandths of a GPU [J]; nan = unknown."""
     if recorded.gpus_from == "cores":
         return history.cores * WHOLE
     return np.where(history.gpus < 0, np.nan, history.gpus.astype(np.float64))
 
 
 def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
-    """The jobs that can be played, by submission, and how many are left out and why.
+    """Rows of the jobs that can be played, by submission, and sentences on those left out.
 
     Raises:
         ConfigError: there are none.
@@ -88,7 +88,7 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
 
 
 def skipped(history: History) -> list[str]:
-    """How many lines of the file were not taken, by what is wrong with them."""
+    """Sentences on the skipped lines of the file, by defect."""
     return [
         f"{kind}: {count:,} lines of the file"
         for kind, count in history.header.defects.items()
@@ -96,22 +96,22 @@ def skipped(history: History) -> list[str]:
     ]
 
 
-def _drawn(key: str) -> float:
-    """A number in [0, 1) that only depends on the key."""
+def _hashed(key: str) -> float:
+    """Hash a key to a number in [0, 1)."""
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2.0**64
 
 
 @functools.lru_cache(maxsize=4)
-def _lots(file: str, reading: Reading, state: tuple[int, ...]) -> Floats:
-    """A number in [0, 1) for each job of a file [J], by its id, or its place if there are none."""
-    history = _read(file, reading, state)
+def _uniform(file: str, options: ReadOptions, state: tuple[int, ...]) -> Floats:
+    """Hash the id of each job [J] to [0, 1); its place in the file if there are no ids."""
+    history = _read(file, options, state)
     keys = history.id or tuple(map(str, range(history.jobs)))
-    return np.array([_drawn(key) for key in keys])
+    return np.array([_hashed(key) for key in keys])
 
 
 def types_of(scenario: Scenario, recorded: Recorded, history: History, rows: Counts) -> Counts:
-    """The type of each job; -1 never stays."""
+    """Type of each job of these rows: by name, by rule, else by hash."""
     names = [job_type.name for job_type in scenario.types]
     found = np.full(len(rows), -1)
     if recorded.speeds in ("gavel-types", "own"):
@@ -125,7 +125,7 @@ def types_of(scenario: Scenario, recorded: Recorded, history: History, rows: Cou
         found = np.where(found < 0, ruled, found)
     rest = np.flatnonzero(found < 0)
     share = np.cumsum([job_type.share for job_type in scenario.types])
-    u = _lots(recorded.file, _reading(recorded), edition(recorded))[rows[rest]]
+    u = _uniform(recorded.file, _options(recorded), edition(recorded))[rows[rest]]
     found[rest] = np.minimum(np.searchsorted(share / share[-1], u, side="right"), len(share) - 1)
     return found
 
@@ -138,7 +138,7 @@ def by_code(codes: Codes, of_word: list[int]) -> Counts:
 
 
 def models_of(history: History, recorded: Recorded, column: str) -> list[gpu.GpuModel | None]:
-    """The catalogue's model of each word of a column, None = it has no such model."""
+    """GPU model of each word of a column; None = not in the catalogue."""
     found: list[gpu.GpuModel | None] = []
     for word in history.tables[column]:
         try:
@@ -149,7 +149,7 @@ def models_of(history: History, recorded: Recorded, column: str) -> list[gpu.Gpu
 
 
 def accounts_of(history: History) -> tuple[str, ...]:
-    """What jobs are charged to: accounts, else queues; one for all if there are none, or many."""
+    """Accounts, else queues; a single account if there are none or too many."""
     for column in ("account", "queue"):
         words = history.tables[column]
         if words:
@@ -158,5 +158,5 @@ def accounts_of(history: History) -> tuple[str, ...]:
 
 
 def users_of(history: History) -> int:
-    """How many users there are to be told apart."""
+    """Number of users, at least 1."""
     return max(1, len(history.tables["user"]))

@@ -1,4 +1,4 @@
-"""The nodes of a cluster as others list them: `scontrol show node`, Alibaba's node lists."""
+"""Lists of nodes as clusters: `scontrol show node`, Alibaba's node lists."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from adlro.errors import ConfigError, TraceError, suggestion
 from adlro.model import gpu
 from adlro.workloads.formats.format import head_of
-from adlro.workloads.formats.table import Rows, Style, Table, Wrong, shown
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.table import Defect, Rows, Style, Table, shown
+from adlro.workloads.formats.text_file import TextFile
 
 _MOST = 1 << 28  # bytes of a list of nodes
 _MB_PER_GB = 1024
@@ -23,11 +23,11 @@ _WORD = re.compile(r"(?<!\S)(\w+)=(\S*)")
 _GRES = re.compile(r"gpu(?::([^:,()]+))?:(\d{1,6})(?:\([^)]*\))?")
 _DOWN = ("DOWN", "DRAIN", "FAIL", "MAINT")
 _NOTHING = ("", "(null)")
-_MOST_NAMES = 100_000  # that one list of hosts may stand for
+_MOST_NAMES = 100_000  # in one list of hosts
 
 
 class Node(NamedTuple):
-    """A node as it is listed."""
+    """A node of a list."""
 
     name: str
     gpu: str  # as the list calls it
@@ -37,15 +37,15 @@ class Node(NamedTuple):
     partition: str = "main"
 
 
-class Listed(NamedTuple):
-    """The nodes of a list that have GPUs, and what should be known of it."""
+class NodeList(NamedTuple):
+    """Nodes of a list that have GPUs, and notes about the list."""
 
     nodes: list[Node]
     notes: list[str]
 
 
 class _Columns(NamedTuple):
-    """Where a table has what."""
+    """Names of the columns of a table."""
 
     name: str
     gpu: str
@@ -63,7 +63,7 @@ _TABLES = (
 )
 
 
-def _refuse(wrong: Iterable[Wrong], path: Path) -> None:
+def _refuse(wrong: Iterable[Defect], path: Path) -> None:
     for one in sorted(wrong, key=lambda one: one.line):
         raise TraceError(f"{path}:{one.line}: {one.text}; correct it")
 
@@ -84,7 +84,7 @@ def _of_rows(rows: Rows, at: _Columns, path: Path) -> list[Node]:
     ]
 
 
-def _from_table(source: Source, at: _Columns) -> list[Node]:
+def _from_table(source: TextFile, at: _Columns) -> list[Node]:
     found: list[Node] = []
     for rows in Table(source, Style()).parts():
         if not rows.names:
@@ -94,7 +94,7 @@ def _from_table(source: Source, at: _Columns) -> list[Node]:
 
 
 def hosts(text: str) -> list[str]:
-    """The names in a list of hosts such as "r1,v[01-02,7]".
+    """Expand a list of hosts such as "r1,v[01-02,7]".
 
     Raises:
         TraceError: it is not such a list.
@@ -127,7 +127,7 @@ def _expanded(part: str, text: str) -> list[str]:
 
 
 def partitions(text: str) -> dict[str, str]:
-    """Node -> its first partition, by the output of `scontrol show partition`.
+    """Map each node to its first partition, from the output of `scontrol show partition`.
 
     Raises:
         TraceError: there is no partition in it.
@@ -165,7 +165,7 @@ def _gpu_of(words: Mapping[str, str], where: str) -> tuple[str, int]:
     return "", 0
 
 
-def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> Listed:
+def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> NodeList:
     """Nodes of `scontrol show node`, with or without --oneliner; of_node = partition by name.
 
     Raises:
@@ -193,11 +193,11 @@ def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> Listed:
         notes.append(
             f"{down:,} nodes are down, drained or failing now: they are listed all the same"
         )
-    return Listed(nodes, notes)
+    return NodeList(nodes, notes)
 
 
 def _gaps(nodes: Sequence[Node]) -> list[str]:
-    """What a cluster file must say and the list does not: _tables puts 1 there."""
+    """Notes on values that a cluster file needs and the list lacks: _tables writes 1."""
     with_gpus = [node for node in nodes if node.gpus > 0]
     no_memory = sum(node.memory_gb == 0 for node in with_gpus)
     no_cores = sum(node.cores == 0 for node in with_gpus)
@@ -209,19 +209,19 @@ def _gaps(nodes: Sequence[Node]) -> list[str]:
     ]
 
 
-def read(path: Path, of_node: Mapping[str, str]) -> Listed:
-    """The nodes of a file, plain or gzip, whatever list it is.
+def read(path: Path, of_node: Mapping[str, str]) -> NodeList:
+    """Read the nodes of a file, plain or gzip, in any known format.
 
     Raises:
         TraceError: it cannot be read, or is no such list.
     """
-    source = Source(path)
+    source = TextFile(path)
     try:
         head = head_of(source.head)
         for at in _TABLES:
             if {at.name, at.gpu, at.gpus, at.cores} <= set(head.names):
                 nodes = _from_table(source, at)
-                return Listed(nodes, _gaps(nodes))
+                return NodeList(nodes, _gaps(nodes))
         if not any(line.startswith("NodeName=") for line in head.lines):
             raise TraceError(
                 f"{path}: is no list of nodes that is known: `scontrol show node` (also with "
@@ -241,7 +241,7 @@ def _model(name: str, names: Mapping[str, str]) -> str | None:
 
 
 def _stem(members: Sequence[Node]) -> str:
-    """What the names of nodes have in common, without the number at the end."""
+    """Common prefix of the names of nodes, without a number at the end."""
     first, last = min(node.name for node in members), max(node.name for node in members)
     same = 0
     while same < min(len(first), len(last)) and first[same] == last[same]:
@@ -250,8 +250,8 @@ def _stem(members: Sequence[Node]) -> str:
     return stem[:60] or members[0].gpu[:60] or "nodes"
 
 
-def as_cluster(listed: Listed, names: Mapping[str, str], name: str) -> dict[str, object]:
-    """The tables of a cluster file; nodes that are alike make a group, those without GPUs go.
+def as_cluster(listed: NodeList, names: Mapping[str, str], name: str) -> dict[str, object]:
+    """Tables of a cluster file; equal nodes form a group, those without GPUs are left out.
 
     Args:
         listed: the nodes.

@@ -1,4 +1,4 @@
-"""Quotas and prices made ready: what a GPU is worth, who is entitled to what."""
+"""Quotas and prices of a scenario as arrays, and the worth of each GPU model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adlro.workloads import capacity
 
 
 class Quotas(NamedTuple):
-    """Who is under which quota: A accounts, U users, H quotas, M models."""
+    """Quotas and their holders: A accounts, U users, H quotas, M models."""
 
     of_account: Counts  # [A] number of the quota, -1 = none
     of_user: Counts  # [U]
@@ -25,14 +25,14 @@ class Quotas(NamedTuple):
     caps: Counts  # [H, M], -1 = any number
 
     def holders(self, jobs: Records) -> Counts:
-        """The quota of each job's account and that of its user, [J, 2]."""
+        """Quotas [J, 2] of each job's account and user."""
         return np.stack((self.of_account[jobs["account"]], self.of_user[jobs["user"]]), axis=1)
 
 
 def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
-    """What an hour of a GPU of each model costs, [M].
+    """Price [M] of an hour of a GPU of each model.
 
-    Without a price list: its worth, the mean speed of the scenario's types there (V100 = 1).
+    Without a price list it is the worth, the mean speed of the scenario's types there (V100 = 1).
     """
     if scenario.prices:
         listed = by_model(scenario.prices)
@@ -43,7 +43,7 @@ def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
 
 
 def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
-    """What a GPU of each model is worth, [M]: 1 = the reference GPU, or (no price) the first."""
+    """Worth [M] of a GPU of each model: 1 = the reference GPU, or the first if unpriced."""
     costs = prices(scenario, layout, speeds)
     if not scenario.prices:
         return costs
@@ -53,7 +53,7 @@ def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
 
 
 def _each(scenario: Scenario) -> Iterator[Quota]:
-    """The scenario's quotas, with one for every user where it says so."""
+    """Expand quotas that hold for every user into one for each."""
     for quota in scenario.quotas:
         if quota.users is None:
             yield quota
@@ -63,7 +63,7 @@ def _each(scenario: Scenario) -> Iterator[Quota]:
 
 
 def quotas(scenario: Scenario, layout: Layout) -> Quotas:
-    """The scenario's quotas as arrays; the pools of the layout must have their worth."""
+    """Quotas of a scenario as arrays; the pools of the layout must have their worth."""
     every = list(_each(scenario))
     total = float((layout.pools["size"] * layout.pools["worth"]).sum())
     names = [model.name for model in layout.models]
@@ -86,7 +86,7 @@ def quotas(scenario: Scenario, layout: Layout) -> Quotas:
 
 
 def _most(quota: Quota | None, layout: Layout) -> Floats:
-    """GPUs of each pool's model that the quota's caps leave a job alone, [P]."""
+    """GPUs [P] of each pool's model that the caps of a quota allow one job."""
     most = np.full(len(layout.pools), np.inf)
     if quota is not None:
         caps = by_model(quota.caps)
@@ -101,12 +101,12 @@ def _in_words(quota: Quota) -> str:
 
 
 def refuse_homeless(scenario: Scenario, layout: Layout, lists: Mask) -> None:
-    """Raise ConfigError for a job that can be drawn and that caps let run nowhere.
+    """Raise ConfigError for a job that can be drawn but fits no pool under the caps.
 
     Args:
         scenario: with its quotas.
         layout: the empty cluster.
-        lists: [T, P] what each type's lists of models and partitions allow.
+        lists: [T, P] pools that each type's lists of models and partitions allow.
     """
     capped = [quota for quota in scenario.quotas if quota.caps]
     accounts = [None, *(quota for quota in capped if quota.account is not None)]

@@ -1,7 +1,6 @@
-"""The jobs of a history, made ready to be played on a scenario's cluster; filled gaps are said.
+"""Jobs of a history as JOB records, to be played on a scenario's cluster.
 
-A job's type follows from what is known when it comes: its name, a rule of the scenario, or a hash
-of its id (or of its place in the file), never from how long it ran.
+Gaps of the history are assumed by assumptions, each of which is reported.
 """
 
 from __future__ import annotations
@@ -19,46 +18,46 @@ from adlro.model.history import History
 from adlro.model.state import JOB, WHOLE, Counts, Floats, Mask, Records
 from adlro.workloads import capacity, history_file
 
-_SHORTEST = 1.0  # seconds of a job that ran for none
-_REQUEST_STEP = 300.0  # the longest run is rounded up to that
+_SHORTEST = 1.0  # seconds; shorter run times are played as this
+_REQUEST_STEP = 300.0  # seconds; the longest run time is rounded up to a multiple
 _LARGEST = 2**31 - 1
 
 
 class Replay(NamedTuple):
-    """K jobs of a history by submission, P pools."""
+    """K jobs in the order of submission; P pools, M GPU models."""
 
     jobs: Records  # [K] JOB; arrival = seconds since the first
     sizes: Floats  # [K] seconds on the reference GPU
-    allowed: Mask  # [K, P] by what the job says of GPU models
-    filled: tuple[str, ...]  # what the history does not say, and what was put there
-    rows: Counts  # [K] their places in the history; none = there is no history
-    est: Floats  # [K, M] seconds as foreseen at their submission; [0, M] = not asked for
+    allowed: Mask  # [K, P] by the list of GPU models of the job
+    filled: tuple[str, ...]  # assumptions about what the history leaves out
+    rows: Counts  # [K] rows of the history; [0] = the jobs are drawn
+    est: Floats  # [K, M] estimates at submission; [0, M] = made later, by generate
 
     @property
     def rate(self) -> float:
-        """Arrivals a second as recorded; 0 = all came at once."""
+        """Recorded arrivals a second; 0 = all jobs were submitted at once."""
         span = float(self.jobs["arrival"][-1])
         return (len(self.jobs) - 1) / span if span > 0 else 0.0
 
 
-class _Filled:
-    """What was filled in, in words."""
+class _Assumptions:
+    """Sentences about assumptions for K jobs."""
 
     def __init__(self, jobs: int) -> None:
-        self.said: list[str] = []
+        self.sentences: list[str] = []
         self._jobs = jobs
 
-    def say(self, count: int, what: str) -> None:
-        """`what` holds for so many jobs, if any."""
+    def add(self, count: int, what: str) -> None:
+        """Add that `what` was assumed for `count` jobs, unless that is 0."""
         if count:
-            who = "all jobs" if count == self._jobs else f"{count:,} of {self._jobs:,} jobs"
-            self.said.append(f"{who}: {what}")
+            which = "all jobs" if count == self._jobs else f"{count:,} of {self._jobs:,} jobs"
+            self.sentences.append(f"{which}: {what}")
 
 
 def _sizes(
     scenario: Scenario, recorded: Recorded, history: History, rows: Counts, types: Counts
 ) -> tuple[Floats, Mask]:
-    """Seconds [K] on the reference GPU, and for which jobs the recorded GPU was known."""
+    """Seconds [K] on the reference GPU, and a mask [K] of jobs whose recorded GPU is known."""
     run = np.maximum(history.run_s[rows], _SHORTEST)
     if recorded.speeds == "none":
         return run, np.ones(len(rows), np.bool_)
@@ -76,7 +75,7 @@ def _sizes(
 
 
 def _allowed(history: History, recorded: Recorded, rows: Counts, layout: Layout) -> Mask:
-    """Where each job's own list of GPU models lets it run, [K, P]."""
+    """Pools [K, P] that each job's own list of GPU models allows."""
     words = history.tables["allowed"]
     table = np.ones((len(words) + 1, len(layout.pools)), np.bool_)
     for w, word in enumerate(words):
@@ -95,7 +94,9 @@ def _allowed(history: History, recorded: Recorded, rows: Counts, layout: Layout)
     return allowed
 
 
-def _account_numbers(scenario: Scenario, history: History, rows: Counts, filled: _Filled) -> Counts:
+def _account_numbers(
+    scenario: Scenario, history: History, rows: Counts, assumed: _Assumptions
+) -> Counts:
     if scenario.accounts == history_file.ONE_ACCOUNT:
         return np.zeros(len(rows), np.int64)
     column = "account" if history.tables["account"] else "queue"
@@ -109,65 +110,67 @@ def _account_numbers(scenario: Scenario, history: History, rows: Counts, filled:
         getattr(history, column)[rows], [known[w] for w in history.tables[column]]
     )
     text = f"{column} unknown, charged to {scenario.accounts[0]!r}"
-    filled.say(int((found < 0).sum()), text)
+    assumed.add(int((found < 0).sum()), text)
     return np.maximum(found, 0)
 
 
-def _each(amounts: Floats, gangs: Counts, default: float, what: str, filled: _Filled) -> Counts:
-    """What each GPU's part of a job needs, rounded up; `default` where the history is silent."""
+def _each(
+    amounts: Floats, gangs: Counts, default: float, what: str, assumed: _Assumptions
+) -> Counts:
+    """Amount for each GPU of a job, rounded up; `default` where the amount is unknown."""
     is_known = ~np.isnan(amounts)
-    filled.say(int((~is_known).sum()), f"{what} = {default:g} for each GPU")
+    assumed.add(int((~is_known).sum()), f"{what} = {default:g} for each GPU")
     each = np.ceil(np.where(is_known, amounts, 0.0) / gangs)
     return np.where(is_known, np.minimum(each, _LARGEST), default).astype(np.int64)
 
 
-def _requested(recorded: Recorded, history: History, rows: Counts, filled: _Filled) -> Floats:
+def _requested(recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions) -> Floats:
     asked, default = history.requested_s[rows], recorded.requested_s
     if default is None:
         longest = float(np.nanmax(history.run_s))
         default = max(_REQUEST_STEP, np.ceil(longest / _REQUEST_STEP) * _REQUEST_STEP)
     is_known = asked > 0
     origin = "as the scenario says" if recorded.requested_s else "the longest run of the file"
-    filled.say(int((~is_known).sum()), f"requested time = {default:g} s ({origin})")
+    assumed.add(int((~is_known).sum()), f"requested time = {default:g} s ({origin})")
     return np.where(is_known, asked, default)
 
 
-def _priority(recorded: Recorded, history: History, rows: Counts, filled: _Filled) -> Floats:
+def _priority(recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions) -> Floats:
     words = history.tables["qos"]
     table = np.array([*(recorded.priorities.get(w, np.nan) for w in words), np.nan])
     found = table[history.qos[rows]]
-    filled.say(int(np.isnan(found).sum()), f"priority = {recorded.priority:g}")
+    assumed.add(int(np.isnan(found).sum()), f"priority = {recorded.priority:g}")
     return np.where(np.isnan(found), recorded.priority, found)
 
 
 def _records(
-    scenario: Scenario, recorded: Recorded, history: History, rows: Counts, filled: _Filled
+    scenario: Scenario, recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions
 ) -> Records:
-    """JOB [K], but for types."""
+    """JOB records [K] without types."""
     jobs = np.zeros(len(rows), JOB)
     thousandths = history_file.gpus_of(history, recorded)[rows]
     gangs = np.ceil(thousandths / WHOLE).astype(np.int64)
     is_slice = thousandths < WHOLE
     rounded = ~is_slice & (thousandths % WHOLE != 0)
-    filled.say(int(rounded.sum()), "parts of a GPU beyond the first are played as whole GPUs")
+    assumed.add(int(rounded.sum()), "parts of a GPU beyond the first are played as whole GPUs")
     jobs["gpus"], jobs["share"] = gangs, np.where(is_slice, thousandths, WHOLE)
     no_cores = np.full(len(rows), np.nan)
     cores = no_cores if recorded.gpus_from == "cores" else history.cores[rows]
-    jobs["cores"] = _each(cores, gangs, recorded.cores_per_gpu, "cores", filled)
+    jobs["cores"] = _each(cores, gangs, recorded.cores_per_gpu, "cores", assumed)
     memory = recorded.memory_gb_per_gpu * MB_PER_GB
-    jobs["memory"] = _each(history.memory_mb[rows], gangs, memory, "memory MB", filled)
+    jobs["memory"] = _each(history.memory_mb[rows], gangs, memory, "memory MB", assumed)
     on_gpu = history.gpu_memory_mb[rows] * gangs
     default = recorded.gpu_memory_gb * MB_PER_GB
-    jobs["gpu_memory"] = _each(on_gpu, gangs, default, "GPU memory MB", filled)
-    jobs["requested"] = _requested(recorded, history, rows, filled)
+    jobs["gpu_memory"] = _each(on_gpu, gangs, default, "GPU memory MB", assumed)
+    jobs["requested"] = _requested(recorded, history, rows, assumed)
     jobs["limit"] = jobs["requested"] if scenario.limit == "kill" else np.inf
-    jobs["priority"] = _priority(recorded, history, rows, filled)
+    jobs["priority"] = _priority(recorded, history, rows, assumed)
     jobs["communication"], jobs["least_run"] = recorded.communication, scenario.least_run_s
     jobs["checkpoint"] = -1.0 if recorded.checkpoint_s is None else recorded.checkpoint_s
     jobs["interval"] = np.inf
     jobs["user"] = np.maximum(history.user[rows], 0)
-    filled.say(int((history.user[rows] < 0).sum()), "user unknown, taken as the first one")
-    jobs["account"] = _account_numbers(scenario, history, rows, filled)
+    assumed.add(int((history.user[rows] < 0).sum()), "user unknown, taken as the first one")
+    jobs["account"] = _account_numbers(scenario, history, rows, assumed)
     jobs["arrival"] = history.submit_s[rows] - history.submit_s[rows[0]]
     return jobs
 
@@ -180,15 +183,15 @@ _ASSUMED = {
 }
 
 
-def _say_types(recorded: Recorded, history: History, rows: Counts, filled: _Filled) -> None:
+def _add_types(recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions) -> None:
     text = _ASSUMED[recorded.speeds]
     if recorded.rules or recorded.speeds in ("gavel-types", "own"):
         text += ", where no name or rule says it"
-    filled.say(len(rows), text)
+    assumed.add(len(rows), text)
 
 
 def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) -> Replay:
-    """The jobs of a scenario's history; lists [T, P] = where each type may run.
+    """Return the jobs of a scenario's history; lists [T, P] = pools that each type may use.
 
     Raises:
         TraceError: the file cannot be read.
@@ -203,13 +206,13 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
             f"{history_file.users_of(history):,}; correct it"
         )
     types = history_file.types_of(scenario, recorded, history, rows)
-    filled = _Filled(len(rows))
-    jobs = _records(scenario, recorded, history, rows, filled)
+    assumed = _Assumptions(len(rows))
+    jobs = _records(scenario, recorded, history, rows, assumed)
     jobs["type"] = types
     sizes, is_known = _sizes(scenario, recorded, history, rows, types)
-    _say_types(recorded, history, rows, filled)
-    filled.say(int((~is_known).sum()), f"run time taken as that on a {gpu.REFERENCE}")
-    filled.say(int((history.run_s[rows] < _SHORTEST).sum()), f"played as {_SHORTEST:g} s long")
+    _add_types(recorded, history, rows, assumed)
+    assumed.add(int((~is_known).sum()), f"run time taken as that on a {gpu.REFERENCE}")
+    assumed.add(int((history.run_s[rows] < _SHORTEST).sum()), f"played as {_SHORTEST:g} s long")
     allowed = lists[types] & _allowed(history, recorded, rows, layout)
     home = capacity.may_run(jobs, allowed, layout) & (layout.lasting > 0)
     fits: Mask = np.asarray(home.any(axis=1))
@@ -223,11 +226,11 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
             f"scenario {scenario.name}: jobs = {scenario.jobs:,}, but the history has "
             f"{len(jobs):,} that can be played; lower it or widen the window"
         )
-    return Replay(jobs, sizes, allowed, (*left_out, *filled.said), rows, nothing_foreseen(layout))
+    return Replay(jobs, sizes, allowed, (*left_out, *assumed.sentences), rows, no_estimates(layout))
 
 
-def nothing_foreseen(layout: Layout) -> Floats:
-    """Estimates of no job on the models of a cluster."""
+def no_estimates(layout: Layout) -> Floats:
+    """Estimates [0, M]."""
     return np.empty((0, len(layout.models)))
 
 
@@ -244,12 +247,12 @@ def _refuse_unfit(scenario: Scenario, recorded: Recorded, jobs: Records, fits: M
 
 
 def windows(played: Replay, count: int) -> int:
-    """How many seeds have jobs of their own: those from 0 on, each with `count` in a row."""
+    """Number of seeds, from 0 on, that play disjoint windows of `count` consecutive jobs."""
     return len(played.jobs) // count
 
 
 def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
-    """The jobs of one seed: the seed-th run of `count` jobs in a row, round and round.
+    """Jobs of one seed: its window of `count` consecutive jobs; later seeds start over.
 
     Times between arrivals are multiplied by `stretch`.
     """
@@ -267,7 +270,7 @@ def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
 
 
 def classes(played: Replay, layout: Layout, speeds: Floats) -> capacity.Classes:
-    """Group the jobs by type and by where they may run; see capacity.classes."""
+    """Group the jobs by type and permitted pools; see capacity.classes."""
     jobs = played.jobs
     allowed = capacity.may_run(jobs, played.allowed, layout)
     keys = np.column_stack((jobs["type"], allowed)).astype(np.int64)
@@ -283,7 +286,7 @@ def classes(played: Replay, layout: Layout, speeds: Floats) -> capacity.Classes:
 
 
 def demand_weights(played: Replay, layout: Layout) -> dict[tuple[int, ...], float]:
-    """How often each demand comes: share of the jobs by all fields of DEMAND but the weight."""
+    """Share of the jobs of each demand, keyed by all fields of DEMAND but the weight."""
     bits = 1 << np.arange(len(layout.pools))
     jobs = played.jobs
     pools = capacity.may_run(jobs, played.allowed, layout) @ bits

@@ -19,27 +19,27 @@ from adlro.workloads import quotas as rules
 
 
 class Setting(NamedTuple):
-    """A scenario made ready: the empty cluster and all that is the same for every seed."""
+    """A prepared scenario: the empty cluster and all that is the same for every seed."""
 
     scenario: Scenario
     layout: Layout
     pools: Records  # [P] of the empty cluster
     speeds: Floats  # [T, M]
-    lists: Mask  # [T, P] what each type's lists of models and partitions allow
+    lists: Mask  # [T, P] pools that each type's lists of models and partitions allow
     capacity_per_s: float  # jobs a second at load 1
     type_shares: Floats  # [T, P] how the capacity LP spreads each type over the pools
-    lp_prices: Floats  # [P] what the capacity LP would give for a GPU of each pool, the dearest = 1
+    lp_prices: Floats  # [P] dual prices of the capacity LP for a GPU of each pool, the highest = 1
     affinity: tuple[int, ...]  # [T] model of each type, for static-affinity
     tables: dict[str, tuple[Floats, Floats]]  # demand -> values and cumulated odds, [T, K] each
     colocation: Floats  # [T, T]
-    demands: Records  # [K] DEMAND: what most jobs ask for; [0] = too many pools for it
-    placement: Records  # [K] DEMAND by which the world places; [0] = by best fit
+    demands: Records  # [K] DEMAND: the most frequent demands; [0] = the cluster has too many pools
+    placement: Records  # [K] DEMAND for placement by fragmentation; [0] = best fit
     readings: Records  # [T + 1, M] READING, or [0, 0]
-    prices: Floats  # [M] of an hour of one GPU; without a price list: its worth
+    prices: Floats  # [M] for an hour of one GPU; without a price list its worth
     quotas: rules.Quotas
-    played: replay.Replay | None = None  # the jobs of a history: the truth, not for policies
-    mix: traits.Mix | None = None  # what they ask for
-    filled: tuple[str, ...] = ()  # what the history does not say, and what was put there
+    played: replay.Replay | None = None  # jobs of a history: hidden from policies
+    mix: traits.Mix | None = None  # demands of these jobs
+    filled: tuple[str, ...] = ()  # assumptions about what the history leaves out
 
     @property
     def rate(self) -> float:
@@ -48,12 +48,12 @@ class Setting(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The scenario's. This and all that follows: see model/context.py."""
+        """Name of the scenario. For this and the properties below see model/context.py."""
         return self.scenario.name
 
     @property
     def rows(self) -> int:
-        """One for each job."""
+        """Rows of the job table: one for each job."""
         return self.scenario.jobs
 
     @property
@@ -73,7 +73,7 @@ class Setting(NamedTuple):
 
     @property
     def types(self) -> int:
-        """How many types of jobs there are."""
+        """Number of job types."""
         return len(self.scenario.types)
 
     @property
@@ -90,7 +90,7 @@ class Setting(NamedTuple):
 
 
 def _allowed(lists: Mask, layout: Layout, jobs: Records) -> Mask:
-    """Where jobs [J] may run at all, [J, P], by the lists [T, P] of their types."""
+    """Pools [J, P] where jobs [J] may run, by the lists [T, P] of their types."""
     return capacity.may_run(jobs, lists[jobs["type"]], layout)
 
 
@@ -105,26 +105,26 @@ def _table(choices: list[Choice]) -> tuple[Floats, Floats]:
 
 
 def _affinity(scenario: Scenario, layout: Layout, speeds: Floats) -> tuple[int, ...]:
-    """Model index of each type: as the scenario says, else where the type is fastest.
+    """Model index of each type: given by the scenario, else the fastest for the type.
 
-    Models whose nodes all leave are out of the question.
+    Models whose nodes all leave are excluded.
     """
     stay = set(layout.pools["model"][layout.lasting > 0].tolist())
     names = [model.name if m in stay else "" for m, model in enumerate(layout.models)]
     speeds = np.where([m in stay for m in range(len(names))], speeds, 0.0)
     chosen = []
     for t, job_type in enumerate(scenario.types):
-        wish = scenario.affinity.get(job_type.name)
-        name = gpu.find(wish).name if wish else ""
+        wanted = scenario.affinity.get(job_type.name)
+        name = gpu.find(wanted).name if wanted else ""
         is_there = name != "" and name in names
         chosen.append(names.index(name) if is_there else int(np.argmax(speeds[t])))
     return tuple(chosen)
 
 
 def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) -> Floats:
-    """The capacity LP over whole types, as if any of their jobs could run on any permitted pool.
+    """Shares [T, P] of the capacity LP over whole types, each free to use all its permitted pools.
 
-    Pools whose nodes all leave get nothing.
+    Pools whose nodes all leave get no share.
     """
     lists = capacity.permitted(scenario, layout) & (layout.lasting > 0)
     count = len(scenario.types)
@@ -183,7 +183,7 @@ def _ready(text: str, _: tuple[int, ...]) -> Setting:
 
 
 def prepare(scenario: Scenario) -> Setting:
-    """All of a scenario that does not depend on the seed; kept, as the LP costs milliseconds.
+    """Compute all of a scenario that does not depend on the seed; cached, as the LP takes time.
 
     Raises:
         ConfigError: a job that can be drawn fits nowhere, or a speed is missing.
@@ -191,7 +191,7 @@ def prepare(scenario: Scenario) -> Setting:
     """
     if scenario.history is None:
         ready = _ready(scenario.model_dump_json(), ())
-    else:  # a file's jobs are made ready once for all loads
+    else:  # the jobs of a file are prepared once for all loads
         base = scenario.model_copy(update={"load": 1.0})
         ready = _ready(base.model_dump_json(), history_file.edition(scenario.history))
         ready = ready._replace(scenario=scenario)

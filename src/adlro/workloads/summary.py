@@ -1,4 +1,4 @@
-"""What a history holds, in figures: jobs, time, how much they asked for, what is missing."""
+"""Summary of a history in figures: time, demand, usage, missing fields."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from adlro.model.state import WHOLE, Counts, Floats
 _NEVER = "unknown"
 
 
-class Busy(NamedTuple):
+class Usage(NamedTuple):
     """GPUs (or processors) in use over the time of a history."""
 
     unit: str  # "GPUs" or "processors"
-    mean: float  # from the first to the last beginning of a job
+    mean: float  # from the first to the last start of a job
     peak: float
     hours: float  # GPU-hours of all jobs together
-    by: str  # what the beginnings are: "start" as recorded, or "submission" for want of it
+    by: str  # "start" as recorded, or "submission" where that is unknown
 
 
-class Size(NamedTuple):
-    """A cluster's size, and who says so."""
+class ClusterSize(NamedTuple):
+    """Size of a cluster and the origin of that figure."""
 
     amount: float
     origin: str
@@ -38,8 +38,8 @@ def demand(history: History) -> tuple[str, Floats]:
     return "processors", history.cores
 
 
-def in_use(history: History) -> Busy | None:
-    """How much was in use; None = times or demands are not known."""
+def in_use(history: History) -> Usage | None:
+    """GPUs (or processors) in use; None = times or demands are unknown."""
     unit, amount = demand(history)
     is_started = ~np.isnan(history.start_s)
     begin = np.where(is_started, history.start_s, history.submit_s)
@@ -56,21 +56,21 @@ def in_use(history: History) -> Busy | None:
     mean = float((inside * amount).sum() / span) if span > 0 else math.nan
     by = "start" if is_started[known].all() else "submission"
     hours = float((run * amount).sum() / 3600)
-    return Busy(unit, mean, max(0.0, float(level.max())), hours, by)
+    return Usage(unit, mean, max(0.0, float(level.max())), hours, by)
 
 
-def size_of(history: History, busy: Busy, given: int | None) -> Size:
-    """The size to measure load by: given, stated by the source, or else the most ever in use."""
+def size_of(history: History, busy: Usage, given: int | None) -> ClusterSize:
+    """Cluster size for the load: given, stated by the source, or else the peak usage."""
     stated = history.header.machine_gpus if busy.unit == "GPUs" else history.header.machine_cores
     if given is not None:
-        return Size(given, "given")
+        return ClusterSize(given, "given")
     if stated is not None:
-        return Size(stated, "stated by the source")
-    return Size(busy.peak, "the most in use at once")
+        return ClusterSize(stated, "stated by the source")
+    return ClusterSize(busy.peak, "the most in use at once")
 
 
 def date(history: History, seconds: float) -> str:
-    """A time of the history as a date, if it is known what 0 s is."""
+    """Format a time of the history, as a date if its origin is known."""
     origin = history.header.origin_unix_s
     if origin is None or math.isnan(seconds):
         return _NEVER if math.isnan(seconds) else f"{seconds:,.0f} s"
@@ -82,8 +82,8 @@ def date(history: History, seconds: float) -> str:
     return f"{text} ({clock})" if clock else f"{text} UTC"
 
 
-class Spread(NamedTuple):
-    """How a figure is spread over the jobs."""
+class Distribution(NamedTuple):
+    """Distribution of a figure over the jobs."""
 
     median: float
     mean: float
@@ -91,12 +91,12 @@ class Spread(NamedTuple):
     most: float
 
 
-def spread(values: Floats) -> Spread | None:
-    """Of what is known; None = nothing is."""
+def spread(values: Floats) -> Distribution | None:
+    """Distribution of the known values; None = there are none."""
     known = values[~np.isnan(values)]
     if len(known) == 0:
         return None
-    return Spread(
+    return Distribution(
         float(np.median(known)),
         float(known.mean()),
         float(np.quantile(known, 0.95)),
@@ -105,6 +105,6 @@ def spread(values: Floats) -> Spread | None:
 
 
 def missing(history: History) -> dict[str, int]:
-    """Jobs of which each field is unknown, those fields only."""
+    """Number of jobs without each field, for fields that are missing somewhere."""
     counts = {field: history.missing(field) for field in FIELDS}
     return {field: count for field, count in counts.items() if count}

@@ -1,4 +1,4 @@
-"""What a scenario's job types are like beside each other, on the meters, and to placement."""
+"""Properties of job types: slowdown by co-location, telemetry readings, demands for placement."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _UNKNOWN = gpu.Demand(fp32=0.5, bandwidth=0.5)  # of a type that gives its speed
 
 
 def colocation(scenario: Scenario) -> Floats:
-    """How much each type is slowed by a slice of each other one, [T, T]; 1 = not at all.
+    """Slowdown [T, T] of each type by a slice of another on the same GPU; 1 = none.
 
-    The scenario's own figures, else those measured for two types of the same kind.
+    From the scenario, else as measured for two types of the same kind.
     """
     kinds = [job_type.kind for job_type in scenario.types]
     slowed = np.array([[gpu.slowdown(own, other) for other in kinds] for own in kinds])
@@ -47,12 +47,12 @@ def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
 
 
 def placement(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
-    """DEMAND [K] that the world's own placement looks ahead to; none for `best-fit`.
+    """DEMAND [K] for placement by fragmentation; none for `best-fit`.
 
     Args:
-        scenario: says the placement.
+        scenario: with its placement.
         layout: the empty cluster.
-        mix: what jobs ask for, if not what the scenario's types do.
+        mix: demands of the jobs, if not those of the scenario's types.
 
     Raises:
         ConfigError: the cluster has more pools than a mask of them has bits.
@@ -68,14 +68,14 @@ def placement(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
 
 
 def typical_demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
-    """DEMAND [K], the most frequent first, of the kinds that make up most of the jobs.
+    """DEMAND [K] of the demands that make up most of the jobs, the most frequent first.
 
     None where the cluster has more pools than a mask of them has bits.
 
     Args:
-        scenario: whose types say what jobs ask for, unless `mix` does.
+        scenario: its types have the demands, unless `mix` is given.
         layout: the empty cluster.
-        mix: what jobs ask for, if not what the scenario's types do.
+        mix: demands of the jobs, if not those of the scenario's types.
     """
     if len(layout.pools) > _MOST_POOLS:
         return np.zeros(0, DEMAND)
@@ -89,7 +89,7 @@ def typical_demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Reco
 
 
 def _drawn_mix(scenario: Scenario, layout: Layout) -> Mix:
-    """What the jobs of the scenario's types ask for."""
+    """Demands of the jobs of the scenario's types."""
     pools = len(layout.pools)
     bits = 1 << np.arange(pools)
     lists = capacity.permitted(scenario, layout)

@@ -12,11 +12,11 @@ class Workload(NamedTuple):
 
     jobs: Records  # [J] JOB, sorted by arrival
     est: Floats  # [J, M] seconds that policies see
-    allowed: Mask  # [J, P] where each job may run at all
-    seconds: Floats  # [J, M] the true run times: this and what follows no policy is handed
+    allowed: Mask  # [J, P] pools where each job may run
+    seconds: Floats  # [J, M] true run times: hidden from policies, as all fields below
     events: Records  # [E] EVENT: failures, repairs and speed changes
-    colocation: Floats  # [T, T] how much a type is slowed by another on the same GPU; 1 = not
-    demands: Records  # [K] DEMAND that placement by fragmentation looks at; none = best fit
+    colocation: Floats  # [T, T] slowdown of a type by another on the same GPU; 1 = none
+    demands: Records  # [K] DEMAND for placement by fragmentation; none = best fit
     readings: Records  # [T + 1, M] READING of each type, the last row idle; [0, 0] = no telemetry
     holders: Counts  # [J, 2] quota of the job's account and that of its user, -1 = none
     quotas: Records  # [H] QUOTA

@@ -21,7 +21,7 @@ SALT = b"salt"
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_own_file_keeps_everything(tmp_path, name):
     before = history(tmp_path, SAMPLES[name])
-    after = history(tmp_path, npz.packed(before), "x.npz")
+    after = history(tmp_path, npz.pack(before), "x.npz")
     assert (after.header, after.id, after.tables) == (before.header, before.id, before.tables)
     for field in FIELDS[1:]:
         np.testing.assert_array_equal(getattr(after, field), getattr(before, field))
@@ -29,7 +29,7 @@ def test_the_own_file_keeps_everything(tmp_path, name):
 
 def test_the_own_file_is_the_same_bytes_each_time(tmp_path):
     before = history(tmp_path, SAMPLES["sacct"])
-    assert npz.packed(before) == npz.packed(before)
+    assert npz.pack(before) == npz.pack(before)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "dlrm"])
@@ -115,17 +115,17 @@ def test_a_short_salt_is_stretched_by_a_slow_derivation(tmp_path, monkeypatch):
 
 
 def test_anonymous_histories_do_not_quote_lines_that_were_skipped(tmp_path):
-    from adlro.workloads.formats.gather import Reading
+    from adlro.workloads.formats.gather import ReadOptions
     from adlro.workloads.formats.registry import read
 
     path = write(tmp_path, "user,submit,run_s\nann,1,secret\nbob,2,5\n")
-    before = read(path, Reading(lenient=True))
+    before = read(path, ReadOptions(lenient=True))
     assert "secret" in repr(before.header)
     assert "secret" not in repr(anonymous(before, SALT).header)
 
 
 def test_an_own_file_that_was_changed_is_refused(tmp_path):
-    data = bytearray(npz.packed(history(tmp_path, SAMPLES["helios"])))
+    data = bytearray(npz.pack(history(tmp_path, SAMPLES["helios"])))
     data[len(data) // 2] ^= 0xFF
     with pytest.raises(TraceError, match="is not a history of adlro"):
         history(tmp_path, bytes(data), "x.npz")
@@ -144,7 +144,7 @@ def test_an_own_file_whose_codes_have_no_words_is_refused(tmp_path):
     before = history(tmp_path, SAMPLES["sacct"])
     wrong = before._replace(user=before.user + 5)
     with pytest.raises(TraceError, match="'user' holds a code without a word"):
-        history(tmp_path, npz.packed(wrong), "x.npz")
+        history(tmp_path, npz.pack(wrong), "x.npz")
 
 
 @pytest.mark.parametrize("status", ["node failed", "out of memory", "timeout", "cancelled"])
@@ -163,7 +163,7 @@ def test_an_own_file_with_numbers_that_cannot_be_is_refused(tmp_path, column, va
     before = history(tmp_path, SAMPLES["sacct"])
     wrong = before._replace(**{column: np.full(before.jobs, value)})
     with pytest.raises(TraceError, match=f"{column!r} holds a number that cannot be"):
-        history(tmp_path, npz.packed(wrong), "x.npz")
+        history(tmp_path, npz.pack(wrong), "x.npz")
 
 
 @pytest.mark.parametrize("gpus", [-2, 2**62])
@@ -171,7 +171,7 @@ def test_an_own_file_with_gpus_that_cannot_be_is_refused(tmp_path, gpus):
     before = history(tmp_path, SAMPLES["sacct"])
     wrong = before._replace(gpus=np.full(before.jobs, gpus))
     with pytest.raises(TraceError, match="'gpus' holds a number that cannot be"):
-        history(tmp_path, npz.packed(wrong), "x.npz")
+        history(tmp_path, npz.pack(wrong), "x.npz")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_an_own_file_with_gpus_that_cannot_be_is_refused(tmp_path, gpus):
     ],
 )
 def test_an_own_file_whose_array_lies_about_itself_is_refused(tmp_path, header):
-    good, bad = io.BytesIO(npz.packed(history(tmp_path, SAMPLES["helios"]))), io.BytesIO()
+    good, bad = io.BytesIO(npz.pack(history(tmp_path, SAMPLES["helios"]))), io.BytesIO()
     with zipfile.ZipFile(good) as old, zipfile.ZipFile(bad, "w") as new:
         for name in old.namelist():
             data = old.read(name)

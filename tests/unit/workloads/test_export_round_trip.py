@@ -107,7 +107,7 @@ def test_an_swf_file_is_read_again_with_what_it_can_hold(tmp_path, before):
 def test_jobs_without_a_submission_are_refused_before_anything_is_written(tmp_path, suffix):
     before = history(tmp_path, "id,submit_time,run_s\na,1,2\nb,3,4\n")
     before.submit_s[1] = np.nan
-    source, out = write(tmp_path, npz.packed(before), "x.npz"), tmp_path / f"out.{suffix}"
+    source, out = write(tmp_path, npz.pack(before), "x.npz"), tmp_path / f"out.{suffix}"
     result = CliRunner().invoke(trace.command, ["convert", str(source), str(out)])
     assert isinstance(result.exception, TraceError)
     assert "1 of 2 jobs have no time of submission" in str(result.exception)

@@ -1,1 +1,1 @@
-"""Files of recorded jobs, one module a format; `registry` finds the one that a file is in."""
+"""Readers of job histories, one module a format; `registry` recognises the format of a file."""

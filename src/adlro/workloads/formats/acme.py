@@ -6,7 +6,7 @@ Hu et al., NSDI 2024. The published logs are plain CSV files: `named`.
 from __future__ import annotations
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Plan, of_table
+from adlro.workloads.formats.format import TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -32,7 +32,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "acme",
         "Acme Kalos 2023, converted: arrival_time,num_iteration,gpu_workers,gpu_per_worker …",
         (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from adlro.model.history import History
-from adlro.workloads.formats.format import Format, Head, Plan, read_table
-from adlro.workloads.formats.gather import Columns, Reading
+from adlro.workloads.formats.format import Format, Head, TableFormat, read_table
+from adlro.workloads.formats.gather import Columns, ReadOptions
 from adlro.workloads.formats.table import Rows, Style
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 
 _NAMES = ("id", "asked", "used", "requested_s", "run_s", "wait_s", "submit_s", "start_s", "end_s")
 
@@ -22,7 +22,7 @@ def _columns(rows: Rows) -> Columns:
     }
 
 
-_PLAN = Plan(
+_PLAN = TableFormat(
     "cqsim",
     "CQSim output: id;procs;procs;requested;run;wait;submit;start;end",
     _NAMES,
@@ -39,8 +39,8 @@ def _recognises(head: Head) -> bool:
     )
 
 
-def _read(source: Source, reading: Reading) -> History:
-    return read_table(_PLAN, source, reading)
+def _read(source: TextFile, options: ReadOptions) -> History:
+    return read_table(_PLAN, source, options)
 
 
 FORMAT = Format(_PLAN.name, _PLAN.about, _recognises, _read)

@@ -1,6 +1,6 @@
-"""A plain CSV file: columns by the names that people give them, or as the user says.
+"""A plain CSV file: columns by their usual names, or as given by the user.
 
-A delimiter of ; or tab will do as well. Times are seconds or dates, the same in all of a column.
+The delimiter may also be ; or tab. Times are seconds or dates, the same in all of a column.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from adlro.model.history import FIELDS, NUMBERS, WORDS, Header, History
 from adlro.model.state import WHOLE, Floats
 from adlro.workloads.formats import slurm
 from adlro.workloads.formats.format import LOCAL, Format, Head, head_of
-from adlro.workloads.formats.gather import Columns, Gathered, Reading
+from adlro.workloads.formats.gather import Columns, HistoryBuilder, ReadOptions
 from adlro.workloads.formats.table import Rows, Style, Table, shown
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 
-KNOWN: dict[str, tuple[str, ...]] = {  # field -> names it goes by, the best first, in lower case
+KNOWN: dict[str, tuple[str, ...]] = {  # field -> usual names, the best first, in lower case
     "id": ("id", "job_id", "jobid", "id_job", "job"),
     "submit_s": (
         "submit_s", "submit_time", "submission_time", "submit", "arrival_s", "arrival_time",
@@ -55,17 +55,17 @@ _TIMES = ("submit_s", "start_s", "end_s")
 _DELIMITERS = (",", ";", "\t")
 
 
-class _Taken(NamedTuple):
-    """Where a field comes from."""
+class _Column(NamedTuple):
+    """Column of a field, and the factor to multiply it by."""
 
     column: str
     factor: float = 1.0
 
 
-def _own(reading: Reading, names: Sequence[str], where: str) -> dict[str, _Taken]:
-    """The columns that the user names: FIELD=COLUMN or FIELD=COLUMN*FACTOR."""
+def _own(options: ReadOptions, names: Sequence[str], where: str) -> dict[str, _Column]:
+    """Columns named by the user: FIELD=COLUMN or FIELD=COLUMN*FACTOR."""
     taken = {}
-    for field, text in reading.columns:
+    for field, text in options.columns:
         if field not in FIELDS:
             raise TraceError(f"--column {field}={text}: {suggestion(field, FIELDS)}")
         column, star, number = text.rpartition("*") if text not in names else (text, "", "1")
@@ -76,7 +76,7 @@ def _own(reading: Reading, names: Sequence[str], where: str) -> dict[str, _Taken
             raise TraceError(f"{where}: there is no column {column!r}; {suggestion(column, names)}")
         if math.isnan(factor) or (star and field not in (*NUMBERS, "gpus", "nodes")):
             raise TraceError(f"--column {field}={text}: {number!r} is no factor for {field}")
-        taken[field] = _Taken(column, factor)
+        taken[field] = _Column(column, factor)
     return taken
 
 
@@ -88,19 +88,19 @@ def _factor(text: str) -> float:
     return value if 0 < value < math.inf else math.nan
 
 
-def mapping(reading: Reading, names: Sequence[str], where: str) -> dict[str, _Taken]:
-    """Field -> column, by what the user says and else by well-known names.
+def mapping(options: ReadOptions, names: Sequence[str], where: str) -> dict[str, _Column]:
+    """Map fields to columns, as given by the user and else by well-known names.
 
     Raises:
-        TraceError: a column that the user names is not there, or none tells when jobs came.
+        TraceError: a column named by the user is missing, or none holds submission times.
     """
-    taken = _own(reading, names, where)
+    taken = _own(options, names, where)
     lower = {name.lower(): name for name in reversed(names)}
     used = {one.column for one in taken.values()}
     for field, known in KNOWN.items():
         match = next((lower[name] for name in known if name in lower), None)
         if field not in taken and match is not None and match not in used:
-            taken[field] = _Taken(match)
+            taken[field] = _Column(match)
             used.add(match)
     if "submit_s" not in taken:
         raise TraceError(
@@ -110,7 +110,7 @@ def mapping(reading: Reading, names: Sequence[str], where: str) -> dict[str, _Ta
     return taken
 
 
-def _amounts(rows: Rows, field: str, taken: _Taken) -> Floats:
+def _amounts(rows: Rows, field: str, taken: _Column) -> Floats:
     values = rows.times(taken.column) if field in _TIMES else rows.numbers(taken.column)
     values = values * taken.factor
     if field == "gpus":
@@ -125,7 +125,7 @@ def _amounts(rows: Rows, field: str, taken: _Taken) -> Floats:
     return values
 
 
-def _columns(rows: Rows, taken: dict[str, _Taken]) -> Columns:
+def _columns(rows: Rows, taken: dict[str, _Column]) -> Columns:
     found: Columns = {}
     for field, one in taken.items():
         if field == "id" or field in WORDS:
@@ -146,20 +146,20 @@ def _delimiter(head: Head) -> str:
     return max(_DELIMITERS, key=line.count)
 
 
-def _read(source: Source, reading: Reading) -> History:
+def _read(source: TextFile, options: ReadOptions) -> History:
     table = Table(source, Style(delimiter=_delimiter(head_of(source.head))))
-    gathered = Gathered(source.path, reading)
-    taken: dict[str, _Taken] = {}
+    builder = HistoryBuilder(source.path, options)
+    taken: dict[str, _Column] = {}
     for rows in table.parts():
         if rows.names:
-            taken = taken or mapping(reading, rows.names, f"{source.path}:1")
-            gathered.add(rows, _columns(rows, taken))
+            taken = taken or mapping(options, rows.names, f"{source.path}:1")
+            builder.add(rows, _columns(rows, taken))
         else:
-            gathered.add(rows, {})
+            builder.add(rows, {})
     notes = [f"{field} is column {shown(one.column)}" for field, one in taken.items()]
-    notes += [f"skipped {text}" for text in gathered.skipped]
+    notes += [f"skipped {text}" for text in builder.skipped]
     header = Header(format="csv", source=source.path.name, clock=LOCAL, notes=tuple(notes))
-    return gathered.finish(header)
+    return builder.finish(header)
 
 
 def _recognises(head: Head) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adlro.model.state import WHOLE
 from adlro.workloads.formats import slurm
-from adlro.workloads.formats.format import LOCAL, Plan, of_table
+from adlro.workloads.formats.format import LOCAL, TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -29,7 +29,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "eagle",
         "NREL Eagle 2019: job_id,user,account,partition,qos,wallclock_req,gpus_req …",
         (

@@ -1,4 +1,4 @@
-"""What a format is: how it is recognised, and how it is read."""
+"""File formats: how each is recognised and read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from adlro.errors import TraceError
 from adlro.model.history import Header, History
-from adlro.workloads.formats.gather import Columns, Gathered, Reading
+from adlro.workloads.formats.gather import Columns, HistoryBuilder, ReadOptions
 from adlro.workloads.formats.table import Rows, Style, Table
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 
-_LINES = 200  # that are looked at
+_LINES = 200  # that are examined
 
 LOCAL = "local time, zone unknown"
 
@@ -24,73 +24,73 @@ class Head(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields of the first line, if commas are between them."""
+        """Fields of the first line, split at commas."""
         return tuple(name.strip() for name in self.lines[0].split(",")) if self.lines else ()
 
     def first_field(self, line: int) -> str:
-        """What a line begins with, up to the first comma."""
+        """Text of a line up to the first comma."""
         return self.lines[line].split(",")[0] if line < len(self.lines) else ""
 
 
 def head_of(raw: bytes) -> Head:
-    """What can be told of a file from its first bytes."""
+    """Split the first bytes of a file into lines."""
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in text.split("\n")[:_LINES] if line.strip()]
     return Head(raw, tuple(lines))
 
 
 class Format(NamedTuple):
-    """A kind of file."""
+    """A file format."""
 
     name: str
     about: str
     recognises: Callable[[Head], bool]
-    read: Callable[[Source, Reading], History]
+    read: Callable[[TextFile, ReadOptions], History]
 
 
-class Plan(NamedTuple):
-    """A table whose columns always mean the same."""
+class TableFormat(NamedTuple):
+    """A format of tables with fixed columns."""
 
     name: str
     about: str
-    needs: tuple[str, ...]  # columns without which it is another format
+    needs: tuple[str, ...]  # columns that every such file has
     columns: Callable[[Rows], Columns]
     style: Style = Style()
-    notes: tuple[str, ...] = ()  # what a reader of the figures should know
+    notes: tuple[str, ...] = ()  # caveats for readers of the figures
     clock: str = ""
 
 
-def read_table(plan: Plan, source: Source, reading: Reading) -> History:
-    """All rows of a table.
+def read_table(kind: TableFormat, source: TextFile, options: ReadOptions) -> History:
+    """Read all rows of a table.
 
     Raises:
         TraceError: a column is not there, or (strict) a line is wrong.
     """
-    table = Table(source, plan.style)
-    gathered = Gathered(source.path, reading)
+    table = Table(source, kind.style)
+    builder = HistoryBuilder(source.path, options)
     for rows in table.parts():
         if rows.names:
-            gathered.add(rows, plan.columns(rows))
+            builder.add(rows, kind.columns(rows))
         else:
-            gathered.add(rows, {})
-    notes = (*plan.notes, *(f"skipped {text}" for text in gathered.skipped))
-    header = Header(format=plan.name, source=source.path.name, clock=plan.clock, notes=notes)
-    return gathered.finish(header)
+            builder.add(rows, {})
+    notes = (*kind.notes, *(f"skipped {text}" for text in builder.skipped))
+    header = Header(format=kind.name, source=source.path.name, clock=kind.clock, notes=notes)
+    return builder.finish(header)
 
 
-def of_table(plan: Plan, also: Callable[[Head], bool] = lambda _: True) -> Format:
-    """The format of a table with commas, known by its columns and what `also` says."""
+def of_table(kind: TableFormat, also: Callable[[Head], bool] = lambda _: True) -> Format:
+    """Format of tables with commas, recognised by its columns and the condition `also`."""
 
     def recognises(head: Head) -> bool:
-        return set(plan.needs) <= set(head.names) and also(head)
+        return set(kind.needs) <= set(head.names) and also(head)
 
-    def read(source: Source, reading: Reading) -> History:
-        return read_table(plan, source, reading)
+    def read(source: TextFile, options: ReadOptions) -> History:
+        return read_table(kind, source, options)
 
-    return Format(plan.name, plan.about, recognises, read)
+    return Format(kind.name, kind.about, recognises, read)
 
 
-def refuse_empty(source: Source, head: Head) -> None:
+def refuse_empty(source: TextFile, head: Head) -> None:
     """Raise TraceError for a file with nothing in it."""
     if not head.lines:
         raise TraceError(f"{source.path}: is empty")

@@ -1,4 +1,4 @@
-"""From the rows of a file to a history: checks that hold for every format, and the columns."""
+"""Building a history from the rows of a file, with the checks that hold for every format."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from numpy.typing import NDArray
 from adlro.errors import TraceError
 from adlro.model.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
 from adlro.model.state import WHOLE, Floats
-from adlro.workloads.formats.table import Rows, Wrong
+from adlro.workloads.formats.table import Defect, Rows
 
-_LISTED = 5  # lines that are named when they are skipped
+_LISTED = 5  # skipped lines that are listed
 MOST_GPUS = 1_000_000
 _LARGEST_S = 1e11  # beyond any Unix time in seconds
 _ABSOLUTE_S = 1e8  # times above that are Unix times
 
-Column = Floats | Sequence[str]
-Columns = dict[str, Column]  # by the name of a History's field; what is not there is missing
+ColumnValues = Floats | Sequence[str]
+Columns = dict[str, ColumnValues]  # by field of History; absent = missing
 
 
-class Reading(NamedTuple):
-    """How a file shall be read."""
+class ReadOptions(NamedTuple):
+    """Options for reading a file."""
 
-    lenient: bool = False  # skip what is wrong, and count it
-    format: str = ""  # "" = as the content says
+    lenient: bool = False  # skip and count defective lines
+    format: str = ""  # "" = recognise it by the content
     columns: tuple[tuple[str, str], ...] = ()  # field -> column, for a plain CSV file
 
 
-STRICT = Reading()
+STRICT = ReadOptions()
 
 
-class Gathered:
-    """Columns of a file's rows as they come."""
+class HistoryBuilder:
+    """Collects the columns of a history from parts of a file."""
 
-    def __init__(self, path: Path, reading: Reading) -> None:
-        self.path, self.reading = path, reading
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self.path, self.options = path, options
         self.defects: dict[str, int] = {}
-        self.skipped: list[str] = []  # the first few that were wrong
+        self.skipped: list[str] = []  # the first few defective lines
         self._parts: list[dict[str, NDArray[Any]]] = []
         self._codes: dict[str, dict[str, int]] = {name: {} for name in WORDS}
         self._ids: list[str] = []
@@ -48,15 +48,15 @@ class Gathered:
         self._present: set[str] = set()
 
     def count(self, kind: str, times: int = 1) -> None:
-        """A defect that stops nobody."""
+        """Count a defect that does not prevent reading."""
         if times:
             self.defects[kind] = self.defects.get(kind, 0) + times
 
     def add(self, rows: Rows, columns: Columns) -> None:
-        """Take the rows that are right.
+        """Add the rows without defects.
 
         Raises:
-            TraceError: one is wrong, and the reading is not lenient.
+            TraceError: a row has a defect, and the options are not lenient.
         """
         columns = dict(columns)
         _check(rows, columns)
@@ -79,15 +79,15 @@ class Gathered:
             self._ids += [ids[row] for row in np.flatnonzero(keep).tolist()]
         self._parts.append({name: values[keep] for name, values in part.items()})
 
-    def _blame(self, wrong: Wrong) -> None:
+    def _blame(self, wrong: Defect) -> None:
         text = f"{self.path}:{wrong.line}: {wrong.text}"
-        if not self.reading.lenient:
+        if not self.options.lenient:
             raise TraceError(f"{text}; correct it, or skip such lines with --lenient")
         self.count(f"skipped: {wrong.kind}")
         if len(self.skipped) < _LISTED:
             self.skipped.append(text)
 
-    def _refuse_twins(self, rows: Rows, ids: Column) -> None:
+    def _refuse_twins(self, rows: Rows, ids: ColumnValues) -> None:
         for row, one in enumerate(ids):
             if row in rows.wrong:
                 continue
@@ -97,13 +97,13 @@ class Gathered:
                 rows.note(row, "duplicate id", f"there is a job {one!r} already")
             self._seen.add(str(one))
 
-    def _coded(self, name: str, words: Column) -> NDArray[np.int32]:
+    def _coded(self, name: str, words: ColumnValues) -> NDArray[np.int32]:
         codes = self._codes[name]
         found = [codes.setdefault(word, len(codes)) if word else -1 for word in words]
         return np.array(found, np.int32)
 
     def finish(self, header: Header) -> History:
-        """All that was taken.
+        """Return the history of all rows added.
 
         Raises:
             TraceError: there are no jobs at all.
@@ -133,7 +133,7 @@ class Gathered:
         return History(header=header, id=tuple(self._ids), tables=tables, **columns)
 
     def _found(self, columns: dict[str, NDArray[Any]]) -> dict[str, int]:
-        """All defects: those counted so far, and those that the columns show."""
+        """Count defects that only whole columns show, and return all."""
         run, gpus = columns["run_s"], columns["gpus"]
         with np.errstate(invalid="ignore"):
             self.count("not in order of submission", int((np.diff(columns["submit_s"]) < 0).sum()))
@@ -148,8 +148,8 @@ def _is_text(word: str) -> bool:
     return "\0" not in word and not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
-def _texts(rows: Rows, name: str, words: Column) -> list[str]:
-    """Words without blanks around; those that cannot be written are noted."""
+def _texts(rows: Rows, name: str, words: ColumnValues) -> list[str]:
+    """Strip words, and note those that cannot be written to a file."""
     stripped = [str(word).strip() for word in words]
     odd = {word for word in set(stripped) if not (word.isprintable() or _is_text(word))}
     for row, word in enumerate(stripped if odd else ()):
@@ -158,13 +158,13 @@ def _texts(rows: Rows, name: str, words: Column) -> list[str]:
     return stripped
 
 
-def _whole(values: Column) -> NDArray[np.int64]:
+def _whole(values: ColumnValues) -> NDArray[np.int64]:
     numbers = np.asarray(values, np.float64)
     return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
 
 def _check(rows: Rows, columns: Columns) -> None:
-    """Note what cannot be, whatever the format; fill in what follows from the rest."""
+    """Note impossible values; compute run times from start and end if they are missing."""
     known = {name: np.asarray(columns[name], np.float64) for name in NUMBERS if name in columns}
     for name, values in known.items():
         _note_absurd(rows, name, values)
@@ -195,7 +195,7 @@ def _check(rows: Rows, columns: Columns) -> None:
 
 
 def limits(name: str) -> tuple[float, float]:
-    """The least and the most that a column of numbers may hold, before times are moved."""
+    """Least and largest value of a column of numbers, before times are moved to the origin."""
     most = _LARGEST_S if name.endswith("_s") else 2.0**53
     may_be_negative = name in ("submit_s", "start_s", "end_s", "priority")
     return -most if may_be_negative else 0.0, most

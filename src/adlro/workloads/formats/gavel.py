@@ -10,10 +10,10 @@ import re
 
 from adlro.model.history import History
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Format, Head, Plan, read_table
-from adlro.workloads.formats.gather import Columns, Reading
+from adlro.workloads.formats.format import Format, Head, TableFormat, read_table
+from adlro.workloads.formats.gather import Columns, ReadOptions
 from adlro.workloads.formats.table import Rows, Style
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 
 _NAMES = ("type", "command", "argument", "needs_data", "steps", "arrival_s", "gpus")
 _BATCH = re.compile(r" \(batch size (\d+)\)$")
@@ -28,7 +28,7 @@ def _columns(rows: Rows) -> Columns:
     }
 
 
-_PLAN = Plan(
+_PLAN = TableFormat(
     "gavel",
     "Gavel trace, tabs: job type, command, argument, needs data, steps, arrival, GPUs",
     _NAMES,
@@ -43,8 +43,8 @@ def _recognises(head: Head) -> bool:
     return len(fields) == len(_NAMES) and fields[3] in ("0", "1") and fields[4].isdigit()
 
 
-def _read(source: Source, reading: Reading) -> History:
-    return read_table(_PLAN, source, reading)
+def _read(source: TextFile, options: ReadOptions) -> History:
+    return read_table(_PLAN, source, options)
 
 
 FORMAT = Format(_PLAN.name, _PLAN.about, _recognises, _read)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Head, Plan, of_table
+from adlro.workloads.formats.format import Head, TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -30,7 +30,7 @@ def _is_helios(head: Head) -> bool:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "helios",
         "Helios (SenseTime 2020), derived: job_id,arrival_s,service_sec,gpu_count",
         NEEDS,

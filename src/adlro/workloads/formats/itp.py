@@ -6,7 +6,7 @@ Gu et al., ASPLOS 2023.
 from __future__ import annotations
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Head, Plan, of_table
+from adlro.workloads.formats.format import Head, TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -29,7 +29,7 @@ def _has_no_more(head: Head) -> bool:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "itp",
         "Microsoft ITP 2021 (ElasticFlow): job_id,submission_time,duration,num_gpu",
         _NEEDS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Plan, of_table
+from adlro.workloads.formats.format import TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -21,7 +21,7 @@ def _tiresias(rows: Rows) -> Columns:
 
 
 TIRESIAS = of_table(
-    Plan(
+    TableFormat(
         "tiresias",
         "Tiresias: job_id,num_gpu,submit_time,iterations,model_name,duration",
         ("job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"),
@@ -40,7 +40,7 @@ def _sia(rows: Rows) -> Columns:
 
 
 SIA = of_table(
-    Plan(
+    TableFormat(
         "sia",
         "Sia and Pollux workloads: name,time,application,num_replicas,batch_size",
         ("name", "time", "application", "num_replicas", "batch_size"),
@@ -66,7 +66,7 @@ def _dlrm(rows: Rows) -> Columns:
 
 
 DLRM = of_table(
-    Plan(
+    TableFormat(
         "dlrm",
         "Alibaba DLRM inference instances 2025: instance_sn,role,app_name …",
         ("instance_sn", "role", "app_name", "gpu_request", "creation_time", "deletion_time"),

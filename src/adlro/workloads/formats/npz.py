@@ -1,4 +1,4 @@
-"""ADLRO's own file of a history: columns as plain arrays in an .npz file, and a JSON header.
+"""ADLRO's own format: columns as plain arrays in an .npz file, and a JSON header.
 
 Numbers and text only: nothing in it is ever evaluated, and all of it is checked before use.
 """
@@ -16,8 +16,8 @@ from adlro.errors import TraceError
 from adlro.model.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
 from adlro.model.state import WHOLE
 from adlro.workloads.formats.format import Format, Head
-from adlro.workloads.formats.gather import MOST_GPUS, Reading, limits
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.gather import MOST_GPUS, ReadOptions, limits
+from adlro.workloads.formats.text_file import TextFile
 
 _MOST = 4 << 30  # bytes of a file
 _MARK = "adlro-history-1"
@@ -25,18 +25,18 @@ _BETWEEN = b"\0"  # words of a table; no word holds it
 
 
 def _kinds() -> dict[str, str]:
-    """Every array that holds a number a job, and its type."""
+    """Arrays with one number a job, and their types."""
     kinds = dict.fromkeys(NUMBERS, "<f8")
     return kinds | dict.fromkeys(WHOLE_NUMBERS, "<i8") | dict.fromkeys(WORDS, "<i4")
 
 
 def _texts() -> tuple[str, ...]:
-    """Every array that holds text as bytes."""
+    """Arrays that hold text as bytes."""
     return ("header", "mark", "ids", *(f"{name}_words" for name in WORDS))
 
 
-def packed(history: History) -> bytes:
-    """The file of a history; the same history makes the same bytes."""
+def pack(history: History) -> bytes:
+    """Return the file of a history; the same history gives the same bytes."""
     texts = {
         "mark": _MARK.encode(),
         "header": history.header.model_dump_json().encode(),
@@ -52,7 +52,7 @@ def packed(history: History) -> bytes:
 
 
 def _arrays(data: bytes, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
-    """Arrays by name; one of files.BROKEN for whatever is not as it must be."""
+    """Read arrays by name; raises one of files.BROKEN for invalid files."""
     found = files.unpack_arrays(data, "a history", wanted)
     for name, kind in wanted.items():
         if found[name].dtype != np.dtype(kind) or found[name].ndim != 1:
@@ -66,7 +66,7 @@ def _words(array: NDArray[Any]) -> tuple[str, ...]:
 
 
 def _refuse_absurd(columns: dict[str, NDArray[Any]]) -> None:
-    """What no reader would have taken; times have been moved by an origin since."""
+    """Raise ValueError for numbers that no reader accepts; times are relative to the origin."""
     for name in NUMBERS:
         least, most = limits(name)
         if ((columns[name] < 2 * least) | (columns[name] > 2 * most)).any():
@@ -94,9 +94,9 @@ def _history(found: dict[str, NDArray[Any]]) -> History:
     return History(header=header, id=ids, tables=tables, **columns)
 
 
-def _read(source: Source, reading: Reading) -> History:
-    """Read it; there is nothing in it that `lenient` could skip."""
-    del reading
+def _read(source: TextFile, options: ReadOptions) -> History:
+    """Read a file; `lenient` has no effect."""
+    del options
     data = source.everything(_MOST)
     try:
         return _history(_arrays(data, _kinds() | dict.fromkeys(_texts(), "|u1")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Plan, of_table
+from adlro.workloads.formats.format import TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -47,7 +47,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "openb",
         "Alibaba openb 2023, pods: name,cpu_milli,memory_mib,num_gpu,gpu_milli …",
         ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"),

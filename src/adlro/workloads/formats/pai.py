@@ -10,7 +10,7 @@ import numpy as np
 
 from adlro.model.state import WHOLE
 from adlro.workloads.formats import helios
-from adlro.workloads.formats.format import Head, Plan, of_table
+from adlro.workloads.formats.format import Head, TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -20,7 +20,7 @@ def _is_pai(head: Head) -> bool:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "pai",
         "Alibaba PAI 2020, sampled GPU tasks: job_id,arrival_s,service_sec,gpu_count",
         helios.NEEDS,
@@ -46,7 +46,7 @@ def _hydra(rows: Rows) -> Columns:
 
 
 HYDRA = of_table(
-    Plan(
+    TableFormat(
         "hydra",
         "Alibaba PAI tasks with times on three GPU models (Hydra)",
         ("job_name", "norm_job_submit_time", "A100", "V100", "GTX2080Ti"),

@@ -6,7 +6,7 @@ Jeon et al., USENIX ATC 2019.
 from __future__ import annotations
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import LOCAL, Plan, of_table
+from adlro.workloads.formats.format import LOCAL, TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -21,7 +21,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "philly",
         "Philly (Microsoft 2017), derived: timestamp,duration,num_gpus,gpu_time,cluster",
         ("timestamp", "duration", "num_gpus", "gpu_time", "cluster"),

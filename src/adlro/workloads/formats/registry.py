@@ -1,4 +1,4 @@
-"""All formats, and the one that a file is in."""
+"""All formats, and recognition of the format of a file."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from adlro.workloads.formats import (
     thetagpu,
 )
 from adlro.workloads.formats.format import Format, Head, head_of, refuse_empty
-from adlro.workloads.formats.gather import STRICT, Reading
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.gather import STRICT, ReadOptions
+from adlro.workloads.formats.text_file import TextFile
 
-FORMATS: tuple[Format, ...] = (  # the first that recognises a file reads it
+FORMATS: tuple[Format, ...] = (  # the first that recognises a file is used
     npz.FORMAT,
     sacct_json.FORMAT,
     sacct.FORMAT,
@@ -61,10 +61,10 @@ def _by_name(name: str) -> Format:
     return FORMATS[names.index(name)]
 
 
-def _recognised(source: Source, head: Head, reading: Reading) -> Format:
-    if reading.format:
-        return _by_name(reading.format)
-    if reading.columns:
+def _recognised(source: TextFile, head: Head, options: ReadOptions) -> Format:
+    if options.format:
+        return _by_name(options.format)
+    if options.columns:
         return csv_columns.FORMAT
     if head.names in _NODE_LISTS or head.raw.startswith(b"NodeName="):
         raise TraceError(
@@ -80,16 +80,16 @@ def _recognised(source: Source, head: Head, reading: Reading) -> Format:
     )
 
 
-def read(path: Path, reading: Reading = STRICT) -> History:
-    """The history in a file, plain or gzip, of whatever format it is.
+def read(path: Path, options: ReadOptions = STRICT) -> History:
+    """Read the history in a file, plain or gzip, of any known format.
 
     Raises:
         TraceError: the file cannot be read, is in no known format, or (strict) a line is wrong.
     """
-    source = Source(path)
+    source = TextFile(path)
     try:
         head = head_of(source.head)
         refuse_empty(source, head)
-        return _recognised(source, head, reading).read(source, reading)
+        return _recognised(source, head, options).read(source, options)
     finally:
         source.close()

@@ -15,10 +15,10 @@ from adlro.model.history import Header, History
 from adlro.model.state import WHOLE, Floats
 from adlro.workloads.formats import slurm
 from adlro.workloads.formats.format import LOCAL, Format, Head
-from adlro.workloads.formats.gather import Columns, Gathered, Reading
+from adlro.workloads.formats.gather import Columns, HistoryBuilder, ReadOptions
 from adlro.workloads.formats.slurm import Resources
 from adlro.workloads.formats.table import Rows, Style, Table, shown
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 
 _IDS = ("JobIDRaw", "JobID")
 _NO_TIME = ("Unknown", "None", "N/A")
@@ -30,7 +30,7 @@ def _first(rows: Rows, names: Sequence[str]) -> str | None:
 
 
 def _each(rows: Rows, name: str, what: str, of: Callable[[str], float | None]) -> Floats:
-    """A column through a function that gives None for what it cannot read."""
+    """Parse a column with a function that returns None for invalid text."""
     words = rows.words(name)
     known = {word: of(word) for word in set(words)}
     values = np.array([math.nan if known[w] is None else known[w] for w in words], np.float64)
@@ -69,7 +69,7 @@ def _durations(rows: Rows) -> Columns:
 
 
 def _resources(rows: Rows) -> list[Resources]:
-    """What each job had, else what it asked for."""
+    """Resources allocated to each job, else those requested."""
     columns = {name: rows.words(name) for name in ("AllocTRES", "ReqTRES") if name in rows}
     known = {word: slurm.resources(word) for words in columns.values() for word in set(words)}
     wrong = {word for word, named in known.items() if named is None}
@@ -125,7 +125,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 def _with_ends(found: Columns) -> Columns:
-    """A job that has not ended, or never started, has no run time; the latter has no end either."""
+    """Clear run times of jobs that have not ended or never started, and ends of the latter."""
     is_over = np.ones(len(found["id"]), np.bool_)
     for name in ("start_s", "end_s"):
         if name in found:
@@ -138,9 +138,9 @@ def _with_ends(found: Columns) -> Columns:
     return found
 
 
-def _read(source: Source, reading: Reading) -> History:
+def _read(source: TextFile, options: ReadOptions) -> History:
     table = Table(source, Style(delimiter="|", quoted=False))
-    gathered = Gathered(source.path, reading)
+    builder = HistoryBuilder(source.path, options)
     for rows in table.parts():
         name = _first(rows, _IDS)
         if name is None or "Submit" not in rows:
@@ -149,16 +149,16 @@ def _read(source: Source, reading: Reading) -> History:
                 "docs/traces.md for a good list"
             )
         jobs = np.array(["." not in word for word in rows.words(name)], np.bool_)
-        gathered.count("steps left out", int((~jobs).sum()))
+        builder.count("steps left out", int((~jobs).sum()))
         kept = rows.where(jobs)
-        gathered.add(kept, _columns(kept))
+        builder.add(kept, _columns(kept))
     header = Header(
         format="sacct",
         source=source.path.name,
         clock=LOCAL,
-        notes=tuple(f"skipped {text}" for text in gathered.skipped),
+        notes=tuple(f"skipped {text}" for text in builder.skipped),
     )
-    return slurm.unless_untracked(gathered.finish(header))
+    return slurm.unless_untracked(builder.finish(header))
 
 
 def _recognises(head: Head) -> bool:

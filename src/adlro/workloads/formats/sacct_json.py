@@ -13,22 +13,22 @@ from adlro.model.history import Header, History
 from adlro.model.state import WHOLE
 from adlro.workloads.formats import slurm
 from adlro.workloads.formats.format import Format, Head
-from adlro.workloads.formats.gather import Columns, Gathered, Reading
+from adlro.workloads.formats.gather import Columns, HistoryBuilder, ReadOptions
 from adlro.workloads.formats.slurm import Resources
 from adlro.workloads.formats.table import Rows, shown
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 
 _MOST = 1 << 30  # bytes; JSON is read as a whole
 _MINUTE = 60.0
-_TRES = ("cpu", "mem", "node", "gres")  # the counts of others may be anything
+_TRES = ("cpu", "mem", "node", "gres")  # others may have any count
 
 
 class _OddError(Exception):
-    """What is wrong with a job, in a phrase."""
+    """A job is not as sacct writes it."""
 
 
 def _number(value: object, name: str) -> float:
-    """A number, bare or as newer versions wrap it; nan = not set, or without end."""
+    """A number, bare or wrapped as in newer versions; nan = not set or infinite."""
     if isinstance(value, dict):
         if value.get("infinite") or value.get("set") is False:
             return math.nan
@@ -76,7 +76,7 @@ def _resources(entries: object) -> Resources:
 
 
 def _time(times: dict[str, Any], key: str) -> float:
-    """Unix seconds; 0 = it has not come to that."""
+    """Unix seconds; 0 = not yet."""
     value = _number(times.get(key), f"time.{key}")
     return math.nan if value == 0 else value
 
@@ -120,7 +120,7 @@ def _job(job: object) -> dict[str, Any]:
     }
 
 
-def _jobs(source: Source) -> list[Any]:
+def _jobs(source: TextFile) -> list[Any]:
     try:
         data = json.loads(source.everything(_MOST))
     except (ValueError, RecursionError) as exc:
@@ -134,7 +134,7 @@ def _jobs(source: Source) -> list[Any]:
     return jobs
 
 
-def _read(source: Source, reading: Reading) -> History:
+def _read(source: TextFile, options: ReadOptions) -> History:
     jobs = _jobs(source)
     cells, numbers = np.zeros((len(jobs), 0, 2), np.int32), np.arange(1, len(jobs) + 1)
     rows = Rows(b"", cells, numbers, (), source.path)
@@ -150,11 +150,11 @@ def _read(source: Source, reading: Reading) -> History:
     for name, example in blank.items():
         values = [one[name] for one in found]
         columns[name] = values if isinstance(example, str) else np.array(values, np.float64)
-    gathered = Gathered(source.path, reading)
-    gathered.add(rows, columns)
-    notes = tuple(f"skipped {text}" for text in gathered.skipped)
+    builder = HistoryBuilder(source.path, options)
+    builder.add(rows, columns)
+    notes = tuple(f"skipped {text}" for text in builder.skipped)
     header = Header(format="sacct-json", source=source.path.name, clock="UTC", notes=notes)
-    return slurm.unless_untracked(gathered.finish(header))
+    return slurm.unless_untracked(builder.finish(header))
 
 
 def _recognises(head: Head) -> bool:

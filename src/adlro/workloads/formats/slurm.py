@@ -1,4 +1,4 @@
-"""Words of Slurm that its several outputs share: amounts, resources, durations, states."""
+"""Parsers shared by the outputs of Slurm: amounts, resources, durations, states."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNTRACKED = (
 
 
 class Resources(NamedTuple):
-    """What a job asks for or has."""
+    """Resources requested by or allocated to a job."""
 
     gpus: float = math.nan
     gpu_model: str = ""
@@ -53,7 +53,7 @@ class Resources(NamedTuple):
     nodes: float = math.nan
 
     def over(self, other: Resources) -> Resources:
-        """This, and what the other says where this says nothing."""
+        """Fill in unknown fields from other resources."""
         return Resources(
             other.gpus if math.isnan(self.gpus) else self.gpus,
             self.gpu_model or other.gpu_model,
@@ -86,16 +86,16 @@ def duration_s(text: str) -> float | None:
 
 
 def status(text: str) -> str:
-    """A state as histories name it: "CANCELLED by 1000" is cancelled."""
+    """State of a job in the words of histories: "CANCELLED by 1000" is cancelled."""
     whole = text.strip().lower()
-    if whole in NUMBERED:  # it is so named already: "out of memory"
+    if whole in NUMBERED:  # already in those words: "out of memory"
         return whole
     word = whole.split(" ")[0].rstrip("+")
     return _STATUS.get(word, word)
 
 
 def resources(text: str) -> Resources | None:
-    """What a list such as "cpu=2,gres/gpu:volta=1,gres/gpu=1,mem=500M,node=1" names.
+    """Parse a list such as "cpu=2,gres/gpu:volta=1,gres/gpu=1,mem=500M,node=1".
 
     Other resources may have any value: Slurm writes energy=18446744073709551614 for "not known".
     """
@@ -120,7 +120,7 @@ def resources(text: str) -> Resources | None:
 
 
 def unless_untracked(history: History) -> History:
-    """The history, with GPUs marked missing if no job of it has any: Slurm may not record them."""
+    """Mark GPUs as missing if no job has any: Slurm may not record them."""
     if (history.gpus > 0).any() or not (history.gpus == 0).any():
         return history
     header = history.header
@@ -132,7 +132,7 @@ def unless_untracked(history: History) -> History:
 
 
 def numbered(text: str) -> Resources | None:
-    """The same of a list with the numbers of the accounting database: "1=20,2=8500,1002=2"."""
+    """Parse a list with the numbers of the accounting database: "1=20,2=8500,1002=2"."""
     known: dict[int, float] = {}
     for part in filter(None, text.strip().split(",")):
         key, _, value = part.partition("=")

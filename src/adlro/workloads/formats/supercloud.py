@@ -6,7 +6,7 @@ import numpy as np
 
 from adlro.model.state import WHOLE
 from adlro.workloads.formats import slurm
-from adlro.workloads.formats.format import Plan, of_table
+from adlro.workloads.formats.format import TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.slurm import Resources
 from adlro.workloads.formats.table import Rows, shown
@@ -46,7 +46,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "supercloud",
         "MIT Supercloud 2021: id_job,id_user,partition,state,timelimit,time_submit,tres_alloc …",
         (

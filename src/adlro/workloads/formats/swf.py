@@ -13,9 +13,9 @@ import numpy as np
 from adlro.model.history import Header, History
 from adlro.model.state import Floats
 from adlro.workloads.formats.format import Format, Head
-from adlro.workloads.formats.gather import Columns, Gathered, Reading
+from adlro.workloads.formats.gather import Columns, HistoryBuilder, ReadOptions
 from adlro.workloads.formats.table import Rows, Style, Table
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 
 _NAMES = (
     "job",
@@ -42,13 +42,13 @@ _STATUS = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial"
 
 
 def _known(rows: Rows, name: str) -> Floats:
-    """A column in which -1 stands for "not known"."""
+    """A column in which -1 means unknown."""
     values = rows.numbers(name)
     return np.where(values == -1, np.nan, values)
 
 
 def _named(values: Floats) -> list[str]:
-    """Whole numbers as words, "" where there is none."""
+    """Whole numbers as words; "" = unknown."""
     numbers, places = np.unique(values, return_inverse=True)
     words = np.array(["" if np.isnan(n) else f"{n:.15g}" for n in numbers.tolist()], object)
     found: list[str] = words[places].tolist()
@@ -86,20 +86,20 @@ def _said(comments: Iterable[str], key: str) -> int | None:
     return None
 
 
-def _read(source: Source, reading: Reading) -> History:
+def _read(source: TextFile, options: ReadOptions) -> History:
     table = Table(source, _STYLE)
-    gathered = Gathered(source.path, reading)
+    builder = HistoryBuilder(source.path, options)
     for rows in table.parts():
-        gathered.add(rows, _columns(rows))
+        builder.add(rows, _columns(rows))
     origin = _said(table.comments, "UnixStartTime")
     header = Header(
         format="swf",
         source=source.path.name,
         origin_unix_s=origin or None,
         machine_cores=_said(table.comments, "MaxProcs") or _said(table.comments, "MaxNodes"),
-        notes=tuple(f"skipped {text}" for text in gathered.skipped),
+        notes=tuple(f"skipped {text}" for text in builder.skipped),
     )
-    return gathered.finish(header)
+    return builder.finish(header)
 
 
 def _recognises(head: Head) -> bool:

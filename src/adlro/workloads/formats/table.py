@@ -1,4 +1,4 @@
-"""Rows of text as columns of numbers and words; whatever is wrong is noted by line."""
+"""Rows of text as columns of numbers and words; defects are noted by line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adlro.errors import TraceError, suggestion
 from adlro.model.state import Floats
 from adlro.workloads.formats import table_kernel as kernel
-from adlro.workloads.formats.text_file import LONGEST, Source
+from adlro.workloads.formats.text_file import LONGEST, TextFile
 
 _ROWS = 16_384  # handled at a time
 _MOST_FIELDS = 512
@@ -23,31 +23,31 @@ _SHOWN = 60  # characters of a wrong value
 _UTF8 = codecs.BOM_UTF8
 
 
-class Wrong(NamedTuple):
-    """What is wrong with a row."""
+class Defect(NamedTuple):
+    """The first defect of a row."""
 
-    kind: str  # a few words, the same for all of the kind
+    kind: str  # the same words for all defects of this kind
     line: int
-    text: str  # what is said about it
+    text: str  # message
 
 
 class Style(NamedTuple):
-    """How a text is cut into fields."""
+    """How text is split into fields."""
 
     delimiter: str = ","  # "" = any run of blanks
     quoted: bool = True
     comment: str = ""
-    names: tuple[str, ...] = ()  # of the columns, if no line of the file names them
-    spare: int = 0  # columns that there may be beyond these
+    names: tuple[str, ...] = ()  # of the columns, if the file has no header line
+    spare: int = 0  # further columns that a row may have
 
 
 def shown(text: str) -> str:
-    """A value as it is quoted in a message."""
+    """Quote a value in a message, shortened."""
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
 class Rows:
-    """Some rows of a file: R rows, each column taken by name."""
+    """R rows of a file; columns are read by name."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Rows:
         """Rows cut out of `raw`; cells [R, C, 2], lines [R] where each row begins."""
         self.lines, self.path = lines, path
         self.names = tuple(names)
-        self.wrong: dict[int, Wrong] = {}  # by row; the first thing that is wrong with it
+        self.wrong: dict[int, Defect] = {}  # by row
         self._raw, self._bytes, self._cells = raw, np.frombuffer(raw, np.uint8), cells
 
     def __len__(self) -> int:
@@ -70,16 +70,16 @@ class Rows:
         return name in self.names
 
     def note(self, row: int, kind: str, text: str) -> None:
-        """Say what is wrong with a row."""
-        self.wrong.setdefault(row, Wrong(kind, int(self.lines[row]), text))
+        """Note a defect of a row, unless it has one already."""
+        self.wrong.setdefault(row, Defect(kind, int(self.lines[row]), text))
 
     def note_where(self, mask: NDArray[np.bool_], kind: str, text: Callable[[int], str]) -> None:
-        """The same for all rows of a mask."""
+        """Note a defect of all rows of a mask."""
         for row in np.flatnonzero(mask).tolist():
             self.note(row, kind, text(row))
 
     def where(self, mask: NDArray[np.bool_]) -> Rows:
-        """Some of the rows, with what is wrong with them."""
+        """Some of the rows, with their defects."""
         places = np.flatnonzero(mask)
         some = Rows(self._raw, self._cells[places], self.lines[places], self.names, self.path)
         new = {int(old): row for row, old in enumerate(places)}
@@ -94,7 +94,7 @@ class Rows:
         return cells
 
     def words(self, name: str) -> list[str]:
-        """A column as it is written, without blanks around."""
+        """A column as text without surrounding blanks."""
         raw, cells = self._raw, self._column(name)
         spans = zip(cells[:, 0].tolist(), cells[:, 1].tolist(), strict=True)
         if raw.isascii():
@@ -112,14 +112,14 @@ class Rows:
         return self._raw[start:end].decode().strip()
 
     def _plain(self, name: str) -> tuple[Floats, NDArray[np.int64]]:
-        """The numbers of a column, and the rows where there is something else."""
+        """Numbers of a column, and the rows that are not plain decimal numbers."""
         cells = np.ascontiguousarray(self._column(name))
         values, states = np.empty(len(self)), np.empty(len(self), np.uint8)
         kernel.numbers(self._bytes, cells, values, states)
         return values, np.flatnonzero(states == kernel.UNREAD)
 
     def numbers(self, name: str) -> Floats:
-        """A column of numbers [R]; an empty field is not a number (nan), others must be finite."""
+        """A column of finite numbers [R]; an empty field is nan."""
         values, others = self._plain(name)
         for row in others.tolist():
             values[row] = self._number(name, row)
@@ -150,7 +150,7 @@ class Rows:
     def times(self, name: str, absent: Sequence[str] = ()) -> Floats:
         """A column of times [R]: seconds, or dates such as 2026-01-31 23:59:58 as Unix seconds.
 
-        An empty field is not a number (nan), nor is a word of `absent`.
+        Empty fields and the words of `absent` are nan.
         """
         values, others = self._plain(name)
         kernel.dates(self._bytes, np.ascontiguousarray(self._column(name)), others, values)
@@ -185,16 +185,16 @@ def stamps(words: Sequence[str]) -> Floats:
 
 
 class Table:
-    """A file as rows, a part of them at a time."""
+    """Splits a file into rows, part by part."""
 
-    def __init__(self, source: Source, style: Style) -> None:
+    def __init__(self, source: TextFile, style: Style) -> None:
         self.source, self.style = source, style
         self.comments: list[str] = []
         self._names = style.names
         self._used = 0  # bytes of the present block
 
     def parts(self) -> Iterator[Rows]:
-        """Rows with the right number of fields, and the others as what is wrong.
+        """Yield the rows of the file; those with a wrong number of fields carry a defect.
 
         Raises:
             TraceError: the file cannot be read, is not text, or a row has no end.
@@ -205,7 +205,7 @@ class Table:
             if not self.source.lines:
                 block = block.removeprefix(_UTF8)
             self._refuse_other_text(block)
-            self._keep_comments(block)
+            self._collect_comments(block)
             self._used = 0
             yield from self._cut(block)
             left = block[self._used :]
@@ -214,7 +214,7 @@ class Table:
                 left = left.partition(b"\n")[2]
 
     def _open_quote(self) -> Rows:
-        """The row that begins here as wrong, without columns; its first line counts as passed."""
+        """A defective row without columns, for a quote that is never closed."""
         self.source.lines += 1
         here = np.array([self.source.lines])
         rows = Rows(b"", np.zeros((1, 1, 2), np.int32), here, (), self.source.path)
@@ -234,7 +234,7 @@ class Table:
                 "iconv -f latin1 -t utf-8)"
             )
 
-    def _keep_comments(self, block: bytes) -> None:
+    def _collect_comments(self, block: bytes) -> None:
         mark = self.style.comment.encode()
         if mark and (block.startswith(mark) or b"\n" + mark in block):
             lines = (line for line in block.split(b"\n") if line.startswith(mark))
@@ -261,7 +261,7 @@ class Table:
             if found and not self._names:
                 self._take_names(text, cells, rows, first)
             elif found:
-                yield self._sorted_out(text, cells[:found], rows[:found], first)
+                yield self._checked(text, cells[:found], rows[:found], first)
 
     def _take_names(self, text: bytes, cells: kernel.Cells, rows: kernel.Cells, first: int) -> None:
         fields = int(rows[0, 1])
@@ -275,8 +275,8 @@ class Table:
                 raise TraceError(f"{where}: two columns are called {shown(name)}; rename one")
         self._names = tuple(names)
 
-    def _sorted_out(self, text: bytes, cells: kernel.Cells, rows: kernel.Cells, first: int) -> Rows:
-        """Rows of the right width; one that is not is among what is wrong."""
+    def _checked(self, text: bytes, cells: kernel.Cells, rows: kernel.Cells, first: int) -> Rows:
+        """Rows, those of a wrong width with a defect."""
         width, spare = len(self._names), self.style.spare
         right = (rows[:, 1] >= width) & (rows[:, 1] <= width + spare)
         lines = first + rows[:, 0].astype(np.int64)

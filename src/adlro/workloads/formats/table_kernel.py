@@ -12,7 +12,7 @@ Bytes = NDArray[np.uint8]
 Cells = NDArray[np.int32]
 
 BLANKS = 0  # as a delimiter: any run of blanks
-READ, EMPTY, UNREAD = 0, 1, 2  # what became of a field that should be a number
+READ, EMPTY, UNREAD = 0, 1, 2  # result of reading a field as a number
 _NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 _DIGITS = 15  # that a float64 holds exactly, whatever they are
@@ -99,7 +99,7 @@ def split(
 
 @njit
 def numbers(text: Bytes, cells: Cells, values: Floats, states: Bytes) -> None:
-    """Read fields as plain decimal numbers; what is not so plain is UNREAD, and Python's to try.
+    """Read fields as plain decimal numbers; others are UNREAD, for Python to parse.
 
     Args:
         text: [B] bytes.
@@ -139,7 +139,7 @@ def numbers(text: Bytes, cells: Cells, values: Floats, states: Bytes) -> None:
 
 @njit
 def _pair(text: Bytes, at: int) -> int:
-    """The number of two digits there; -1 = there is something else."""
+    """Number of the two digits there; -1 = not two digits."""
     tens, ones = wide(text[at]) - _ZERO, wide(text[at + 1]) - _ZERO
     return 10 * tens + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else -1
 

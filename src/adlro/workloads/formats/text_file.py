@@ -1,4 +1,4 @@
-"""A file of recorded jobs as blocks of whole lines: plain or gzip, read once, a part at a time."""
+"""Text files, plain or gzip, read once in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _BLOCK = 1 << 20  # bytes read at a time
 LONGEST = 1 << 20  # bytes of a row
 
 
-class Source:
-    """An open file whose first bytes can be looked at before it is read."""
+class TextFile:
+    """An open file whose first bytes can be examined before it is read."""
 
     def __init__(self, path: Path) -> None:
-        """Open it.
+        """Open a file.
 
         Raises:
             TraceError: there is no such file, or its beginning cannot be read.
         """
         self.path = path
-        self.lines = 0  # passed so far
+        self.lines = 0  # read so far
         try:
             if path.is_dir():
                 raise TraceError(f"{path}: is a folder; name a file")
@@ -42,7 +42,7 @@ class Source:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._stream.close()
         self._file.close()
 
@@ -56,7 +56,7 @@ class Source:
                 parts.append(part)
                 wanted -= len(part)
         except (OSError, EOFError, zlib.error) as exc:
-            why = "is cut short or not gzip at all; take it anew"
+            why = "is cut short or not gzip at all; fetch it again"
             if self._stream is self._file and isinstance(exc, OSError):
                 why = f"cannot be read: {exc.strerror}"
             where = f"after line {self.lines:,}: " if self.lines else ""
@@ -64,7 +64,7 @@ class Source:
         return b"".join(parts)
 
     def everything(self, most: int) -> bytes:
-        """All of the file, but never more than `most` bytes.
+        """Read the whole file of at most `most` bytes.
 
         Raises:
             TraceError: it is larger.
@@ -78,7 +78,7 @@ class Source:
         return data
 
     def block(self, left: bytes) -> tuple[bytes, bool]:
-        """The next lines, behind what was left of the last ones, and whether these are all.
+        """Return the next lines, appended to `left`, and whether the file ends with them.
 
         Raises:
             TraceError: a line has no end.

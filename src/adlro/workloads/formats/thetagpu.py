@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adlro.model.state import WHOLE
-from adlro.workloads.formats.format import Plan, of_table
+from adlro.workloads.formats.format import TableFormat, of_table
 from adlro.workloads.formats.gather import Columns
 from adlro.workloads.formats.table import Rows
 
@@ -32,7 +32,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 FORMAT = of_table(
-    Plan(
+    TableFormat(
         "thetagpu",
         "ALCF ThetaGPU in the columns of LUMOS: user, project, wall_time, new_status",
         ("job", "user", "project", "gpu_num", "submit_time", "wait_time", "run_time", "wall_time"),

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from adlro.errors import TraceError
-from adlro.workloads.formats.gather import Reading
+from adlro.workloads.formats.gather import ReadOptions
 from adlro.workloads.formats.registry import read
 from tests.histories import SAMPLES, write
 
 HEAD = "job_id,arrival_s,service_sec,gpu_count\n1#0,0,60,1\n"
-LENIENT = Reading(lenient=True)
+LENIENT = ReadOptions(lenient=True)
 
 
 def refused(path):
@@ -153,24 +153,24 @@ def test_an_absent_file_and_a_folder_are_refused(tmp_path):
 def test_an_unknown_format_or_field_is_refused_with_a_suggestion(tmp_path):
     path = write(tmp_path, SAMPLES["helios"])
     with pytest.raises(TraceError, match="did you mean 'helios'"):
-        read(path, Reading(format="helois"))
+        read(path, ReadOptions(format="helois"))
     with pytest.raises(TraceError, match="did you mean 'gpus'"):
-        read(path, Reading(columns=(("gpu", "gpu_count"),)))
+        read(path, ReadOptions(columns=(("gpu", "gpu_count"),)))
     with pytest.raises(TraceError, match="there is no column 'runtime'"):
-        read(path, Reading(columns=(("run_s", "runtime"),)))
+        read(path, ReadOptions(columns=(("run_s", "runtime"),)))
     with pytest.raises(TraceError, match="'0' is no factor for run_s"):
-        read(path, Reading(columns=(("run_s", "service_sec*0"),)))
+        read(path, ReadOptions(columns=(("run_s", "service_sec*0"),)))
 
 
 def test_columns_and_factors_are_as_the_user_says(tmp_path):
     path = write(tmp_path, "who,when,minutes,cards\nann,7,2,3\n")
     columns = (("user", "who"), ("submit_s", "when"), ("run_s", "minutes*60"), ("gpus", "cards"))
-    found = read(path, Reading(columns=columns))
+    found = read(path, ReadOptions(columns=columns))
     assert (found.run_s[0], found.gpus[0], found.word("user", 0)) == (120.0, 3000, "ann")
 
 
 @pytest.mark.parametrize(
-    "reading", [Reading(columns=(("submit_s", "when"),)), Reading(format="helios")]
+    "reading", [ReadOptions(columns=(("submit_s", "when"),)), ReadOptions(format="helios")]
 )
 def test_a_table_with_other_delimiters_is_no_list_of_jobs_without_columns(tmp_path, reading):
     path = write(tmp_path, "id|submit|run\n1|2|3\n4|5|6\n")

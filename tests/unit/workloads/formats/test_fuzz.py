@@ -9,7 +9,7 @@ import pytest
 from adlro.errors import AdlroError
 from adlro.model.history import NUMBERS, WORDS
 from adlro.workloads.formats import npz
-from adlro.workloads.formats.gather import Reading
+from adlro.workloads.formats.gather import ReadOptions
 from adlro.workloads.formats.registry import read
 from tests.histories import SAMPLES, history
 
@@ -59,7 +59,7 @@ def check(found):
 def fuzz(folder, seed, count):
     rng = np.random.default_rng(seed)
     samples = [text.encode() for text in SAMPLES.values()]
-    samples.append(npz.packed(history(folder, SAMPLES["sacct"])))
+    samples.append(npz.pack(history(folder, SAMPLES["sacct"])))
     path = folder / "fuzz"
     taken = 0
     for i in range(count):
@@ -68,7 +68,7 @@ def fuzz(folder, seed, count):
             data = spoilt(gzip.compress(data, 1, mtime=0), rng)
         path.write_bytes(data)
         with contextlib.suppress(AdlroError):
-            check(read(path, Reading(lenient=bool(rng.random() < 0.5))))
+            check(read(path, ReadOptions(lenient=bool(rng.random() < 0.5))))
             taken += 1
     return taken
 

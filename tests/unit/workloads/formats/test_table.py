@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adlro.workloads.formats import text_file
 from adlro.workloads.formats.table import Style, Table, stamps
-from adlro.workloads.formats.text_file import Source
+from adlro.workloads.formats.text_file import TextFile
 from tests.histories import write
 
 FEW = settings(
@@ -22,7 +22,7 @@ FEW = settings(
 
 def rows(path, style=Style()):  # noqa: B008  a constant
     """All fields of a file by row, and the lines that rows begin on."""
-    opened = Source(path)
+    opened = TextFile(path)
     try:
         fields, lines = [], []
         for part in Table(opened, style).parts():
@@ -35,7 +35,7 @@ def rows(path, style=Style()):  # noqa: B008  a constant
 
 
 def numbers(path):
-    opened = Source(path)
+    opened = TextFile(path)
     try:
         parts = list(Table(opened, Style()).parts())
         return np.concatenate([part.numbers("a") for part in parts])
