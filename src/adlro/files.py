@@ -132,17 +132,28 @@ def _keep_name(folder: Path) -> None:
         os.close(handle)
 
 
+def open_bytes(path: Path) -> io.BufferedReader:
+    """A file to read from; a pipe that nobody writes to is empty instead of waited for.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    file = open(handle, "rb")  # noqa: PTH123, SIM115  a handle has no path; the caller closes it
+    if stat.S_ISDIR(os.fstat(handle).st_mode):
+        file.close()
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    os.set_blocking(handle, True)
+    return file
+
+
 def read_bytes(path: Path, most: int) -> bytes:
     """The content of a file of at most so many bytes; of a pipe, what is in it.
 
     Raises:
         OSError: it cannot be read, or is larger.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that nobody writes to is empty
-    with open(handle, "rb") as file:  # noqa: PTH123  a handle has no path
-        if stat.S_ISDIR(os.fstat(handle).st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        os.set_blocking(handle, True)
+    with open_bytes(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB")

@@ -75,6 +75,7 @@ def show(cluster: str, is_json: bool) -> None:
 
 
 _SCONTROL_S = 60.0  # that scontrol may take
+_MOST_BYTES = 64 << 20  # of what it printed of partitions
 
 
 def _from_scontrol(what: str) -> str:
@@ -124,7 +125,7 @@ def import_(
     from adlro.config.files import cluster_of
     from adlro.config.to_toml import to_toml
     from adlro.errors import TraceError
-    from adlro.files import check_writable, write_text
+    from adlro.files import check_writable, read_bytes, write_text
     from adlro.workloads import inventory
 
     if slurm == (file is not None):
@@ -136,7 +137,7 @@ def import_(
     of_node: dict[str, str] = {}
     if partitions is not None:
         try:
-            of_node = inventory.partitions(partitions.read_text(encoding="utf-8"))
+            of_node = inventory.partitions(read_bytes(partitions, _MOST_BYTES).decode())
         except (OSError, UnicodeDecodeError) as exc:
             raise TraceError(f"{partitions}: cannot be read: {exc}") from exc
         except TraceError as exc:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from adlro.cli.options import FILE, named_pairs, refuse_same, stdout
+from adlro.cli.options import FILE, named_pairs, refuse_same, say, stdout
 
 if TYPE_CHECKING:
     from adlro.model.history import History
@@ -103,7 +103,7 @@ def _say_skipped(history: History) -> None:
 
     for line in [*skipped(history), *history.header.notes]:
         if line.startswith("skipped"):
-            click.echo(line, err=True)
+            say(line, err=True)
 
 
 def _write(out: Path, history: History) -> None:
@@ -137,7 +137,7 @@ def convert(file: Path, lenient: bool, format_: str, columns: tuple[str, ...], o
     history = _read(file, lenient, format_, columns)
     _write(out, history)
     _say_skipped(history)
-    click.echo(f"{out}: {history.jobs:,} jobs")
+    say(f"{out}: {history.jobs:,} jobs")
 
 
 @command.command("anonymise")
@@ -168,7 +168,7 @@ def anonymise(
     _write(out, anonymous(history, key))
     _say_skipped(history)
     moved = history.header.origin_unix_s is not None
-    click.echo(
+    say(
         f"{out}: {history.jobs:,} jobs, {len(history.tables['user']):,} users, "
         f"{len(history.tables['account']):,} accounts and {len(history.tables['name']):,} names as "
         f"codes; {'dates are moved by whole weeks' if moved else 'there were no dates to move'}"
@@ -232,7 +232,7 @@ def predict(
         trace_predict.show(shown.figures)
     if save is not None:
         write_bytes(save, shown.learned.pack())
-        click.echo(f"what was learned: {save}", err=as_json)
+        say(f"what was learned: {save}", err=as_json)
 
 
 def _check_names(names: Mapping[str, str], history: History) -> None:
@@ -340,6 +340,6 @@ def scenario(
     recorded_load = figures["recorded_load"]
     then = f"recorded {load_text(recorded_load)}" if recorded_load else "all came at once"
     load = load_text(figures["load"])
-    click.echo(f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {load} ({then})")
+    say(f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {load} ({then})")
     for line in made.filled:
-        click.echo(f"  {line}")
+        say(f"  {line}")

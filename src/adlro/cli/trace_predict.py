@@ -152,13 +152,13 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
 
 def show(figures: dict[str, Any]) -> None:
     """Print the figures for people."""
-    from adlro.cli.options import stdout
+    from adlro.cli.options import say, stdout
 
-    click.echo(
+    say(
         f"{figures['file']}: the later {figures['measured_jobs']:,} of {figures['jobs']:,} jobs, "
         "each predicted at its submission from jobs that had ended"
     )
     stdout().print(error_table(figures), markup=False, highlight=False)
     if "job" in figures:
         for line in job_lines(figures["job"]):
-            click.echo(line)
+            say(line)

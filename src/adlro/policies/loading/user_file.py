@@ -38,7 +38,7 @@ def mistakes(path: Path | None, line: int = 0) -> Iterator[None]:
         if path is None or not line:
             raise
         raise PolicyError(f"{path}:{line}: {exc}") from exc
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:
         if path is None:
             raise
         frames = traceback.extract_tb(exc.__traceback__)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from adlro.errors import TraceError
+from adlro.files import open_bytes
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20  # bytes read at a time
@@ -28,7 +29,7 @@ class TextFile:
         try:
             if path.is_dir():
                 raise TraceError(f"{path}: is a folder; name a file")
-            self._file = path.open("rb")
+            self._file = open_bytes(path)
             is_gzip = self._file.peek(2)[:2] == _GZIP
         except OSError as exc:
             raise TraceError(f"{path}: cannot be read: {exc.strerror}") from exc

@@ -205,6 +205,7 @@ def test_a_decide_of_former_times_ends_a_command_with_status_2(
     [
         (f"{CALL}\n    x = 1\n    return x // 0\n", r":3: ZeroDivisionError: "),
         (f"{CALL}\n    return view.queue[99].job\n", r":2: IndexError: "),
+        (f"{CALL}\n    raise SystemExit(3)\n", r":2: SystemExit: 3"),
         (f"{CALL}\n    return view.queue[0].hours\n", r":2: AttributeError: .*hours"),
         (f"{CALL}\n    pass\n", r":1: decide must return how many decisions it wrote, not None"),
         (f"{CALL}\n    return 'a'\n", r":1: decide must return how many decisions it .*, not 'a'"),
