@@ -91,7 +91,7 @@ def test_policies_loaded_from_a_minimal_context_run_to_the_end(name):
     assert (result.outcome["finish"] > 0).all()
 
 
-# What a policy's file is told of a scenario.
+# The context that a policy file receives.
 
 LOOKS = f"""
 heard = []
@@ -141,7 +141,7 @@ def test_a_policy_file_receives_only_the_fields_of_a_context(rough, tmp_path):
     assert ready.params.tolist() == [rough.rows, rough.types, len(rough.pools)]
     assert registry.refusal(str(path), rough) is None
     heard = inspect.unwrap(ready.decide).__globals__["heard"]
-    assert len(heard) == 3  # refusal executes the file anew
+    assert len(heard) == 3  # refusal executes the file again
     for context in heard:
         assert type(context) is Known
         assert not isinstance(context, Setting)
@@ -166,7 +166,7 @@ def test_an_error_in_a_policy_file_names_its_line(rough, tmp_path, part, name):
 
 @pytest.mark.parametrize("name", ["rough64", "datacenter"])
 def test_nothing_that_a_context_holds_leads_to_the_truth(name):
-    # The rules are functions: what they hold on to can be found by whoever looks.
+    # The rules are functions, and their closures can be inspected.
     assert_hides_the_truth(prepare(find_scenario(name)))
 
 
