@@ -29,22 +29,13 @@ from adlro.model.state import (
 )
 from adlro.workloads.workload import Workload
 from tests.plain.events import draw_events
+from tests.plain.quotas import Quota, draw_ageing, draw_quotas
 
 TYPES = 3
 MEMORY_CLASSES = (16_000, 24_000, 40_000, 80_000)  # MB on one GPU
 SHARES = (100, 125, 250, 300, 400, 500, 500, 700, 900)
 LARGE_SHARES = (400, 500, 500, 600, 900)  # at most two per GPU: three would give a factor of 3
 WEIGHTS = ((1.0,), (0.5, 0.5), (0.5, 0.25, 0.25), (0.25, 0.25, 0.25, 0.25))
-
-
-class Quota(NamedTuple):
-    """Quota of an account or a user; None = no such limit."""
-
-    account: int | None
-    user: int | None
-    share: float | None  # of the cluster's worth
-    caps: tuple[tuple[int, int], ...]  # model, maximum number of its GPUs
-    borrow: bool
 
 
 class Case(NamedTuple):
@@ -110,8 +101,8 @@ def random_case(seed: int) -> Case:
         colocation=_colocation(rng, mix),
         demands=_demands(rng, mix, pools),
         whole=whole,
-        quotas=_quotas(np.random.default_rng((seed, 1)), jobs, allowed, pools),
-        ageing=_ageing(np.random.default_rng((seed, 2)), seconds, whole),
+        quotas=draw_quotas(np.random.default_rng((seed, 1)), jobs, allowed, pools),
+        ageing=draw_ageing(np.random.default_rng((seed, 2)), seconds, whole),
     )
 
 
@@ -362,43 +353,3 @@ def _some_pools(rng: np.random.Generator, pools: int) -> set[int]:
     """A random non-empty set of pools."""
     count = int(rng.integers(1, pools + 1))
     return {int(pool) for pool in rng.choice(pools, count, replace=False)}
-
-
-def _quotas(
-    rng: np.random.Generator, jobs: Records, allowed: Mask, pools: Records
-) -> tuple[Quota, ...]:
-    """Quotas of some accounts and users, in a third of the cases; caps leave each job a pool."""
-    if rng.random() > 1 / 3:
-        return ()
-    holders = [(a, None) for a in range(2) if rng.random() < 0.7]
-    holders += [(None, u) for u in range(5) if rng.random() < 0.25]
-    quotas: list[Quota] = []
-    for account, user in holders:
-        share = float(rng.choice([0.05, 0.1, 0.25, 0.5])) if rng.random() < 0.8 else None
-        gpus = {int(m): pools["gpus"][pools["model"] == m].sum() for m in set(pools["model"])}
-        caps = [(m, int(rng.integers(0, most))) for m, most in gpus.items() if rng.random() < 0.3]
-        quota = Quota(account, user, share, tuple(caps), bool(rng.random() < 0.6))
-        if not _leave_a_pool([*quotas, quota], jobs, allowed, pools):
-            quota = quota._replace(caps=())
-        if quota.share is not None or quota.caps:
-            quotas.append(quota)
-    return tuple(quotas)
-
-
-def _leave_a_pool(quotas: list[Quota], jobs: Records, allowed: Mask, pools: Records) -> bool:
-    """Whether the caps leave each job a pool where it may run alone."""
-    left = allowed.copy()
-    for quota in quotas:
-        under = (jobs["account"] == quota.account) | (jobs["user"] == quota.user)
-        for model, most in quota.caps:
-            too_large = under & (jobs["gpus"] * jobs["share"] > most * WHOLE)
-            left[np.ix_(too_large, pools["model"] == model)] = False
-    return bool(left.any(axis=1).all())
-
-
-def _ageing(rng: np.random.Generator, seconds: Floats, whole: bool) -> float | None:
-    """Ageing limit in seconds, about the length of a job; None in three cases of four."""
-    if rng.random() > 1 / 4:
-        return None
-    limit = float(seconds.mean() * rng.choice([0.1, 0.5, 1, 2, 5]))
-    return float(np.ceil(limit)) if whole else limit

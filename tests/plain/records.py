@@ -1,12 +1,17 @@
-"""Jobs, GPUs, nodes, pools and events as plain records; seconds, MB, thousandths of a GPU."""
+"""Jobs, runs, GPUs, nodes, pools, events and results as plain records.
+
+Times are in seconds, memory in MB, GPU shares in thousandths.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
 from adlro.model.state import WHOLE, Records
+from tests.plain.timeline import Timeline
 
 
 class Infeasible(Exception):  # noqa: N818  as the page of rules calls it
@@ -132,6 +137,57 @@ class Span(NamedTuple):
     end: float
     share: int
     why: int  # FINISH, FAILURE or PREEMPTION
+
+
+@dataclass(slots=True)
+class Run:
+    """A running job: the fields that policies see, and from `line` on hidden ones."""
+
+    job: int
+    pool: int
+    gpus: tuple[int, ...]  # in rising order
+    nodes: int
+    start: float
+    expected: float
+    factor: float  # span factor
+    left: float  # share of its work still to do at `start`, by the estimate
+    line: Timeline
+    over: float = inf  # time when its work is done
+    end: float = inf  # the same, but at most its limit
+
+
+@dataclass(slots=True)
+class Carried:
+    """State of a job that persists from run to run."""
+
+    undone: float = 1.0  # true share of its work still to do
+    left: float = 1.0  # the same share by the estimate
+    saved: bool = False
+    since: float = inf  # when it last began to wait
+
+
+@dataclass(slots=True)
+class PlainResult:
+    """Outcome of every job [J], and totals of the cluster."""
+
+    start: list[float]  # of the first run
+    finish: list[float]
+    lost: list[float]  # work lost to preemptions and failures
+    pool: list[int]  # this and the next two: of the last run
+    nodes: list[int]
+    gpus: list[tuple[int, ...]]  # in rising order
+    restarts: list[int]
+    killed: list[bool]  # ended by its limit
+    busy: list[float]  # [G] seconds, a slice by its share
+    spans: list[Span] = field(default_factory=list)
+    job_seconds: float = 0.0  # integral of the number of jobs in the system
+    wait_seconds: float = 0.0  # integral of the number of waiting jobs
+    idle_seconds: float = 0.0  # integral of the number of idle GPUs that are up
+    stranded_seconds: float = 0.0  # integral of the free share on GPUs that hold slices
+    decisions: int = 0  # calls of decide
+    preemptions: int = 0  # runs ended by the policy
+    trace: list[list[Decision]] = field(default_factory=list)  # answers of all calls
+    seen: Counter[str] = field(default_factory=Counter)  # counts of rare situations
 
 
 def rows(records: Records, cls: type) -> list[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tests.plain.cases import Case, Quota
+from tests.plain.cases import Case
 from tests.plain.placement import PlainCluster
+from tests.plain.quotas import Quota
 
 
 class Moment(NamedTuple):

@@ -6,8 +6,6 @@ Dimensions: J jobs, M GPU models, P pools, N nodes, G GPUs. Times are seconds.
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter
-from dataclasses import dataclass, field
 from itertools import combinations
 from math import inf
 from typing import Protocol
@@ -15,63 +13,25 @@ from typing import Protocol
 from adlro.model.state import EVENT_KINDS, FAILURE, FINISH, PREEMPTION, REPAIR, WHOLE
 from tests.plain.cases import Case
 from tests.plain.placement import PlainCluster
-from tests.plain.records import Decision, Event, Gpu, Infeasible, Job, Pool, Span, Stalled, rows
+from tests.plain.records import (
+    Carried,
+    Decision,
+    Event,
+    Gpu,
+    Infeasible,
+    Job,
+    PlainResult,
+    Pool,
+    Run,
+    Span,
+    Stalled,
+    rows,
+)
 from tests.plain.rules import Moment, Rules
 from tests.plain.timeline import NEAR, RESTORING, SAVING, WORKING, Timeline
 
 MAX_RINGS = 100_000  # consecutive timers without another event between them
 MAX_CALLS = 100_000  # calls of decide in one moment
-
-
-@dataclass(slots=True)
-class Run:
-    """A running job: the fields that policies see, and from `line` on hidden ones."""
-
-    job: int
-    pool: int
-    gpus: tuple[int, ...]  # in rising order
-    nodes: int
-    start: float
-    expected: float
-    factor: float  # span factor
-    left: float  # share of its work still to do at `start`, by the estimate
-    line: Timeline
-    over: float = inf  # time when its work is done
-    end: float = inf  # the same, but at most its limit
-
-
-@dataclass(slots=True)
-class Carried:
-    """State of a job that persists from run to run."""
-
-    undone: float = 1.0  # true share of its work still to do
-    left: float = 1.0  # the same share by the estimate
-    saved: bool = False
-    since: float = inf  # when it last began to wait
-
-
-@dataclass(slots=True)
-class PlainResult:
-    """Outcome of every job [J], and totals of the cluster."""
-
-    start: list[float]  # of the first run
-    finish: list[float]
-    lost: list[float]  # work lost to preemptions and failures
-    pool: list[int]  # this and the next two: of the last run
-    nodes: list[int]
-    gpus: list[tuple[int, ...]]  # in rising order
-    restarts: list[int]
-    killed: list[bool]  # ended by its limit
-    busy: list[float]  # [G] seconds, a slice by its share
-    spans: list[Span] = field(default_factory=list)
-    job_seconds: float = 0.0  # integral of the number of jobs in the system
-    wait_seconds: float = 0.0  # integral of the number of waiting jobs
-    idle_seconds: float = 0.0  # integral of the number of idle GPUs that are up
-    stranded_seconds: float = 0.0  # integral of the free share on GPUs that hold slices
-    decisions: int = 0  # calls of decide
-    preemptions: int = 0  # runs ended by the policy
-    trace: list[list[Decision]] = field(default_factory=list)  # answers of all calls
-    seen: Counter[str] = field(default_factory=Counter)  # counts of rare situations
 
 
 class Policy(Protocol):

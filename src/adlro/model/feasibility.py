@@ -151,10 +151,14 @@ def start(out: Records, j: int, p: int) -> int:
 def fastest_feasible(q: int, view: View) -> int:
     """Feasible pool with the smallest estimate for the job at queue position q, or -1."""
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
-    job, seconds, may = view.jobs[view.queue[q].job], view.est[view.queue[q].job], view.eligible[q]
+    job, seconds, eligible = (
+        view.jobs[view.queue[q].job],
+        view.est[view.queue[q].job],
+        view.eligible[q],
+    )
     best, best_p = float("inf"), -1
     for p in range(len(pools)):
-        if may[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes, gpus):
+        if eligible[p] and seconds[pools[p].model] < best and fits(job, pools[p], nodes, gpus):
             best, best_p = seconds[pools[p].model], p
     return best_p
 
@@ -229,9 +233,9 @@ def start_pick(pick: Pick, view: View, out: Records) -> int:
 @njit
 def first_feasible(q: int, view: View) -> int:
     """Lowest-numbered feasible pool of the job at queue position q, or -1."""
-    job, may = view.jobs[view.queue[q].job], view.eligible[q]
+    job, eligible = view.jobs[view.queue[q].job], view.eligible[q]
     for p in range(len(view.pools)):
-        if may[p] and fits(job, view.pools[p], view.nodes, view.gpus):
+        if eligible[p] and fits(job, view.pools[p], view.nodes, view.gpus):
             return p
     return -1
 
@@ -242,12 +246,12 @@ def roomiest_node(q: int, view: View) -> int:
 
     Ties go to the lower index. A gang that no single node can hold starts there.
     """
-    job, may, pools, nodes, gpus = (
+    job, eligible, pools, nodes, gpus = (
         view.jobs[view.queue[q].job], view.eligible[q], view.pools, view.nodes, view.gpus
     )  # fmt: skip
     largest, best = wide(0), wide(-1)
     for p in range(len(pools)):
-        if may[p] and fits(job, pools[p], nodes, gpus):
+        if eligible[p] and fits(job, pools[p], nodes, gpus):
             for n in range(pools[p].first_node, pools[p].first_node + pools[p].nodes):
                 gang = capacity(job, nodes[n], gpus)
                 if gang > largest:

@@ -182,16 +182,16 @@ def plan_actions(
 @njit
 def _where_to_start(q: int, goal: int, view: View) -> int:
     """Pool `goal` (-1 = none) if job q can start there, else its fastest feasible pool, or -1."""
-    waiting, may = view.queue[q], view.eligible[q]
+    waiting, eligible = view.queue[q], view.eligible[q]
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     job, seconds = view.jobs[waiting.job], view.est[waiting.job]
-    may_there = goal >= 0 and may[goal] and seconds[pools[goal].model] < np.inf
-    if may_there and fits(job, pools[goal], nodes, gpus):
+    goal_allowed = goal >= 0 and eligible[goal] and seconds[pools[goal].model] < np.inf
+    if goal_allowed and fits(job, pools[goal], nodes, gpus):
         return goal
     best, found = np.inf, -1
     for p in range(len(pools)):
         need = seconds[pools[p].model] * waiting.left
-        if may[p] and need < best and fits(job, pools[p], nodes, gpus):
+        if eligible[p] and need < best and fits(job, pools[p], nodes, gpus):
             best, found = need, p
     return found
 

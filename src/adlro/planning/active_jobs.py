@@ -33,7 +33,7 @@ class Notes(NamedTuple):
     eligible: Floats  # [J, P] eligible pools when it last waited; if never seen: where it runs
     step: Floats  # [J] rank among the planned starts of this moment, 0 = not planned
     goal: Floats  # [J] target pool of a planned start
-    own: Floats  # [J, ...] columns of the individual policy
+    columns: Floats  # [J, ...] columns of the individual policy
 
 
 class Active(NamedTuple):
@@ -99,8 +99,8 @@ def notes_of(memory: Floats, view: View, columns: int = 0) -> Notes:
     pools = len(view.pools)
     rows = memory[HEAD:].reshape(-1, pools + SHARED + columns)
     note_jobs(view, rows)
-    step, goal, own = rows[:, pools + STEP], rows[:, pools + GOAL], rows[:, pools + SHARED :]
-    return Notes(memory[:HEAD], rows[:, :pools], step, goal, own)
+    step, goal = rows[:, pools + STEP], rows[:, pools + GOAL]
+    return Notes(memory[:HEAD], rows[:, :pools], step, goal, rows[:, pools + SHARED :])
 
 
 def fingerprint(view: View) -> tuple[float, float, float]:

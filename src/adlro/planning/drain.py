@@ -60,25 +60,25 @@ def split_pairs(scratch: Floats) -> tuple[Pairs, Floats]:
 
 
 @njit
-def _put_pair(count: int, most: int, q: int, p: int, seconds: float, pairs: Pairs) -> int:
-    """Insert a pair into the list of the `most` shortest pairs; returns the new length.
+def _put_pair(count: int, limit: int, q: int, p: int, seconds: float, pairs: Pairs) -> int:
+    """Insert a pair into the list of the `limit` shortest pairs; returns the new length.
 
     Ties keep their order of insertion; the longest pair is dropped if the list is full.
     """
-    if count == most and seconds >= pairs.seconds[most - 1]:
+    if count == limit and seconds >= pairs.seconds[limit - 1]:
         return count
-    i = min(count, most - 1)
+    i = min(count, limit - 1)
     while i > 0 and pairs.seconds[i - 1] > seconds:
         pairs.places[i], pairs.pools[i] = pairs.places[i - 1], pairs.pools[i - 1]
         pairs.seconds[i] = pairs.seconds[i - 1]
         i -= 1
     pairs.places[i], pairs.pools[i], pairs.seconds[i] = q, p, seconds
-    return min(count + 1, most)
+    return min(count + 1, limit)
 
 
 @njit
-def shortest_pairs(most: int, view: View, pairs: Pairs) -> int:
-    """Write the `most` feasible pairs with the smallest estimates; returns their number.
+def shortest_pairs(limit: int, view: View, pairs: Pairs) -> int:
+    """Write the `limit` feasible pairs with the smallest estimates; returns their number.
 
     Ties go to the older job, then to the lower pool.
     """
@@ -90,9 +90,9 @@ def shortest_pairs(most: int, view: View, pairs: Pairs) -> int:
         for p in range(len(pools)):
             if eligible[q, p]:
                 seconds = est[j, pools[p].model] * left
-                is_short = count < most or seconds < pairs.seconds[most - 1]
+                is_short = count < limit or seconds < pairs.seconds[limit - 1]
                 if is_short and fits(jobs[j], pools[p], nodes, gpus):
-                    count = _put_pair(count, most, q, p, seconds, pairs)
+                    count = _put_pair(count, limit, q, p, seconds, pairs)
     return count
 
 
@@ -204,10 +204,10 @@ def open_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
     total, a = len(view.gpus), 2 * len(view.gpus) + len(pools)
     times, own_times = scratch[:total], scratch[total : 2 * total]
     counts = scratch[2 * total : a]
-    most, cells = MOST_PLANNED, MOST_PLANNED * len(pools)
-    places, ends = scratch[a : a + most], scratch[a + most : a + 2 * most]
-    own_ends, picks = scratch[a + 2 * most : a + 3 * most], scratch[a + 3 * most : a + 4 * most]
-    pick_starts, b = scratch[a + 4 * most : a + 5 * most], a + 5 * most
+    size, cells = MOST_PLANNED, MOST_PLANNED * len(pools)
+    places, ends = scratch[a : a + size], scratch[a + size : a + 2 * size]
+    own_ends, picks = scratch[a + 2 * size : a + 3 * size], scratch[a + 3 * size : a + 4 * size]
+    pick_starts, b = scratch[a + 4 * size : a + 5 * size], a + 5 * size
     seconds, needs = scratch[b : b + cells], scratch[b + cells : b + 2 * cells]
     known = _shortest_places(view, ends, places)
     if len(queue) > known:
@@ -249,13 +249,13 @@ def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools:
 
 @njit
 def _plan(
-    rest: int, cost: float, most: float, earliest: float, drain: Drain, pools: Records
+    rest: int, cost: float, bound: float, earliest: float, drain: Drain, pools: Records
 ) -> float:
     """Add the completions of the `rest` jobs with finite own_ends, in Min-Min's order, to a cost.
 
     Completions only grow as the plan fills up, so a stored one is a lower bound and is recomputed
     before use. Jobs complete in rising order, so each remaining job costs at least as much as the
-    last: the search stops once the cost cannot stay below `most`.
+    last: the search stops once the cost cannot stay below `bound`.
     """
     ends, now, done = drain.own_ends, drain.now, 0
     while rest > 0:
@@ -269,7 +269,7 @@ def _plan(
             continue
         rest -= 1
         cost += end - now
-        if cost + rest * (end - now) >= most:
+        if cost + rest * (end - now) >= bound:
             return np.inf
         drain.picks[done] = k * len(pools) + p
         drain.pick_starts[done] = end - drain.seconds[k * len(pools) + p]
@@ -280,14 +280,14 @@ def _plan(
 
 
 @njit
-def cost_of(k: int, p: int, time: float, most: float, drain: Drain, pools: Records) -> float:
-    """Drain cost of a choice; infinite if it is not below `most`.
+def cost_of(k: int, p: int, time: float, bound: float, drain: Drain, pools: Records) -> float:
+    """Drain cost of a choice; infinite if it is not below `bound`.
 
     Args:
         k: planned job that starts now; -1 = none, wait.
         p: pool where it starts.
         time: seconds that it runs there; for k = -1 the time before which nothing starts.
-        most: upper bound; the evaluation stops early at this cost.
+        bound: upper bound; the evaluation stops early at this cost.
         drain: from `open_drain`; on return it holds the plan that follows the choice.
         pools: [P].
     """
@@ -297,7 +297,7 @@ def cost_of(k: int, p: int, time: float, most: float, drain: Drain, pools: Recor
         cost, rest, earliest, least = time, len(ends) - 1, now, time
         for i in range(len(ends)):
             least += ends[i] - now if i != k else 0.0
-        if least >= most:
+        if least >= bound:
             return np.inf
     for i in range(len(ends)):
         own_ends[i] = ends[i]
@@ -311,4 +311,4 @@ def cost_of(k: int, p: int, time: float, most: float, drain: Drain, pools: Recor
             first = pools[o].first_gpu
             for i in range(first, first + int(drain.counts[o])):
                 drain.own_times[i] = max(drain.times[i], time)
-    return _plan(rest, cost, most, earliest, drain, pools)
+    return _plan(rest, cost, bound, earliest, drain, pools)

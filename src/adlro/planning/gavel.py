@@ -85,14 +85,16 @@ def _account(view: View, notes: Notes, active: Active, length: float) -> None:
     if not notes.head[rounds.BEGUN]:
         return
     pools = len(view.pools)
-    ledger = Ledger(*(notes.own[:, k * pools : (k + 1) * pools] for k in range(3)))
+    ledger = Ledger(*(notes.columns[:, k * pools : (k + 1) * pools] for k in range(3)))
     update_ledger(notes.head[rounds.LAST], length, active.rows, view, ledger)
 
 
 def _by_priority(view: View, notes: Notes, active: Active, length: float) -> RoundPlan:
     """Plan of a round: the pairs with the highest priority for which GPUs are available."""
     pools = len(view.pools)
-    shares, owed, received = (notes.own[active.rows, k * pools : (k + 1) * pools] for k in range(3))
+    shares, owed, received = (
+        notes.columns[active.rows, k * pools : (k + 1) * pools] for k in range(3)
+    )
     shares = np.where(active.open(), shares, 0.0)
     priority = (owed + shares * length) / (received + length)
     a, p = np.nonzero(shares)
@@ -113,8 +115,8 @@ def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solv
     def plan(view: View, notes: Notes, active: Active, changed: bool) -> RoundPlan:
         _account(view, notes, active, length)
         if changed:
-            shares = solve(view, active, notes.own[:, 3 * pools :])
-            notes.own[active.rows, :pools] = shares
+            shares = solve(view, active, notes.columns[:, 3 * pools :])
+            notes.columns[active.rows, :pools] = shares
         return _by_priority(view, notes, active, length)
 
     return rounds.answer(view, notes, length, plan, out)

@@ -52,25 +52,25 @@ def _sink(times: Floats, first: int, k: int, count: int) -> None:
 
 
 @njit
-def _insert(ready: float, gpus: int, first: int, count: int, most: int, times: Floats) -> int:
-    """Insert `gpus` equal times into a sorted list of the `most` earliest; returns its length."""
-    while gpus > 0 and (count < most or ready < times[first + count - 1]):
-        k = min(count, most - 1)
+def _insert(ready: float, gpus: int, first: int, count: int, limit: int, times: Floats) -> int:
+    """Insert `gpus` equal times into a sorted list of the `limit` earliest; returns its length."""
+    while gpus > 0 and (count < limit or ready < times[first + count - 1]):
+        k = min(count, limit - 1)
         while k > 0 and times[first + k - 1] > ready:
             times[first + k] = times[first + k - 1]
             k -= 1
         times[first + k] = ready
-        count = min(count + 1, most)
+        count = min(count + 1, limit)
         gpus -= 1
     return count
 
 
 @njit_apart
 def _keep_earliest(
-    ready: float, gpus: int, first: int, count: int, most: int, times: Floats
+    ready: float, gpus: int, first: int, count: int, limit: int, times: Floats
 ) -> int:
-    """Insert `gpus` equal times into a max-heap of the `most` earliest; returns its size."""
-    while gpus > 0 and count < most:
+    """Insert `gpus` equal times into a max-heap of the `limit` earliest; returns its size."""
+    while gpus > 0 and count < limit:
         k = count
         while k > 0 and times[first + ((k - 1) >> 1)] < ready:
             times[first + k] = times[first + ((k - 1) >> 1)]
@@ -150,15 +150,15 @@ def fill_free_times(wanted: int, view: View, counts: Floats, times: Floats) -> N
         for r in range(len(running)):
             pool = pools[running[r].pool]
             free = min(pool.free, wanted)
-            most = min(pool.gpus, wanted) - free
-            ready = frees_at(r, now, jobs, running) if most > 0 else np.inf
+            limit = min(pool.gpus, wanted) - free
+            ready = frees_at(r, now, jobs, running) if limit > 0 else np.inf
             if ready < np.inf:
                 count, gang = int(counts[running[r].pool]), jobs[running[r].job].gpus
                 first = pool.first_gpu + free
-                if most <= _MAX_SCAN:
-                    count = _insert(ready, gang, first, count, most, times)
+                if limit <= _MAX_SCAN:
+                    count = _insert(ready, gang, first, count, limit, times)
                 else:
-                    count = _keep_earliest(ready, gang, first, count, most, times)
+                    count = _keep_earliest(ready, gang, first, count, limit, times)
                 counts[running[r].pool] = count
     for p in range(len(pools)):
         free = min(pools[p].free, wanted)

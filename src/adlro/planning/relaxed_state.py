@@ -94,14 +94,14 @@ def _estimates(stay: float, active: Active, rows: Indices, view: View) -> Floats
 
 
 @njit
-def _fill_queue(active: Active, may: Floats, relaxed: RelaxedState) -> None:
-    """Fill the queue with all jobs that are not pinned; may [J, ...] as in `relax`."""
+def _fill_queue(active: Active, memory: Floats, relaxed: RelaxedState) -> None:
+    """Fill the queue with all jobs that are not pinned; memory [J, ...] as in `relax`."""
     queue, eligible, waiting = relaxed.seen.queue, relaxed.seen.eligible, 0
     for a in range(len(active.rows)):
         if not active.pinned[a]:
             queue[waiting].job, queue[waiting].left = a, active.left[a]
             for p in range(eligible.shape[1]):
-                eligible[waiting, p] = may[active.rows[a], p] > 0
+                eligible[waiting, p] = memory[active.rows[a], p] > 0
             waiting += 1
     relaxed.counts[0] = waiting
 
@@ -134,10 +134,10 @@ def _fill_running(active: Active, running: Records, relaxed: RelaxedState) -> No
 
 
 @njit_allocating
-def relax(stay: float, active: Active, may: Floats, view: View) -> RelaxedState:
+def relax(stay: float, active: Active, memory: Floats, view: View) -> RelaxedState:
     """The relaxed state, in which only the pinned runs still run.
 
-    `stay` as in `_estimates`; rows of may [J, ...] begin with the eligible pools, as in `Notes`.
+    `stay` as in `_estimates`; rows of memory [J, ...] begin with the eligible pools, as in `Notes`.
     """
     count = len(active.rows)
     rows, recent = _table_rows(active, view)
@@ -149,7 +149,7 @@ def relax(stay: float, active: Active, may: Floats, view: View) -> RelaxedState:
     relaxed = RelaxedState(
         seen, np.zeros(1, DECISION), np.zeros(3, np.int64), np.full(count, -1), np.arange(count)
     )
-    _fill_queue(active, may, relaxed)
+    _fill_queue(active, memory, relaxed)
     _fill_running(active, view.running, relaxed)
     return relaxed
 

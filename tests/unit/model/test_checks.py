@@ -53,10 +53,10 @@ def test_a_start_is_checked_against_queue_mask_and_room(view, decision, fault):
     ("age", "fault"),
     [(3, violations.TOO_YOUNG), (5 - 2e-9, violations.TOO_YOUNG), (5, violations.NONE)],
 )
-def test_a_run_may_be_stopped_once_its_least_run_is_over(view, age, fault):
+def test_a_run_may_be_preempted_after_its_minimum_run_time(view, age, fault):
     view.jobs["least_run"][0] = 5
     assert check_stop(0, view._replace(now=float(age))) == fault
 
 
-def test_what_does_not_run_cannot_be_stopped(view):
+def test_a_job_that_does_not_run_cannot_be_preempted(view):
     assert check_stop(-1, view) == violations.NOT_RUNNING

@@ -72,7 +72,7 @@ def test_a_cluster_is_laid_out_empty_and_in_service():
     assert set(layout.gpus["busy"].tolist()) == {0.0}
 
 
-def test_the_names_behind_the_numbers_of_the_papers_cluster():
+def test_the_papers_cluster_has_names_for_models_pools_and_nodes():
     layout = shipped("paper16")
     assert layout.partitions == ("main",)
     assert layout.pool_names == ("V100 32GB (main)", "RTX 6000 (main)", "Radeon Pro VII (main)")
@@ -112,7 +112,7 @@ def test_a_shipped_cluster_has_as_many_gpus_as_it_says(name, gpus):
 
 @given(GROUPS)
 @settings(deadline=None, max_examples=60)
-def test_nodes_of_a_pool_stand_side_by_side_and_so_do_their_gpus(groups):
+def test_nodes_of_a_pool_and_their_gpus_are_contiguous(groups):
     layout = lay(*groups)
     pools, machines, gpus = layout.pools, layout.nodes, layout.gpus
     np.testing.assert_array_equal(
@@ -214,7 +214,7 @@ def test_a_node_knows_its_group_and_a_pool_the_nodes_that_stay():
     assert layout.lasting.tolist() == [3, 0]
 
 
-def test_when_a_group_comes_and_goes_is_no_matter_of_shape():
+def test_joining_and_leaving_times_do_not_split_a_pool():
     assert len(lay(nodes(), nodes(joins_h=1), nodes(leaves_h=9)).pools) == 1
 
 

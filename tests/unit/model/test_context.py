@@ -65,7 +65,7 @@ def refusals(context):
     return found
 
 
-def test_every_policy_is_made_ready_from_a_live_cluster_or_refuses_in_a_phrase():
+def test_every_policy_loads_on_a_live_cluster_or_refuses_with_a_reason():
     found = refusals(MIXED)
     shape = found.pop("paper-dqn")
     assert shape.startswith("its weights are for 4 nodes of up to 4 GPUs")
@@ -73,11 +73,11 @@ def test_every_policy_is_made_ready_from_a_live_cluster_or_refuses_in_a_phrase()
     assert found == NOTHING_KNOWN
 
 
-def test_a_cluster_of_one_gpu_model_is_no_harder():
+def test_every_policy_loads_on_a_cluster_of_one_gpu_model_or_refuses():
     assert set(refusals(live(nodes("A100", 8)))) == {*NOTHING_KNOWN, "paper-dqn"}
 
 
-def test_who_can_run_there_can_look_ahead_there():
+def test_a_policy_that_loads_on_a_live_cluster_can_look_ahead_there():
     ready = registry.load("min-min+lookahead", MIXED)
     assert ready.name == "min-min+lookahead"
 
@@ -86,13 +86,13 @@ WORLD = build([nodes("V100", 2), nodes("T4", 2)], [job(j, 50 - j, 60 - j) for j 
 
 
 @pytest.mark.parametrize("name", ["min-min", "adlro", "fcfs+lookahead", "hetero-srpt", "sia"])
-def test_a_policy_needs_no_more_to_play(name):
+def test_policies_loaded_from_a_minimal_context_run_to_the_end(name):
     # Type 0 of a job is a number like any other; nothing is known of it.
     result = play(WORLD, registry.load(name, live(nodes("V100", 2), nodes("T4", 2))))
     assert (result.outcome["finish"] > 0).all()
 
 
-# What a policy's file is told of a scenario.
+# The context that a policy file receives.
 
 LOOKS = f"""
 heard = []
@@ -120,7 +120,7 @@ def rough():
     return setting
 
 
-def test_a_scenario_fills_a_context(rough):
+def test_a_scenario_provides_every_field_of_a_context(rough):
     told = known(rough)
     assert told.name == "rough64"
     assert told.rows == rough.scenario.jobs == len(generate(rough, 0).jobs)
@@ -135,14 +135,14 @@ def test_the_fields_of_a_context_are_those_of_the_protocol():
     assert tuple(named) == Known._fields
 
 
-def test_a_policys_file_is_told_the_fields_of_a_context_and_no_others(rough, tmp_path):
+def test_a_policy_file_receives_only_the_fields_of_a_context(rough, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(LOOKS)
     ready = registry.load(str(path), rough)
     assert ready.params.tolist() == [rough.rows, rough.types, len(rough.pools)]
     assert registry.refusal(str(path), rough) is None
     heard = inspect.unwrap(ready.decide).__globals__["heard"]
-    assert len(heard) == 3  # refusal executes the file anew
+    assert len(heard) == 3  # refusal executes the file again
     for context in heard:
         assert type(context) is Known
         assert not isinstance(context, Setting)
@@ -156,7 +156,7 @@ def test_a_policys_file_is_told_the_fields_of_a_context_and_no_others(rough, tmp
 
 @pytest.mark.parametrize("part", ["params", "memory", "refuses"])
 @pytest.mark.parametrize("name", ["scenario", "played", "colocation"])
-def test_a_policys_file_that_looks_for_the_truth_is_told_its_line(rough, tmp_path, part, name):
+def test_an_error_in_a_policy_file_names_its_line(rough, tmp_path, part, name):
     path = tmp_path / "mine.py"
     path.write_text(LOOKS.replace("heard = []", f"def {part}(x):\n    return x.{name}\nheard = []"))
     text = path.read_text().replace(f"\ndef {part}(context)", f"\ndef other_{part}(context)")
@@ -167,11 +167,11 @@ def test_a_policys_file_that_looks_for_the_truth_is_told_its_line(rough, tmp_pat
 
 @pytest.mark.parametrize("name", ["rough64", "datacenter"])
 def test_nothing_that_a_context_holds_leads_to_the_truth(name):
-    # The rules are functions: what they hold on to can be found by whoever looks.
+    # The rules are functions, and their closures can be inspected.
     assert_hides_the_truth(prepare(find_scenario(name)))
 
 
-def test_whoever_holds_on_to_a_setting_is_found_out(rough):
+def test_a_reference_to_the_setting_is_detected(rough):
     rules = rough.rules._replace(holders=lambda jobs: rough.quotas.holders(jobs))
     told = known(rough)._replace(rules=rules)
     assert any(one is rough for one in reached(told))

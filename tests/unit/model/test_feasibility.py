@@ -58,7 +58,7 @@ def queued(layout, seconds, allowed, **want):
         (4, 8, 300, 1),  # the tighter of 1 and 3
     ],
 )
-def test_a_node_takes_what_its_gpus_cores_and_memory_allow(gpus, cores, memory, expected):
+def test_the_capacity_of_a_node_is_limited_by_gpus_cores_and_memory(gpus, cores, memory, expected):
     layout = lay(nodes("V100", 4, cores=8, memory_gb=1))
     want = records([job(0, 1, gpus=gpus, cores=cores, memory=memory)])[0]
     assert feasibility.capacity(want, layout.nodes[0], layout.gpus) == expected
@@ -91,7 +91,7 @@ def test_a_node_takes_a_slice_if_one_of_its_gpus_has_the_share_and_the_memory(wa
     assert feasibility.fits(slice_, layout.pools[0], layout.nodes, layout.gpus) == bool(expected)
 
 
-def test_a_gpu_with_a_slice_is_no_room_for_a_whole_job():
+def test_a_whole_gpu_job_does_not_fit_on_a_gpu_with_a_slice():
     layout = take(lay(nodes("T4", 2)), 0, share=1)
     assert layout.pools[["free", "sliced"]].tolist() == [(1, 1)]
     for gpus, expected in ((1, True), (2, False)):
@@ -99,7 +99,7 @@ def test_a_gpu_with_a_slice_is_no_room_for_a_whole_job():
         assert feasibility.fits(gang, layout.pools[0], layout.nodes, layout.gpus) == expected
 
 
-def test_a_pool_has_some_room_as_long_as_a_gpu_is_free_or_sliced():
+def test_a_pool_has_free_capacity_while_a_gpu_is_free_or_sliced():
     layout = lay(nodes("T4", 2))
     seen = [feasibility.has_free(layout.pools[0])]
     for gpu, share in ((0, 1000), (1, 400)):
@@ -109,7 +109,7 @@ def test_a_pool_has_some_room_as_long_as_a_gpu_is_free_or_sliced():
     assert [*seen, layout.pools["free"][0]] == [True, True, True, 0]
 
 
-def test_a_node_that_is_down_takes_nothing():
+def test_a_node_that_is_down_has_no_capacity():
     layout = lay(nodes("T4", 2))
     layout.nodes["up"], layout.nodes["free"], layout.gpus["free"] = 0, 0, 0
     for share in (1, 1000):
@@ -127,7 +127,7 @@ def test_a_node_that_is_down_takes_nothing():
         ({"gpus": 1, "cores": 9}, False),
     ],
 )
-def test_a_gang_fits_when_the_nodes_together_can_take_it(want, expected):
+def test_a_gang_fits_when_the_nodes_together_can_hold_it(want, expected):
     layout = busy(lay(nodes("V100", 4, 2, cores=8), nodes("T4", 8)), [1])
     gang = records([job(0, 1, **want)])[0]
     assert feasibility.fits(gang, layout.pools[0], layout.nodes, layout.gpus) == expected

@@ -47,21 +47,21 @@ def put(layout, kinds, want, **named):
         ([{**HALF_GPU, "memory": 1025}], 1600),
     ],
 )
-def test_fragments_are_what_is_left_but_of_no_use_to_a_demand(kinds, expected):
+def test_fragmentation_is_the_free_share_that_a_demand_cannot_use(kinds, expected):
     layout = lay(nodes("T4", 3, cores=8, memory_gb=1))
     put(layout, demands(), {"share": 400, "cores": 2}, gpu=0)
     put(layout, demands(), {"cores": 3}, gpu=2)
     assert fragments(0, demands(*kinds), layout.nodes, layout.gpus) == expected
 
 
-def test_what_is_left_in_a_pool_that_a_demand_may_not_use_is_a_fragment():
+def test_free_share_in_a_pool_that_a_demand_may_not_use_is_a_fragment():
     layout = lay(nodes("T4", 2), nodes("V100", 2))
     kinds = demands(WHOLE_GPU, pools=0b10)
     got = [fragments(n, kinds, layout.nodes, layout.gpus) for n in range(2)]
     assert got == [2000, 0]
 
 
-def test_a_slice_goes_where_it_spoils_least_though_another_gpu_is_fuller():
+def test_a_slice_goes_where_fragmentation_grows_least_even_if_another_gpu_is_fuller():
     # 600 and 500 are left. On GPU 0 it leaves 500, which is of use to half a GPU; on GPU 1 400.
     layout = lay(nodes("T4", 2))
     put(layout, demands(), {"share": 400}, gpu=0)
@@ -76,7 +76,7 @@ def test_best_fit_would_take_the_fuller_one():
     assert put(layout, demands(), {"share": 100}) == [1]
 
 
-def test_a_job_goes_to_the_node_that_it_spoils_least():
+def test_a_job_goes_to_the_node_whose_fragmentation_grows_least():
     # 2 and 3 GPUs are free. On node 0 it leaves one, of no use to a pair; on node 1 it leaves two.
     layout = lay(nodes("T4", 4, 2))
     for gpu in (0, 1, 4):
@@ -147,7 +147,7 @@ def naive_choice(layout, kinds, want):
 
 
 @every("seed", range(40))
-def test_every_job_goes_where_trying_all_places_says(seed):
+def test_every_job_goes_where_exhaustive_search_puts_it(seed):
     rng = np.random.default_rng(seed)
     layout = lay(nodes("T4", int(rng.integers(1, 5)), int(rng.integers(1, 30)), cores=12))
     kinds = fill(

@@ -138,7 +138,7 @@ class Yard:
 
 
 @every("seed", range(25), quick=6)
-def test_what_fits_and_where_it_goes_is_as_a_scan_of_all_nodes_says(seed):
+def test_feasibility_and_placement_equal_a_scan_of_all_nodes(seed):
     yard = Yard(seed)
     got, expected = [], []
     for j in range(len(yard.jobs)):
@@ -156,7 +156,7 @@ def test_what_fits_and_where_it_goes_is_as_a_scan_of_all_nodes_says(seed):
 
 
 @every("seed", range(5))
-def test_the_rooms_are_as_at_the_start_once_all_is_given_back(seed):
+def test_the_index_is_restored_when_everything_is_released(seed):
     yard = Yard(seed)
     before = [array.tolist() for array in yard.records[:2]]
     for j in range(len(yard.jobs)):
@@ -167,7 +167,7 @@ def test_the_rooms_are_as_at_the_start_once_all_is_given_back(seed):
     assert [array.tolist() for array in yard.records[:2]] == before
 
 
-def test_a_pool_of_one_block_keeps_no_rooms():
+def test_a_pool_of_one_block_has_no_index():
     layout = lay(nodes("T4", 4, free_index.BLOCK))
     free_index.build(layout.pools, layout.nodes, layout.gpus)
     assert not layout.nodes["rooms"].any()
@@ -199,5 +199,5 @@ def test_a_range_of_free_gpus_is_a_range_of_bits(low, high, bits):
         (600, 499, 0),
     ],
 )
-def test_a_range_of_what_is_left_is_a_range_of_higher_bits(low, high, bits):
+def test_a_range_of_free_shares_is_a_range_of_higher_bits(low, high, bits):
     assert free_index.left_between(low, high) == bits << 32

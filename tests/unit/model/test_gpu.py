@@ -88,7 +88,7 @@ def test_no_more_than_three_models_are_suggested():
 
 
 @pytest.mark.parametrize("written", ["", "nothing", "§"])
-def test_a_name_like_no_other_is_told_how_many_models_there_are(written):
+def test_for_a_name_like_no_other_the_error_gives_the_number_of_models(written):
     with pytest.raises(ConfigError, match=rf"^unknown GPU model '{written}': none of the 40 "):
         gpu.find(written)
 
@@ -137,7 +137,7 @@ def test_a_source_names_an_entry_of_the_list_and_figures_of_the_record(part):
     assert set((figures or "name").split(", ")) <= gpu.GpuModel.model_fields.keys()
 
 
-def test_no_source_is_listed_in_vain():
+def test_every_listed_source_is_used():
     used = " ".join(row["source"] for row in SOURCED)
     assert [key for key in TOML["sources"] if not re.search(rf"\b{key}\b", used)] == []
 
@@ -184,7 +184,7 @@ def test_a_slice_is_slower_than_its_parent_by_the_ratio_of_rooflines():
     assert part == (pytest.approx(1.637 / 2), "stand-in")
 
 
-def test_a_slice_of_a_gpu_that_nobody_measured_is_a_roofline():
+def test_a_slice_of_a_gpu_without_measurements_has_roofline_speed():
     assert speed("ml", "H100 MIG 1g.10gb").origin == "roofline"
 
 
@@ -217,7 +217,7 @@ def test_matrix_work_runs_at_the_best_rate_known(name, tflops):
 @pytest.mark.parametrize(
     "shares", [{}, {"fp32": 0.5}, {"fp32": 1.5, "fp64": -0.5}, {"fp32": float("nan")}, {"fp16": 1}]
 )
-def test_a_demand_that_is_not_a_whole_is_refused(shares):
+def test_a_demand_whose_shares_do_not_sum_to_one_is_refused(shares):
     with pytest.raises(ValidationError):
         gpu.Demand(**shares)
 
@@ -251,7 +251,7 @@ def test_the_speeds_of_the_papers_cluster(workload_class, name, relative, origin
 
 
 @pytest.mark.parametrize("workload_class", [None, "rendering"])
-def test_a_class_that_nobody_measured_follows_the_roofline(workload_class):
+def test_a_class_without_measurements_follows_the_roofline(workload_class):
     found = gpu.speed(workload_class, gpu.Demand(bandwidth=1), gpu.find("P100"))
     assert found == (pytest.approx(732 / 898), "roofline")
 
@@ -346,7 +346,7 @@ def test_the_slowdown_on_one_gpu_is_the_median_of_the_measured_pairs():
 @pytest.mark.parametrize(
     ("own", "other"), [("ml", "data"), ("data", "ml"), ("data", "data"), (None, None), ("ml", None)]
 )
-def test_nobody_is_slowed_where_nobody_measured(own, other):
+def test_without_measurements_there_is_no_slowdown(own, other):
     assert gpu.slowdown(own, other) == 1
 
 

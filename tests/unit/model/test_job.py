@@ -90,12 +90,12 @@ def test_a_demand_that_is_no_number_is_answered_with_what_can_be_written(tmp_pat
         ("[1.0]", "2 values need as many probabilities, not (1.0,)"),
     ],
 )
-def test_probabilities_must_make_a_whole(tmp_path, p, said):
+def test_probabilities_must_sum_to_one(tmp_path, p, said):
     path = write(tmp_path, changed(PROBABILITIES, f"p = {p}"))
     assert refusal(load_scenario, path) == f"{path}: types.0.gpus: {said}"
 
 
-def test_probabilities_may_miss_a_whole_by_rounding(tmp_path):
+def test_probabilities_may_miss_one_by_rounding(tmp_path):
     thirds = "cores = { values = [1, 2, 4], p = [0.3333333333, 0.3333333333, 0.3333333333] }"
     scenario = load_scenario(write(tmp_path, of_type(thirds)))
     assert scenario.types[0].cores.values == (1, 2, 4)

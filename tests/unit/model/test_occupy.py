@@ -42,7 +42,7 @@ def test_an_uneven_gang_is_taken_as_reported():
     assert layout.pools["free"].tolist() == [4, 2]
 
 
-def test_what_was_occupied_is_given_back_as_any_run():
+def test_occupied_gpus_are_released_like_those_of_any_run():
     layout = cluster()
     before = as_bytes(layout)
     where, jobs = take(layout, {1: 2, 0: 1}, gpus=3, cores=1)
@@ -67,7 +67,7 @@ def test_what_was_occupied_is_given_back_as_any_run():
         ({}, {"gpus": 1}, "would hold 0"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason_and_changes_nothing(held, want, reason):
+def test_an_impossible_report_is_refused_with_a_reason_and_changes_nothing(held, want, reason):
     layout = cluster()
     before = as_bytes(layout)
     with pytest.raises(PlacementError, match=rf"^job 71: .*{reason}"):
@@ -83,7 +83,7 @@ def test_a_full_pool_is_never_overbooked():
     assert layout.pools["free"].tolist() == [4, 2]
 
 
-def test_a_node_that_is_down_holds_nobody():
+def test_no_job_can_occupy_a_node_that_is_down():
     layout = cluster()
     layout.nodes["up"][0] = 0
     with pytest.raises(PlacementError, match="node 0 is down"):

@@ -180,7 +180,7 @@ def place_all(jobs, pools, layout):
 
 @given(GROUPS, st.lists(WANTS, min_size=1, max_size=12), st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=80)
-def test_gangs_are_placed_by_the_rules_and_all_comes_back(groups, wants, random):
+def test_gangs_are_placed_by_the_rules_and_released_completely(groups, wants, random):
     layout = lay(*groups)
     jobs = records([job(0, 1, **want) for want in wants])
     before = snapshot(layout)
@@ -196,7 +196,7 @@ def test_gangs_are_placed_by_the_rules_and_all_comes_back(groups, wants, random)
 
 @given(GROUPS, WANTS, st.data())
 @settings(deadline=None, max_examples=60)
-def test_a_named_gpu_and_its_node_are_honoured_and_come_back(groups, want, data):
+def test_a_named_gpu_and_its_node_are_used_and_released(groups, want, data):
     layout = lay(*groups)
     jobs = records([job(0, 1, **want)])
     gpu = data.draw(st.integers(0, len(layout.gpus) - 1))
@@ -225,7 +225,7 @@ def test_a_named_gpu_and_its_node_are_honoured_and_come_back(groups, want, data)
         (501, 3),
     ],
 )
-def test_a_slice_goes_to_the_gpu_with_the_least_left_that_takes_it(share, gpu):
+def test_a_slice_goes_to_the_fullest_gpu_that_can_hold_it(share, gpu):
     layout = lay(nodes("T4", 2, 2))
     for taken, g in ((800, 0), (900, 1), (500, 2)):
         set_down(layout, {"share": taken}, gpu=g)
@@ -291,7 +291,7 @@ def slices_of(gpu, runs, gpus):
     return there
 
 
-def test_the_slices_on_a_gpu_hang_together_whoever_leaves_or_moves():
+def test_the_list_of_slices_on_a_gpu_stays_intact_when_one_leaves_or_moves():
     layout, runs = lay(nodes("T4")), np.zeros(5, RUNNING)
     for slot in (0, 1, 2, 4):
         placement.link_slice(slot, runs, layout.gpus)

@@ -112,12 +112,12 @@ def test_a_holder_with_nothing_running_may_start_one_job_of_any_size():
 ONE_EACH = [quota(account=0, worth=1), quota(account=1, worth=1)]
 
 
-def test_a_holder_borrows_what_nobody_waits_for():
+def test_a_holder_borrows_what_no_other_holder_waits_for():
     # Account 0 is entitled to one of two GPUs and holds both, for nobody else is there.
     assert starts(build([nodes("V100", 2)], [job(0, 5), job(0, 5)], quotas=ONE_EACH)) == [0, 0]
 
 
-def test_nobody_borrows_what_another_waits_for_as_its_own():
+def test_no_holder_borrows_what_another_waits_for_within_its_share():
     # At 0 jobs 0 and 1 of account 0 run on both GPUs, one of them borrowed. At 1 job 2 of account 0
     # and the longer job 3 of account 1 wait; job 3 has nothing yet: it gets the GPU that is free at
     # 4, which the shortest job first would have given to job 2.
@@ -134,7 +134,7 @@ def test_a_job_waits_for_its_own_only_where_it_is_allowed():
     assert masks(world, [start(0, 0), start(1, 1)])[3] == (2, {2: [1], 3: [0]})
 
 
-def test_a_job_without_a_share_holds_nobody_back_and_is_not_held_back():
+def test_a_job_without_a_share_blocks_no_borrowing_and_is_not_blocked():
     # Job 2 is of account 2, which has a cap and no share; job 3 of account 3, which has nothing.
     quotas = [*ONE_EACH, quota(account=2, caps=[(0, 2)])]
     jobs = [job(0, 5), job(0, 5), job(1, 5), job(1, 5, account=2), job(1, 5, account=3)]
@@ -142,7 +142,7 @@ def test_a_job_without_a_share_holds_nobody_back_and_is_not_held_back():
     assert seen[2] == (1, {2: [0], 3: [0], 4: [0]})
 
 
-def test_a_job_that_is_capped_or_finds_too_few_gpus_up_holds_nobody_back():
+def test_a_job_that_is_capped_or_finds_too_few_gpus_up_blocks_no_borrowing():
     # Account 1 may hold no V100 (pool 0); of the two T4 nodes one is down, so its job 2 (two GPUs)
     # cannot use them either. At 1 account 0, with one GPU in use, may borrow on both pools.
     quotas = [quota(account=0, worth=1), quota(account=1, worth=2, caps=[(0, 1)])]
@@ -164,7 +164,7 @@ def test_a_job_must_satisfy_the_quota_of_its_account_and_that_of_its_user():
     assert seen[4] == (4, {2: [0], 3: [0], 4: [0]})
 
 
-def test_a_user_of_the_same_account_holds_back_a_user_who_borrows():
+def test_a_user_of_the_same_account_blocks_a_borrowing_user():
     # Each user is entitled to one GPU. User 0 holds one and would borrow; user 1 has none yet.
     quotas = [quota(account=0, worth=2), quota(user=0, worth=1), quota(user=1, worth=1)]
     jobs = [job(0, 5), job(1, 5), job(1, 5, user=1)]
@@ -186,7 +186,7 @@ def test_two_starts_of_one_answer_may_not_exceed_a_share_that_does_not_borrow():
         play(world, Told([start(0), start(1)]))
 
 
-def test_an_answer_is_carried_out_under_the_mask_that_the_policy_saw():
+def test_an_answer_is_applied_under_the_mask_that_the_policy_saw():
     # Account 0 borrows the second GPU (job 2) from account 1, whose job 1 is stopped for it by the
     # same answer. Once job 1 waits it is within its share, but the answer was given before that.
     jobs = [job(0, 9), job(0, 9, account=1), job(1, 2)]
@@ -195,7 +195,7 @@ def test_an_answer_is_carried_out_under_the_mask_that_the_policy_saw():
     assert play(world, policy).outcome["start"].tolist() == [0, 0, 1]
 
 
-def test_a_job_that_an_answer_stops_gets_its_row_at_that_moment():
+def test_a_job_preempted_by_an_answer_gets_its_mask_row_at_that_moment():
     # Account 0 may hold one V100, which job 0 has. At 1 job 1, on the T4, moves to a V100: refused.
     jobs = [job(0, 9, 9), job(0, 9, 9)]
     world = build([nodes("V100", 2), nodes("T4")], jobs, quotas=[quota(account=0, caps=[(0, 1)])])
@@ -247,7 +247,7 @@ def test_an_aged_job_claims_no_pool_with_too_few_gpus_up():
     assert (6, {1: [0], 2: [1]}) in masks(world, [start(0, 0)])
 
 
-def test_an_aged_job_that_finds_nothing_to_claim_is_left_as_it_is():
+def test_an_aged_job_without_a_pool_to_claim_keeps_its_mask():
     # One pool, its second node down: the gang of two cannot claim it, and holds nobody up.
     jobs = [job(0, 9), job(1, 5, gpus=2), job(6, 1)]
     events = [fails(0, 1), is_repaired(20, 1)]
@@ -255,7 +255,7 @@ def test_an_aged_job_that_finds_nothing_to_claim_is_left_as_it_is():
     assert dict(masks(world, [start(0)]))[6] == {1: [0], 2: [0]}
 
 
-def test_a_claim_does_not_hold_against_an_older_job_that_waits_again():
+def test_a_claim_does_not_bind_an_older_job_that_waits_again():
     # Job 0 is lost at 8 and waits anew, not aged; job 1, aged, has claimed the only pool. Were that
     # closed to job 0, the first of the queue, fcfs would stand still for ever.
     jobs = [job(0, 9), job(1, 5)]
@@ -300,7 +300,7 @@ def test_an_aged_job_under_a_full_cap_holds_back_its_own_holder():
     assert starts(build(FOUR, jobs, quotas=[capped], ageing=5))[1] == 10
 
 
-def test_an_aged_job_that_is_within_its_share_somewhere_holds_nobody_back():
+def test_an_aged_job_that_is_within_its_share_on_a_pool_holds_back_no_other():
     # Account 0 is entitled to 2 and uses a T4 (1). Job 2 would be beyond on the V100 (1 + 2), and
     # within on the T4s (1 + 1), which are full: at 6, aged, it claims them. Job 3 may have the L4.
     jobs = [job(0, 9, 9, 9), job(0, 9, 9, 9, account=1), job(1, 4, 5, 9, allowed=[0, 1])]

@@ -91,7 +91,7 @@ def test_more_answers_than_there_is_room_for_stop_the_run(count):
         play(strained_world(), Boasting())
 
 
-def test_there_is_room_to_stop_and_start_all_that_can_run_and_some_more():
+def test_the_buffer_holds_a_preemption_and_a_start_of_every_run_and_some_more():
     # Room for 2 * 2 + 16 decisions: four of them start and stop, the others wake.
     most = [start(0), preempt(0), start(1), start(0), *[wake(1)] * 16]
     policy = Scripted(most)
@@ -108,7 +108,7 @@ def test_there_is_room_to_stop_and_start_all_that_can_run_and_some_more():
         (preempt(0), 4 + 2e-9, "asked to preempt job 0 before its least run time was over"),
     ],
 )
-def test_a_run_that_is_too_young_may_not_be_stopped(decision, least, said):
+def test_a_run_that_is_too_young_may_not_be_preempted(decision, least, said):
     policy = Scripted([start(0), wake(4)], [], [decision])
     with pytest.raises(PolicyError) as caught:
         play(build([nodes()], [job(0, 20, least_run=least)]), policy)
@@ -116,7 +116,7 @@ def test_a_run_that_is_too_young_may_not_be_stopped(decision, least, said):
 
 
 @pytest.mark.parametrize("least", [0, 4, 4 + 0.5e-9])
-def test_a_run_may_be_stopped_once_its_least_run_is_over(least):
+def test_a_run_may_be_preempted_after_its_minimum_run_time(least):
     policy = Scripted([start(0), wake(4)], [], [preempt(0)], [start(0)])
     result = play(build([nodes()], [job(0, 20, least_run=least)]), policy)
     assert result.outcome["finish"].tolist() == [24]
@@ -152,7 +152,7 @@ def test_a_hundred_thousand_answers_in_one_moment_stop_the_run():
         play(build([nodes()], [job(7, 5)]), Undecided())
 
 
-def test_so_do_those_of_a_policy_in_plain_python(monkeypatch):
+def test_a_hundred_thousand_answers_of_a_plain_python_policy_stop_the_run(monkeypatch):
     monkeypatch.setattr(kernel, "MAX_CALLS", 3_000)
     said = r"^policy undecided went on deciding after 3,000 answers in one moment \(at 7 s\)$"
     with pytest.raises(PolicyError, match=said):
@@ -233,7 +233,7 @@ def test_moving_a_job_for_ever_stops_the_run():
         play(build([nodes()], [job(0, 5, checkpoint=2)]), Mover())
 
 
-def test_a_finish_or_an_arrival_begins_the_count_of_timers_anew():
+def test_a_finish_or_an_arrival_resets_the_count_of_timers():
     # Rounds of 120,000 s: job 0 runs 0-60,000.5 and job 1 starts at 120,000, after 120,000 timers
     # with a finish in their middle; job 2 starts at 240,000, with an arrival in their middle.
     world = build([nodes()], [job(0, 60_000.5), job(0, 5), job(180_000, 5)])

@@ -18,24 +18,24 @@ def sum_of(worth, where):
     return sum(worth[a, p] for a, p in enumerate(where) if p >= 0)
 
 
-def test_a_job_gives_way_to_one_that_has_nowhere_else_to_go():
+def test_a_job_moves_for_one_that_has_no_other_pool():
     # Pool 0 alone would go to job 0. Both: 0.9 + 1 with job 0 on pool 1, 1 + 0.1 the other way.
     worth = np.array([[1.0, 0.9], [1.0, 0.1]])
     assert match(worth, np.array([1.0, 1.0])).tolist() == [1, 0]
 
 
-def test_a_chain_of_moves_makes_place_for_the_last():
+def test_a_chain_of_moves_frees_a_gpu_for_the_last_job():
     # One GPU each. Job 2 can use pool 0 only: job 0 goes on to pool 1, and job 1 from there to 2.
     worth = np.array([[3.0, 2.0, 0.0], [0.0, 3.0, 2.0], [9.0, 0.0, 0.0]])
     assert match(worth, np.ones(3)).tolist() == [1, 2, 0]
 
 
-def test_who_is_worth_least_stays_out_even_if_it_came_first():
+def test_the_job_of_least_worth_is_unmatched_even_if_added_first():
     worth = np.array([[1.0], [3.0], [2.0]])
     assert match(worth, np.array([2.0])).tolist() == [-1, 0, 0]
 
 
-def test_half_a_gpu_is_none_and_a_job_that_may_go_nowhere_gets_none():
+def test_half_a_gpu_counts_as_none_and_a_job_without_pools_gets_none():
     worth = np.array([[1.0, 1.0], [0.0, 0.0]])
     assert match(worth, np.array([0.5, 1.0])).tolist() == [1, -1]
 
@@ -55,7 +55,7 @@ def test_no_other_matching_has_a_larger_sum(seed, spread):
 
 
 @every("seed", range(20))
-def test_it_ends_where_rounding_hides_who_is_better(seed):
+def test_the_matching_terminates_when_rounding_hides_differences(seed):
     # Sizes from 1e-26 to 1e26, and many equal ones: sums of them are not exact.
     rng = np.random.default_rng(seed)
     worth = np.exp(rng.choice(np.linspace(-60.0, 60.0, 9), (60, 4)))

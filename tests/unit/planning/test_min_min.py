@@ -78,7 +78,7 @@ def test_free_times_are_the_expected_ends_sorted_within_each_pool(cluster, now):
 
 @given(busy_clusters(), TIMES, st.integers(1, 6))
 @settings(deadline=None, max_examples=150)
-def test_of_the_free_times_only_the_earliest_that_are_wanted_are_kept(cluster, now, wanted):
+def test_only_the_wanted_earliest_free_times_are_stored(cluster, now, wanted):
     layout, jobs, runs = cluster
     expected = [naive_free_times(now, jobs, runs, pool) for pool in enumerate(layout.pools)]
     got = free_times(now, layout, jobs, runs, wanted)
@@ -122,7 +122,7 @@ def test_a_reservation_replaces_the_smallest_times_and_keeps_the_order(times, gp
     assert whole.tolist() == [-1.0] * before + expected
 
 
-def test_a_reservation_leaves_the_pools_before_and_behind_alone():
+def test_a_reservation_does_not_change_the_neighbouring_pools():
     times = np.array([1.0, 9.0, 2.0, 3.0, 8.0, 0.0, 7.0])
     min_min.reserve(2, 3, 2, 5.0, times)
     assert times.tolist() == [1, 9, 5, 5, 8, 0, 7]
@@ -138,7 +138,7 @@ def test_a_reservation_leaves_the_pools_before_and_behind_alone():
         ({"share": 600}, 6),  # it does not: as a whole GPU
     ],
 )
-def test_a_job_is_ready_when_its_last_gpu_is_and_a_slice_as_soon_as_it_fits(want, ready):
+def test_a_job_is_ready_when_its_last_gpu_is_free_and_a_slice_when_it_fits(want, ready):
     layout = lay(nodes("V100", 2))
     layout.pools["free"], layout.pools["sliced"], layout.nodes["free"] = 0, 1, 0
     layout.gpus["free"] = [0, 500]
@@ -148,7 +148,7 @@ def test_a_job_is_ready_when_its_last_gpu_is_and_a_slice_as_soon_as_it_fits(want
     assert got == ready
 
 
-def test_what_the_waiting_jobs_ask_for_is_the_sum_of_their_gangs():
+def test_the_requested_gpus_are_the_sum_of_the_waiting_gangs():
     queue = np.zeros(2, WAITING)
     queue["job"] = [1, 2]
     jobs = records([job(0, 1, gpus=9), job(0, 1, gpus=4), job(0, 1, share=100)])

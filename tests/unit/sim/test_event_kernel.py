@@ -37,7 +37,7 @@ def test_a_spanning_gang_that_loses_one_node_is_lost_as_a_whole():
     assert result.totals["idle_seconds"] == 4 + 10 + 10
 
 
-def test_jobs_on_other_nodes_do_not_notice_a_failure():
+def test_a_failure_does_not_affect_jobs_on_other_nodes():
     world = build([nodes("V100", 1, 2)], [job(0, 10), job(0, 10)], events=[fails(4, 0)])
     result = play(world, "fcfs")
     # Job 0 stood on node 0 and finds room only when job 1 is done.
@@ -80,7 +80,7 @@ def test_a_node_that_joins_late_counts_from_then_on():
     assert result.totals["events"] == 3 + 3 + 2
 
 
-def test_failures_of_what_is_down_and_repairs_of_what_is_up_do_nothing():
+def test_failures_of_down_nodes_and_repairs_of_up_nodes_do_nothing():
     events = [fails(1, 0), fails(2, 0), is_repaired(3, 0), is_repaired(4, 0)]
     result = play(build([nodes()], [job(0, 5)], events=events), "fcfs")
     assert result.outcome[["finish", "lost", "restarts"]].tolist() == [(8, 1, 1)]

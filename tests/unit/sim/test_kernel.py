@@ -39,7 +39,7 @@ def quiet_world(seed):
 
 @given(SEEDS, PATIENT)
 @EVERY_CASE
-def test_every_job_runs_once_as_one_gang_where_it_may_for_its_time(seed, name):
+def test_every_job_runs_once_as_one_gang_on_an_allowed_pool_for_its_time(seed, name):
     world = quiet_world(seed)
     jobs, _, allowed, seconds, *_ = world.workload
     result = play(world, name, seed)
@@ -76,7 +76,7 @@ def peaks(spans, where, amount, count):
 
 @given(SEEDS, NAMES)
 @EVERY_CASE
-def test_nothing_is_ever_handed_out_twice(seed, name):
+def test_no_resource_is_allocated_twice(seed, name):
     world = random_world(seed)
     spans = play(world, name, seed).spans
     gpus, machines = world.empty.gpus, world.empty.nodes
@@ -151,7 +151,7 @@ def test_the_cluster_is_empty_again_at_the_end(seed, name):
 
 @given(SEEDS, NAMES)
 @EVERY_CASE
-def test_each_restart_is_a_run_more_and_work_is_lost_only_by_restarts(seed, name):
+def test_each_restart_adds_a_run_and_only_restarts_lose_work(seed, name):
     world = random_world(seed)
     result = play(world, name, seed)
     jobs, outcome = world.workload.jobs, result.outcome

@@ -28,7 +28,7 @@ def test_slices_on_other_gpus_do_not_count():
     assert result.outcome["finish"].tolist() == [10, 6]
 
 
-def test_what_several_neighbours_cost_adds_up():
+def test_slowdowns_by_several_neighbours_add_up():
     # Three slices of a type that takes twice as long beside another of it: three times beside two.
     # At 6 (2 s of work each) job 2 is done: of the two left each has 4 s, which take 8 s.
     jobs = [job(0, 6, share=300), job(0, 6, share=300), job(0, 2, share=300)]

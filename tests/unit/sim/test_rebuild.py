@@ -102,7 +102,7 @@ class Foresight(InPython):
 
 @pytest.mark.parametrize("base", ["min-min", "easy-backfill"])
 @every("seed", range(60), quick=15)
-def test_a_copy_that_knew_who_comes_would_end_as_the_run_does(seed, base):
+def test_a_copy_that_knows_the_arrivals_ends_as_the_run_does(seed, base):
     # Slices, gangs, checkpoints, limits, quotas, ageing and placement by fragmentation included.
     world = exact(seed)
     policy = Foresight(world, base)
@@ -139,7 +139,7 @@ def in_other_rows(view, row):
 
 
 @every("seed", range(0, 60, 4))
-def test_which_rows_jobs_have_makes_no_difference(seed):
+def test_the_rows_of_jobs_make_no_difference(seed):
     world = exact(seed)
     policy, count = made_ready("min-min", world), len(world.workload.jobs)
     row = np.random.default_rng(seed).permutation(3 * count)[:count]
@@ -160,7 +160,7 @@ def three_by_hand():
     return build([nodes()], [job(0, 10), job(1, 4), job(2, 3), job(99, 5)])
 
 
-def test_what_is_seen_is_written_down():
+def test_the_rebuilt_world_equals_the_view():
     world = three_by_hand()
     view = next(view for view in views_of(world) if view.now == 2)
     rebuilt = rebuilt_for(world.setting, view)
@@ -176,7 +176,7 @@ def test_what_is_seen_is_written_down():
     assert found.est[:3].tolist() == view.est.tolist()
 
 
-def test_jobs_are_written_down_once_as_they_arrive():
+def test_jobs_are_copied_once_when_they_arrive():
     world, asked = three_by_hand(), []
     rules = world.setting.rules
 
@@ -208,7 +208,7 @@ def test_a_row_that_is_reused_holds_the_younger_job():
     assert (w["arrived"], w["arrived_before"], w["waiting"], w["finished"]) == (1, 3, 1, 0)
 
 
-def test_who_waits_since_before_the_last_arrivals_is_known_to_a_world_rebuilt_late():
+def test_a_world_rebuilt_late_knows_jobs_older_than_the_recent_arrivals():
     # Job 0 runs for all of the time, job 1 waits behind it, and then 200 more come.
     jobs = [job(0, 1e6), *(job(1 + j, 5) for j in range(201))]
     world = build([nodes()], jobs)

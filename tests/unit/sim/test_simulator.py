@@ -133,7 +133,7 @@ def test_a_run_of_no_length_ends_in_a_second_moment_of_the_same_time():
     assert result.outcome["finish"].tolist() == [3, 5]
 
 
-def test_decisions_of_one_answer_are_applied_in_order_and_asked_for_again():
+def test_decisions_of_one_answer_are_applied_in_order_and_the_policy_is_called_again():
     # Job 0 fills node 0, so that the second start of the same answer finds only node 1.
     policy = Scripted([start(0, node=0), start(1)], [])
     jobs = [job(0, 4, gpus=2), job(0, 6, gpus=2)]
@@ -216,7 +216,7 @@ def test_a_timer_that_is_still_set_at_the_end_does_not_prolong_the_run():
 
 @given(SEEDS, NAMES)
 @EVERY_CASE
-def test_a_policy_called_from_python_plays_the_same_run(seed, name):
+def test_a_policy_called_from_python_gives_the_same_run(seed, name):
     world = random_world(seed)
     compiled, called = play(world, name, seed), play(world, InPython(name, world), seed)
     assert compiled.outcome.tobytes() == called.outcome.tobytes()
@@ -227,7 +227,7 @@ def test_a_policy_called_from_python_plays_the_same_run(seed, name):
 
 @given(SEEDS, NAMES)
 @settings(deadline=None, max_examples=30)
-def test_a_policy_sees_only_jobs_that_have_arrived_and_a_true_picture_of_the_rest(seed, name):
+def test_a_policy_sees_only_jobs_that_have_arrived_and_the_true_state_of_the_cluster(seed, name):
     world = random_world(seed)
     jobs, est, allowed, *_ = world.workload
     is_free = len(world.workload.quotas) == len(world.workload.ageing) == 0

@@ -29,7 +29,7 @@ def runs_of(result, j):
     return sorted(set(spans[["start", "end", "why"]].tolist()))
 
 
-def test_a_preempted_job_goes_on_where_it_was_after_restoring():
+def test_a_preempted_job_continues_after_restoring():
     # Job 0 (10 s) works 0-4; job 1 runs 4-7; then 2 s of restoring and the 6 s left: 7-15.
     world = build([nodes()], [job(0, 10, checkpoint=2), job(1, 3)])
     policy = Scripted([start(0), wake(4)], [], [], [preempt(0), start(1)], [], [start(0)])
@@ -51,7 +51,7 @@ def test_a_job_that_cannot_checkpoint_starts_over_and_its_work_is_lost():
     assert result.outcome[["finish", "restarts", "lost"]].tolist() == [(17, 1, 4), (7, 0, 0)]
 
 
-def test_what_starting_over_loses_adds_up():
+def test_work_lost_by_starting_over_adds_up():
     # 4 s and then 5 s are thrown away; the third run takes all 10 s, from 9 on.
     policy = Scripted(
         *([start(0), wake(4)], [], [preempt(0), start(0), wake(9)], [], [preempt(0), start(0)])
@@ -192,7 +192,7 @@ def test_a_preempted_job_waits_in_its_old_place_since_now():
         (-1, 6, 1.0),  # it starts over
     ],
 )
-def test_what_is_left_is_counted_by_the_estimate(checkpoint, stop, left):
+def test_the_visible_work_left_is_computed_from_the_estimate(checkpoint, stop, left):
     seen = []
 
     def look(view):
@@ -204,7 +204,7 @@ def test_what_is_left_is_counted_by_the_estimate(checkpoint, stop, left):
     assert seen == [pytest.approx(left, rel=1e-12)]
 
 
-def test_what_is_left_never_grows_and_sets_the_next_expected_end():
+def test_the_visible_work_left_never_grows_and_sets_the_next_expected_end():
     # Estimate 8, truth 40. Stopped at 8 with 1/8 left, expected at 8 + 2 + 1 = 11; stopped again at
     # 30, after 22 s: a tenth would be 2.2 s of 8, more than the 1/8 it had, so 1/8 it stays.
     seen = []
@@ -241,7 +241,7 @@ def test_a_spanning_run_counts_its_work_with_the_span_factor():
 
 @pytest.mark.parametrize("events", [(), (fails(9, 0), is_repaired(11, 0))])
 @pytest.mark.parametrize("more", [{}, {"checkpoint": 2}, {"checkpoint": 1, "interval": 3}])
-def test_what_a_policy_sees_of_a_run_cut_short_does_not_depend_on_its_true_length(more, events):
+def test_the_view_of_an_interrupted_run_does_not_depend_on_its_true_length(more, events):
     # Job 0 truly takes 30 or 70 s, by the estimate 6; all that is seen until 20 must be the same.
     def seen_with(seconds):
         seen = []
@@ -301,7 +301,7 @@ def sensors_at(times, world, policy_at=None):
     return [seen[time] for time in times]
 
 
-def test_the_sensors_of_a_gpu_show_what_runs_on_it():
+def test_the_readings_of_a_gpu_show_what_runs_on_it():
     world = build([nodes("V100", 2)], [job(0, 4), job(6, 4)], readings=[[BUSY], [IDLE]])
     during, after = sensors_at([2, 5], world)
     assert during == [(0.9, 510, 70, 240), IDLE]
@@ -332,7 +332,7 @@ def test_a_throttled_gpu_is_warmer_and_moves_less():
     assert idle == [(0, 10, 45, 40)]
 
 
-def test_the_sensors_of_a_node_that_is_down_show_nothing():
+def test_the_readings_of_a_node_that_is_down_are_nan():
     world = build(
         [nodes("V100", 1, 2)],
         [job(0, 9, gpus=2)],

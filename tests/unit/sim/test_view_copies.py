@@ -113,13 +113,13 @@ class Careless:
         return View(*(part if part.ndim > 0 else part.item() for part in rows))
 
 
-def test_in_views_of_the_worlds_arrays_the_same_cheat_finds_the_future(tmp_path, monkeypatch):
+def test_the_same_cheat_finds_the_future_in_views_of_the_worlds_own_arrays(tmp_path, monkeypatch):
     monkeypatch.setattr(simulator, "Eyes", Careless)
     _, caught = played(tmp_path, CHEATING.replace("WRITES = True", "WRITES = False"))
     assert caught["future"] > 0
 
 
-def test_what_a_policy_keeps_of_a_view_stays_as_it_was():
+def test_a_view_stored_by_a_policy_does_not_change():
     # Job 0 waits and runs, others come: the first view still shows it alone in the queue.
     views = []
 

@@ -20,7 +20,7 @@ def photograph(state, memory):
 
 @given(SEEDS, NAMES, st.integers(1, 60))
 @settings(deadline=None, max_examples=60)
-def test_a_clone_plays_on_to_the_same_end_and_leaves_the_original_alone(seed, name, moments):
+def test_a_clone_runs_to_the_same_end_and_leaves_the_original_unchanged(seed, name, moments):
     world = with_telemetry(random_world(seed))
     policy = made_ready(name, world)
     expected = play(world, policy, seed)
@@ -51,7 +51,7 @@ def with_telemetry(world):
     return world._replace(workload=world.workload._replace(readings=readings))
 
 
-def test_a_clone_holds_what_is_in_use_and_its_queue_starts_at_the_front():
+def test_a_clone_holds_the_part_in_use_and_its_queue_starts_at_the_front():
     world = random_world(7)
     policy = made_ready("fcfs", world)
     state, memory = state_of(world, policy)
