@@ -78,7 +78,7 @@ def model_of(gpu: int, cluster: Layout) -> GpuModel:
 
 
 def _model(node: int, cluster: Layout) -> GpuModel:
-    return cluster.models[cluster.pools["model"][cluster.nodes["pool"][node]]]
+    return cluster.models[int(cluster.pools["model"][cluster.nodes["pool"][node]])]
 
 
 def _is_other(name: str, model: GpuModel) -> bool:

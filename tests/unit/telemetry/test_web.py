@@ -237,7 +237,7 @@ def test_a_refusal_is_passed_on_in_the_servers_words():
 def test_a_refusal_without_words_is_passed_on_by_its_number():
     with serving("Forbidden") as server:
         server.status = 403
-        with pytest.raises(TelemetryError, match=r"HTTP 403; it does not answer everybody$"):
+        with pytest.raises(TelemetryError, match=r"HTTP 403; it refuses this client$"):
             query(Endpoint(server.url), "up", lambda *_: None)
         server.status = 500
         with pytest.raises(TelemetryError, match=r"HTTP 500; is it a Prometheus\?$"):

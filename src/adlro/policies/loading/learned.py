@@ -121,7 +121,8 @@ def _described(network: Network | PaperNetwork) -> dict[str, object]:
     hidden = [len(network.first_bias), len(network.second_bias)]
     is_of_pairs = bool(network.features) and network.features[0] in PAIR_FEATURES
     policy = "adlro-preemptive" if is_of_pairs else "adlro"
-    keys = {"policy": policy, "features": list(network.features), "hidden": hidden}
+    features = list(network.features)
+    keys: dict[str, object] = {"policy": policy, "features": features, "hidden": hidden}
     return keys if network.norm is None else keys | {"telemetry": list(network.norm.models)}
 
 

@@ -33,7 +33,7 @@ def test_a_card_whose_figures_were_improved_is_refused(tmp_path):
     path = saved(tmp_path).with_suffix(".json")
     path.write_text(path.read_text().replace("-6.5", "-9.5"))
     assert refused(path).startswith(
-        ".json: was changed after it was written (sha256_card differs); take"
+        ".json: was changed after it was written (sha256_card differs); copy"
     )
 
 
