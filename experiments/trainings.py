@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from adlro.train.trainer import Trainer
 from comparison_cache import ComparisonCache, fingerprint
 from versus import by_name, percent
 
@@ -25,16 +26,15 @@ from adlro.sim import simulator
 from adlro.train import weights
 from adlro.train.checkpoint import Checkpoint
 from adlro.train.executor import ThreadExecutor
+from adlro.train.folder import TrainingFolder, TrainingPlan, TrainingRequest, difference
 from adlro.train.hyperparameters import (
     SELF,
-    FitSettings,
     AdlroHyperparameters,
+    FitSettings,
     LabelRound,
     SelectionSettings,
     TuningSettings,
 )
-from adlro.train.folder import TrainingFolder, TrainingPlan, TrainingRequest, difference
-from adlro.train.trainer import Trainer
 from adlro.workloads.setting import Setting, prepare
 
 REFERENCE = "reference"

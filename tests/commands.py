@@ -1,4 +1,4 @@
-"""A command of `adlro` in this process: a process of its own takes seconds to load the compiler."""
+"""Run an `adlro` command in this process; a new process takes seconds to load the compiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from adlro.cli import main
 
 
 def called(*args: str, cwd: Path | str | None = ".") -> subprocess.CompletedProcess[str]:
-    """What a process with these arguments would print and end with; no `cwd` = as it is."""
+    """Return what a process with these arguments would print, and its exit status.
+
+    Without `cwd` it runs in the present folder.
+    """
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
     sys.argv = ["adlro", *args]
     try:

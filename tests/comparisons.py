@@ -1,4 +1,4 @@
-"""Comparisons for tests, from runs made up by hand."""
+"""Comparisons for tests, built from made-up runs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ def policy(name, *, is_preemptive=False):
 
 
 def made_up(seed, jct, preemptions=0):
-    """A run with this mean JCT; other metrics vary with the seed, killed_jobs is 0."""
+    """Figures of a run with this mean JCT; other metrics vary with the seed, killed_jobs is 0."""
     values = dict.fromkeys(Metrics._fields, 1.0 + seed)
     values |= {"mean_jct_s": jct, "killed_jobs": 0.0}
     return RunFigures(Metrics(**values), 0.5, 10, 4, preemptions)
 
 
 def compared(jcts, preemptive=(), hindsight=None):
-    """The comparison of policies by name with their mean JCT on each seed, from seed 5 on."""
+    """Compare policies given as name -> mean JCT per seed; the first seed is 5."""
     policies = [policy(name, is_preemptive=name in preemptive) for name in jcts]
     count = len(next(iter(jcts.values())))
-    plans = [None] * count if hindsight is None else hindsight
-    done = [SeedRuns([made_up(s, jct[s]) for jct in jcts.values()], plans[s]) for s in range(count)]
+    references = [None] * count if hindsight is None else hindsight
+    done = [
+        SeedRuns([made_up(s, jct[s]) for jct in jcts.values()], references[s]) for s in range(count)
+    ]
     return summarise(prepare(find_scenario("paper16")), policies, range(5, 500), done)

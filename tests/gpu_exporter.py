@@ -1,4 +1,4 @@
-"""A small exporter on loopback that speaks as the real ones do, with made-up numbers."""
+"""A small GPU exporter on loopback with made-up readings in the formats of real exporters."""
 
 import contextlib
 import http.server
@@ -68,7 +68,7 @@ def amd_smi(gpus=2):
 
 
 class Server:
-    """Whatever is wanted on a port of loopback, until it is stopped; can come back on its port."""
+    """An HTTP server on loopback that serves any page until stopped; it can restart on its port."""
 
     def __init__(self, page=""):
         self.page = page.encode() if isinstance(page, str) else page

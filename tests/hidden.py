@@ -1,4 +1,4 @@
-"""What a policy could find out about a scenario by looking behind all that it is told."""
+"""Check that nothing reachable from a policy's arguments reveals the hidden truth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEPTH = 12
 
 
 def _inside(value) -> Iterator:
-    """What an object holds: items, attributes, what a function is bound to or closes over."""
+    """Objects that an object refers to: items, attributes, bound objects and closures."""
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list | tuple | set | frozenset):
@@ -28,7 +28,7 @@ def _inside(value) -> Iterator:
 
 
 def reached(value) -> list:
-    """All objects that lead on from one, but for classes, modules and what they hold."""
+    """All objects reachable from one, except classes, modules and their contents."""
     seen, fresh = {}, [value]
     for _ in range(_DEPTH):
         found = [one for one in fresh if not (inspect.isclass(one) or inspect.ismodule(one))]
@@ -41,7 +41,7 @@ def reached(value) -> list:
 
 
 def assert_hides_the_truth(setting: Setting) -> None:
-    """What a policy is told of a scenario must not lead to what is to come, or to true speeds."""
+    """Assert that a policy's context does not lead to future jobs or true speeds."""
     told = known(setting)
     assert not [name for name in TRUTH if hasattr(told, name)]
     scenario = setting.scenario

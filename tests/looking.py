@@ -1,4 +1,4 @@
-"""What the encoder makes of a state, for tests: `describe_choices` called from Python."""
+"""Choices of a state and their features for tests: `describe_choices` called from Python."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.worlds import InPython, Scheduled, build, play, unlocked
 
 
 def look_at(view) -> Choices:
-    """The choices of a state; arrays [C] and [C, F] of their own.
+    """Return the choices of a state, with arrays [C] and [C, F] of their own.
 
-    What compiled code without reference counts hands back is the whole scratch: it is cut anew.
+    Compiled code without reference counts returns the whole scratch, so it is sliced again here.
     """
     scratch = np.zeros(scratch_size(len(view.gpus), len(view.pools)))
     count, planned, tau, *_ = describe_choices(unlocked(view), scratch)
@@ -30,7 +30,7 @@ def look_at(view) -> Choices:
 
 
 def seen_at(time, groups, jobs, policy=None, **more) -> Choices:
-    """What is seen first at a time under a policy; None = first come, first served on pool 0."""
+    """Return the first view at a time under a policy; None = first come, first served on pool 0."""
     world, seen = build(groups, jobs, **more), []
 
     def note(view):
@@ -42,24 +42,24 @@ def seen_at(time, groups, jobs, policy=None, **more) -> Choices:
 
 
 def watched(policy, world):
-    """A compiled policy to be called from Python, and the list of what is seen at each call."""
+    """Return a compiled policy callable from Python, and the list of views of its calls."""
     seen = []
     return InPython(policy, world, lambda view: seen.append(look_at(view))), seen
 
 
 def column(choices, name) -> np.ndarray:
-    """One feature of every choice."""
+    """One feature of each choice."""
     return choices.features[:, FEATURES.index(name)]
 
 
 def pairs(choices, queue) -> list:
-    """(job, pool) of every choice but to wait; queue: the waiting jobs in order."""
+    """(job, pool) of every choice except waiting; queue: the waiting jobs in order."""
     places, pools = choices.places[1:].astype(int), choices.pools[1:].astype(int)
     return [(queue[q], int(p)) for q, p in zip(places, pools, strict=True)]
 
 
 def look_closely(ranges, view) -> dict[str, list[float]]:
-    """All features of a state's choices by name, those too that are filled in only if asked for."""
+    """All features of a state's choices by name, including the optional ones."""
     scratch = np.full(scratch_size(len(view.gpus), len(view.pools)), np.nan)
     table, features = np.zeros((MOST_CHOICES, 4)), np.zeros((MOST_CHOICES, len(FEATURES)))
     wanted = np.array(ranges, np.float64)
@@ -68,7 +68,7 @@ def look_closely(ranges, view) -> dict[str, list[float]]:
 
 
 def seen_closely_at(time, groups, jobs, ranges, **more) -> dict[str, list[float]]:
-    """The same, first come, first served on pool 0, of what is seen first at a time."""
+    """The same for the first view at a time under first come, first served on pool 0."""
     seen = []
 
     def note(view):

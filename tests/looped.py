@@ -1,4 +1,4 @@
-"""Many values in one test: as parametrize, where an item of pytest costs more than its check."""
+"""Like parametrize, but many values in one test: a pytest item can cost more than its check."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def every(
     """Run the test with each value of this argument in turn; a failure names the value.
 
     Args:
-        name: of the argument.
-        values: all of them.
-        quick: how many of them `make test` takes; the others are left to `make slow`.
+        name: the argument.
+        values: its values.
+        quick: number of values that `make test` uses; `make slow` uses the others.
     """
     listed = list(values)
     parts = {"quick": listed[:quick], "others": [] if quick is None else listed[quick:]}

@@ -1,4 +1,4 @@
-"""A real Prometheus on loopback, with a folder of its own, stopped whatever happens."""
+"""A real Prometheus server on loopback in its own folder; it is always stopped."""
 
 import contextlib
 import shutil
@@ -21,7 +21,7 @@ def free_port():
 
 
 def until(claim, seconds=60.0):
-    """Wait for something to come true; what it said last is handed back."""
+    """Wait until a condition holds and return its last value."""
     end = time.monotonic() + seconds
     while not (said := claim()) and time.monotonic() < end:
         time.sleep(0.2)
@@ -38,7 +38,7 @@ def _is_ready(url):
 
 @contextlib.contextmanager
 def prometheus(folder, ports):
-    """Scrapes exporters on these ports every second; yields its address."""
+    """Scrape exporters on these ports every second; yields the server's address."""
     port = free_port()
     targets = ", ".join(f"'127.0.0.1:{each}'" for each in ports)
     config = folder / "prometheus.yml"

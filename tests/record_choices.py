@@ -1,9 +1,9 @@
-"""Records states with the shipped policy's choices: `python tests/record_choices.py`, by hand.
+"""Record states with the shipped policy's choices: `python tests/record_choices.py`, run by hand.
 
-Run it when a new policy is shipped, and only then: policies/loading/test_shipped.py holds every
-other change to these choices. The file has plain arrays only, the rows of all states one after the
-other. Of the jobs those that wait or run and the last arrivals are kept, numbered anew; no choice
-may depend on others.
+Run it only when a new policy is shipped: policies/loading/test_shipped.py checks that every other
+change leaves these choices as they are. The file has plain arrays only, with the rows of all states
+concatenated. Only waiting and running jobs and the last arrivals are stored, renumbered; no choice
+may depend on other jobs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CLEARLY = 1e-6  # by which the choice's score is the best: rounding may differ b
 
 
 class Recorded(NamedTuple):
-    """Some states, and what was chosen in each."""
+    """States, and the choice in each."""
 
     weights: str  # sha256 of the policy's weights
     origins: list[str]  # scenario and seed
@@ -64,12 +64,12 @@ class Recorded(NamedTuple):
 
 
 def kept_jobs(view: View) -> NDArray[np.int64]:
-    """The jobs that wait, run or came last."""
+    """Jobs that wait, run or arrived last."""
     return np.union1d(np.union1d(view.queue["job"], view.running["job"]), view.recent[-RECENT:])
 
 
 def compact(view: View) -> View:
-    """A state with only those jobs, numbered in the old order."""
+    """Return a state with only these jobs, renumbered in the same order."""
     kept = kept_jobs(view)
     queue, running, gpus = view.queue.copy(), view.running.copy(), view.gpus.copy()
     for rows in (queue, running):
@@ -82,7 +82,7 @@ def compact(view: View) -> View:
 
 
 def choices(views, params) -> np.ndarray:
-    """What the learned policy chooses in each state: [S, 2] job and pool, -1 = to wait."""
+    """Choices of the learned policy: [S, 2] job and pool, -1 = wait."""
     found = np.full((len(views), 2), -1)
     for row, view in zip(found, views, strict=True):
         out = np.zeros(1, DECISION)
@@ -93,7 +93,7 @@ def choices(views, params) -> np.ndarray:
 
 
 def _of_a_run(name, changes, seed, params) -> list[View]:
-    """Some states of one run that offer a choice which no rounding can turn."""
+    """States of one run whose choice does not depend on rounding."""
     setting = prepare(adjusted(find_scenario(name), jobs=JOBS, **changes))
     policy = registry.load("adlro", setting)._replace(params=params)
     otherwise, as_min_min = [], []
@@ -113,7 +113,7 @@ def _of_a_run(name, changes, seed, params) -> list[View]:
 
 
 def _spread(views, count):
-    """So many of some states, from a short queue to the longest; of one job only if need be."""
+    """Select `count` states from short to long queues; single-job states only if necessary."""
     queues = sorted(views, key=lambda view: len(view.queue))
     alone = sum(len(view.queue) == 1 for view in views)
     first = min(alone, max(len(views) - count, 0))
@@ -122,7 +122,7 @@ def _spread(views, count):
 
 
 def record() -> Recorded:
-    """States of all kinds and seeds with the shipped policy's choices."""
+    """States of all scenarios and seeds with the shipped policy's choices."""
     shipped = learned.shipped()
     params, origins, views = flat(shipped.network), [], []
     for (name, changes), seed in itertools.product(KINDS, SEEDS):
@@ -133,7 +133,7 @@ def record() -> Recorded:
 
 
 def save(recorded: Recorded, file: Path = FILE) -> None:
-    """Write it as plain arrays."""
+    """Write recorded states as plain arrays."""
     weights, origins, views, chosen = recorded
     arrays = {"weights": np.array(weights), "origins": np.array(origins), "choices": chosen}
     for name in NUMBERS:
@@ -151,7 +151,7 @@ def save(recorded: Recorded, file: Path = FILE) -> None:
 
 
 def as_records(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Recorded rows as records of today; a field that came later is 0, one that left is refused."""
+    """Convert recorded rows to the current dtype; new fields are 0, removed ones are refused."""
     result = np.zeros(len(rows), dtype)
     for name in rows.dtype.names:
         result[name] = rows[name]

@@ -1,7 +1,7 @@
-"""A world whose table of jobs is smaller than the number of its jobs: rows are reused.
+"""A world whose job table is smaller than its number of jobs, so that rows are reused.
 
-As a live cluster does it: a row is free again when its job is done and 128 younger jobs have come.
-Rows are handed out in a shuffled order, so that a row number tells nothing of age.
+As on a live cluster, a row is free again when its job is done and 128 younger jobs have arrived.
+Rows are assigned in random order, so that a row number reveals nothing about age.
 """
 
 import functools
@@ -26,7 +26,7 @@ DONE, NO_ROW, FAULT = range(3)
 
 
 class Ledger(NamedTuple):
-    """Which job stands in which row."""
+    """Assignment of jobs to rows."""
 
     job: np.ndarray  # [rows] the job in each row, -1 = none yet
     free: np.ndarray  # [rows] a ring of rows, the longest free first
@@ -35,7 +35,7 @@ class Ledger(NamedTuple):
 
 
 def reused(empty, workload, rows, seed):
-    """A world with so many rows, and its ledger; nobody has been written yet."""
+    """Return a world with this many rows and its ledger; no job is in the table yet."""
     table = {name: np.zeros_like(getattr(workload, name)[:rows]) for name in BY_ROW}
     small = Workload(**{**workload._asdict(), **table})
     small.jobs["share"] = workload.jobs["share"].min()
@@ -52,7 +52,7 @@ def reused(empty, workload, rows, seed):
 
 @njit
 def _free_rows(world, ledger):
-    """Free the rows of all who are done and old enough, once there are hardly any left."""
+    """Free the rows of jobs that are done and old enough, when few free rows are left."""
     counts, arrived = ledger.counts, world.totals[0].arrived
     if counts[1] > 2:
         return
@@ -67,7 +67,7 @@ def _free_rows(world, ledger):
 
 @njit
 def write_next(world, source, ledger):
-    """Write the jobs that arrive next, and one more, into free rows; False = there is none."""
+    """Write the next arrivals and one more job into free rows; False = no row is free."""
     counts, total = ledger.counts, len(world.arrivals)
     _free_rows(world, ledger)
     while counts[2] < total:
@@ -88,7 +88,7 @@ def write_next(world, source, ledger):
 
 @njit
 def _play(decide, params, memory, out, world, source, ledger):
-    """Play to the end within compiled code; returns DONE, NO_ROW or FAULT."""
+    """Run to the end in compiled code; returns DONE, NO_ROW or FAULT."""
     while True:
         if not write_next(world, source, ledger):
             return NO_ROW
@@ -113,7 +113,7 @@ def _compiled_play():
 
 
 def _play_in_python(policy, memory, out, world, source, ledger):
-    """The same in steps, for any policy; compiled ones are called from Python."""
+    """The same step by step, for any policy; compiled ones are called from Python."""
     decide, steps, eyes = policy.decide, compiled_steps(), ViewCopies(world)
     if is_compiled(decide):
         decide = compile_decide(decide).overloads[DECIDE.args].entry_point
@@ -131,7 +131,7 @@ def _play_in_python(policy, memory, out, world, source, ledger):
 
 
 def play_reused(empty, workload, policy, rows, *, compiled=False):
-    """OUTCOME [J] of a run in which all jobs share so many rows; in compiled code, or in steps."""
+    """OUTCOME [J] of a run whose jobs share this many rows, in compiled code or step by step."""
     source = open_world(empty, workload)
     world, ledger = reused(empty, workload, rows, seed=1)
     memory, out = fresh_memory(policy.memory, 0), answers(world)

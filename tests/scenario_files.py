@@ -1,4 +1,4 @@
-"""Scenario files for tests: a good one, ways to spoil it, and what is said about it."""
+"""Scenario files for tests: a valid one, variants of it, and their error messages."""
 
 import re
 import tomllib
@@ -36,7 +36,7 @@ def write(folder, text, name="mine.toml"):
 
 
 def changed(old, new):
-    """The good scenario with one piece of text replaced."""
+    """The valid scenario with one piece of text replaced."""
     assert old in GOOD
     return GOOD.replace(old, new, 1)
 
@@ -51,24 +51,24 @@ def refusal(call, *arguments):
 
 
 def top(line):
-    """The good scenario with a key of its own."""
+    """The valid scenario with another top-level key."""
     return f"{line}\n{GOOD}"
 
 
 def of_type(line):
-    """The good scenario with a key of the job type."""
+    """The valid scenario with another key of the job type."""
     return changed('kind = "ml"', f'kind = "ml"\n{line}')
 
 
 def of_node(line):
-    """The good scenario with a key of the group of nodes, in place of the old one."""
+    """The valid scenario with a key of the node group replaced."""
     key = line.split()[0]
     others = re.sub(rf"^{key} = .*\n", "", NODES, flags=re.MULTILINE)
     return changed(NODES, f"{others}{line}\n")
 
 
 def with_table(text):
-    """The good scenario with a table of its own at the end."""
+    """The valid scenario with another table at the end."""
     return f"{GOOD}\n{text}\n"
 
 

@@ -1,4 +1,4 @@
-"""Worlds that tests step through, and the same starts made in the simulator."""
+"""Environments that tests step through, and the same starts in the simulator."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from tests.worlds import World, start
 
 
 def supply_of(*worlds: World, pieces: int = 1) -> EpisodeSupply:
-    """Episodes that are these hand-made worlds of one cluster, in turn."""
+    """Episodes that cycle through hand-made worlds of one cluster."""
     setting = SimpleNamespace(
         layout=worlds[0].empty,
         scenario=SimpleNamespace(types=range(len(worlds[0].workload.colocation))),
@@ -25,30 +25,30 @@ def supply_of(*worlds: World, pieces: int = 1) -> EpisodeSupply:
 
 
 def stepped(*worlds: World, count=1, window=1, idle_weight=0.5, **more) -> Worlds:
-    """Copies that play hand-made worlds."""
+    """Copies of hand-made worlds."""
     return Worlds(supply_of(*worlds), count, window, idle_weight, **more)
 
 
 def shipped_supply(
     name: str, jobs: int, pieces: int = 1, load: float | None = None
 ) -> EpisodeSupply:
-    """Episodes of a shipped scenario with so many jobs in each workload."""
+    """Episodes of a shipped scenario with this many jobs per workload."""
     setting = prepare(adjusted(find_scenario(name), jobs=jobs, load=load))
     return EpisodeSupply(setting, lambda number: generate(setting, number), pieces)
 
 
 def random_actions(masks, rng):
-    """An allowed action for each copy."""
+    """A random allowed action for each copy."""
     return np.where(masks, rng.random(masks.shape), -1.0).argmax(axis=1)
 
 
 def first_actions(masks, rng):
-    """The first slot's lowest GPU that is allowed, for each copy."""
+    """The lowest allowed GPU of the first slot, for each copy."""
     return masks.argmax(axis=1)
 
 
 def play_episode(worlds: Worlds, choose, seed=0):
-    """Play copy 0 to its end: the starts (moment, job, GPU), the rewards, and the ending."""
+    """Run copy 0 to its end: starts (time, job, GPU), rewards, and how it ended."""
     rng, starts, rewards = np.random.default_rng(seed), [], []
     while True:
         actions = choose(worlds.masks, rng)
@@ -64,7 +64,7 @@ def play_episode(worlds: Worlds, choose, seed=0):
 
 
 class Replay:
-    """A policy that makes the starts that it was told, each at its moment."""
+    """A policy that makes the given starts, each at its time."""
 
     name, params, memory = "replay", np.zeros(0), 0
 
@@ -80,7 +80,7 @@ class Replay:
 
 
 def replayed(supply: EpisodeSupply, episode: int, starts) -> simulator.RunResult:
-    """What the simulator makes of the same starts."""
+    """The simulator's result of the same starts."""
     layout = supply.setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     return simulator.run(empty, supply.draw(episode), Replay(starts))

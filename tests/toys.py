@@ -31,8 +31,8 @@ def bound_and_free(jobs: int = 6) -> Scenario:
     """Two fast and two slow GPUs; half of the jobs can only use the fast ones, 60 s each.
 
     The others take 60 s on a fast GPU and 61.2 s on a slow one. Min-Min puts them on a fast GPU
-    whenever one is free, and a bound job that comes next waits for up to a minute; it is better to
-    leave the fast GPUs to those who need them, but for that one must know what is yet to come.
+    whenever one is free, and a bound job that arrives next waits for up to a minute; leaving the
+    fast GPUs to bound jobs is better, but requires anticipating arrivals.
     """
     size = {"law": "constant", "seconds": 60}
     return Scenario.model_validate(
@@ -51,17 +51,17 @@ def bound_and_free(jobs: int = 6) -> Scenario:
 
 
 def throttled(jobs: int = 6) -> Scenario:
-    """The same with meters, and a fast GPU that is slow for the first hour."""
+    """The same with telemetry, and a fast GPU that is throttled for the first hour."""
     hot = {"kind": "throttling", "node": "v100", "to_h": 1, "speed": 0.5}
     data = bound_and_free(jobs).model_dump()
     return Scenario.model_validate({**data, "telemetry": True, "changes": [hot]})
 
 
 def best_mean_jct(setting: Setting, workload: Workload) -> float:
-    """Of all schedules that do not preempt, by trying them: every order, every choice of pools.
+    """Best mean JCT of all schedules without preemption, by exhaustive search.
 
-    Jobs are placed in order, each on the GPU of its pool that is free first; some order and choice
-    of pools gives every schedule in which nothing could start earlier, the best one among them.
+    Tries every order of the jobs and every choice of pools; a job takes the GPU of its pool that is
+    free first. This covers every schedule in which no job could start earlier.
     """
     arrival, pools = workload.jobs["arrival"], setting.pools
     seconds = workload.seconds[:, pools["model"]]
@@ -125,10 +125,10 @@ def tiny() -> AdlroHyperparameters:
 
 
 def mixed() -> Scenario:
-    """Urgent and other jobs on two hungry fast GPUs and two frugal slow ones.
+    """Urgent and other jobs on two fast GPUs with high power and two slow ones with low power.
 
-    A fast GPU draws 300 W and a slow one, of 0.6 times the speed, 70 W: a job costs 300 J a second
-    of work there and 117 J here.
+    A fast GPU draws 300 W and a slow one, at 0.6 times the speed, 70 W: a second of work costs
+    300 J on a fast GPU and 117 J on a slow one.
     """
     size = {"median_s": 100, "sigma": 1.0}
     speed = {FAST: 1.0, SLOW: 0.6}
@@ -151,9 +151,9 @@ def mixed() -> Scenario:
 def short_and_long(jobs: int = 20) -> Scenario:
     """One fast GPU and three slow ones; four of five jobs take 30 s there and 600 s elsewhere.
 
-    The others take 600 s on the fast GPU and 610 s on a slow one. Nobody waits where something is
-    free: after a long job on the fast GPU the short ones that come are long as well. But that is
-    paid for only after the next decision; until then it makes no difference where it runs.
+    The others take 600 s on the fast GPU and 610 s on a slow one. No job waits while a GPU is free:
+    with a long job on the fast GPU, arriving short jobs take 600 s as well. That cost appears only
+    after the next decision; until then it makes no difference where the long job runs.
     """
     short, long = ({"law": "constant", "seconds": s} for s in (30, 600))
     return Scenario.model_validate(

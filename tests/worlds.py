@@ -1,4 +1,4 @@
-"""Small worlds for tests: a cluster and its jobs in a few words, and policies that do as told."""
+"""Small worlds for tests: concise clusters and jobs, and policies with scripted decisions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ANYWHERE = [name for name in registry.names() if name != "paper-dqn"]  # its wei
 
 
 class World(NamedTuple):
-    """An empty cluster and the jobs that will come to it."""
+    """An empty cluster and the jobs that will arrive."""
 
     empty: Empty
     workload: Workload
@@ -49,23 +49,23 @@ class World(NamedTuple):
 
 
 def nodes(gpu: str = "V100", gpus: int = 1, count: int = 1, **more) -> dict:
-    """A group of nodes with cores and memory for all, unless told otherwise."""
+    """A group of nodes, by default with ample cores and memory."""
     return {"gpu": gpu, "gpus": gpus, "count": count, "cores": 999, "memory_gb": 999, **more}
 
 
 def lay(*groups: dict) -> Layout:
-    """The empty cluster of some groups; each GPU model is a column of a job's seconds."""
+    """Lay out the empty cluster of node groups; each GPU model is a column of a job's seconds."""
     named = [NodeGroup(**{"name": f"group{i}", **group}) for i, group in enumerate(groups)]
     return lay_out(Cluster(nodes=named))
 
 
 def job(arrival: float, *seconds: float, **more) -> dict:
-    """A job with its true seconds by model; `est`, `allowed` (pools) and any JOB field on top."""
+    """A job with its true seconds by model; optionally `est`, `allowed` (pools) and JOB fields."""
     return {"arrival": arrival, "seconds": seconds, **more}
 
 
 def fill(dtype: np.dtype, specs: list[dict], **usual) -> np.ndarray:
-    """Records of the fields that each spec names; the others as is usual, or 0."""
+    """Records with the fields that each spec names; the others have defaults or 0."""
     result = np.zeros(len(specs), dtype)
     for record, spec in zip(result, specs, strict=True):
         for name, value in {**usual, **spec}.items():
@@ -74,7 +74,7 @@ def fill(dtype: np.dtype, specs: list[dict], **usual) -> np.ndarray:
 
 
 def records(jobs: list[dict]) -> np.ndarray:
-    """JOB records [J]: one whole GPU, no demands, no limit, no checkpoints, unless told so."""
+    """JOB records [J]; by default one whole GPU, no demands, no limit, no checkpoints."""
     apart = {"seconds", "est", "allowed"}
     fields = [
         {"id": j, **{name: spec[name] for name in set(spec) - apart}} for j, spec in enumerate(jobs)
@@ -84,28 +84,28 @@ def records(jobs: list[dict]) -> np.ndarray:
 
 
 def fails(time: float, node: int, *, planned: bool = False) -> dict:
-    """An event: a node fails, or is taken out of service as planned."""
+    """An event: a node fails, or is shut down as planned."""
     return {"time": time, "kind": FAILURE, "node": node, "value": planned}
 
 
 def is_repaired(time: float, node: int) -> dict:
-    """An event: a node is up again."""
+    """An event: a node returns to service."""
     return {"time": time, "kind": REPAIR, "node": node}
 
 
 def gpu_speed(time: float, gpu: int, value: float, heat: float = 0.0) -> dict:
-    """An event: a GPU runs at another speed, and warmer by so many degrees."""
+    """An event: a GPU changes its speed, and its temperature by this many degrees."""
     return {"time": time, "kind": SPEED, "gpu": gpu, "value": value, "heat": heat}
 
 
 def cell_speed(time: float, cell: tuple[int, int], value: float) -> dict:
-    """An event: a type runs at another speed on a model."""
+    """An event: a job type changes its speed on a model."""
     type_, model = cell
     return {"time": time, "kind": SPEED, "gpu": -1, "type": type_, "model": model, "value": value}
 
 
 def reading(utilisation: float, bandwidth: float, temperature: float, power: float) -> tuple:
-    """What the sensors of a GPU show, or what a type adds to that."""
+    """Sensor readings of an idle GPU, or what a job type adds to them."""
     return (utilisation, bandwidth, temperature, power)
 
 
@@ -123,16 +123,16 @@ def build(
     quotas=(),
     ageing=None,
 ) -> World:
-    """A world; jobs are given by arrival.
+    """Build a world; jobs are in order of arrival.
 
     Args:
-        groups: of nodes.
+        groups: node groups.
         jobs: see `job`.
         affinity: [T] models.
-        shares: [T, P] of the capacity LP.
-        prices: [P] of the same; None = all alike.
-        events: in their order of time.
-        colocation: [T, T]; None = nobody slows anybody.
+        shares: [T, P] shares of the capacity LP.
+        prices: [P] prices of the capacity LP; None = all equal.
+        events: in order of time.
+        colocation: [T, T] slowdowns; None = no slowdown.
         demands: for placement by fragmentation, and for `fgd`: dicts of DEMAND's fields.
         readings: [T + 1, M], see `reading`; None = no telemetry.
         quotas: see `quota`.
@@ -170,7 +170,7 @@ def build(
 
 
 def _known(empty: Empty, workload: Workload) -> dict:
-    """What of a Context a cluster and a workload say; its rules know the jobs by their ids."""
+    """Context fields of a cluster and a workload; its rules identify jobs by id."""
     rules = Rulebook(
         lambda jobs: workload.allowed[jobs["id"]],
         lambda jobs: workload.holders[jobs["id"]],
@@ -203,7 +203,7 @@ def _rules(quotas, jobs: np.ndarray, layout: Layout) -> tuple:
 
 
 def from_case(case: Case) -> World:
-    """One of the random cases that the plain simulator is compared on."""
+    """Build one of the random cases of the plain simulator."""
     shares = np.zeros((len(case.affinity), len(case.pools)))
     for row, given in zip(shares, case.pools_of_type, strict=True):
         row[list(given)] = 1.0
@@ -220,20 +220,20 @@ def from_case(case: Case) -> World:
 
 
 def made_ready(policy, world: World):
-    """A policy by its name ("restless" is the one of this file), or itself."""
+    """Return a policy given by name ("restless" is defined in this file) or as it is."""
     if policy == Restless.name:
         return Restless()
     return registry.load(policy, world.setting) if isinstance(policy, str) else policy
 
 
 def play(world: World, policy, seed: int = 0) -> simulator.RunResult:
-    """Run a policy, given by its name or itself, and keep the spans."""
+    """Run a policy, given by name or as it is, with spans."""
     ready = made_ready(policy, world)
     return simulator.run(world.empty, world.workload, ready, seed, keep_spans=True)
 
 
 def gpus_of(result: simulator.RunResult, j: int) -> list[int]:
-    """The GPUs that a job held, in rising order."""
+    """GPUs that a job held, ascending."""
     return sorted(result.spans["gpu"][result.spans["job"] == j].tolist())
 
 
@@ -243,12 +243,12 @@ def start(job: int, pool: int = 0, node: int = -1, gpu: int = -1) -> tuple:
 
 
 def preempt(job: int) -> tuple:
-    """A decision that stops a job."""
+    """A decision that preempts a job."""
     return (PREEMPT, job, -1, -1, -1, 0.0)
 
 
 def migrate(job: int, pool: int = 0, node: int = -1, gpu: int = -1) -> tuple:
-    """A decision that moves a job."""
+    """A decision that migrates a job."""
     return (MIGRATE, job, pool, node, gpu, 0.0)
 
 
@@ -258,7 +258,7 @@ def wake(at: float) -> tuple:
 
 
 class Scripted:
-    """A policy in plain Python that gives the answers it was told, then none."""
+    """A policy in plain Python that returns the given answers, then none."""
 
     name, params, memory = "scripted", np.zeros(0), 0
 
@@ -274,12 +274,12 @@ class Scripted:
 
 
 class Scheduled(Scripted):
-    """First come, first served on pool 0, but at some times the answers it was told.
+    """First come, first served on pool 0, except at given times with given answers.
 
     Args:
-        at: time -> answers, one for each call at that time; the last call of it is answered with
-            nothing. The policy wakes for them.
-        look: called with what the policy sees.
+        at: time -> answers, one for each call at that time; the last call at a time gets no
+            decision. The policy sets timers for these times.
+        look: called with each view.
     """
 
     def __init__(self, at: dict[float, list[list[tuple]]], look=lambda view: None) -> None:
@@ -302,7 +302,7 @@ class Scheduled(Scripted):
 
 
 class Restless:
-    """Starts what fits and, now and then, stops or moves what runs; compiled, by the seed."""
+    """Starts feasible jobs and at random preempts or migrates running ones; compiled, seeded."""
 
     name, memory, params = "restless", 2, np.zeros(0)
 
@@ -339,12 +339,12 @@ def _entry(decide):
 
 
 def called(decide):
-    """A decide to be called from Python; a compiled one is called as by the kernel."""
+    """Return a decide callable from Python; a compiled one is called as by the kernel."""
     return _entry(decide) if simulator.is_compiled(decide) else decide
 
 
 class InPython:
-    """A shipped policy called from Python, so that the kernel is driven from outside."""
+    """A shipped policy called from Python, so that the kernel is driven from Python."""
 
     def __init__(self, name, world, look=lambda view: None):
         compiled = made_ready(name, world)
@@ -357,9 +357,9 @@ class InPython:
 
 
 def unlocked(seen):
-    """A view, or an array of one, in plain arrays that may be written: a copy.
+    """Return a writable copy of a view or an array; read-only arrays would be compiled again.
 
-    For arrays that are read-only numba would compile anew.
+    Record arrays become plain arrays.
     """
     if isinstance(seen, View):
         return View(*(unlocked(part) if isinstance(part, np.ndarray) else part for part in seen))
@@ -367,13 +367,13 @@ def unlocked(seen):
 
 
 def state_of(world, policy, seed=0):
-    """The simulator's world before the first arrival, with a log of spans; the policy's memory."""
+    """The simulator's world before the first arrival, with space for spans; the policy's memory."""
     rows = 64 * int(world.workload.jobs["gpus"].sum())
     return open_world(world.empty, world.workload, rows), fresh_memory(policy.memory, seed)
 
 
 def play_moments(policy, state, memory, most=10**9):
-    """Up to `most` moments of the kernel, as simulator.run plays them."""
+    """Run up to `most` moments of the kernel, as simulator.run does."""
     out, eyes, steps = answers(state), simulator.ViewCopies(state), compiled_steps()
     rows, decide = out.view(np.recarray), called(policy.decide)
     going_on = state.totals["finished"][0] < len(state.arrivals)

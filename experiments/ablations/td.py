@@ -25,7 +25,7 @@ from adlro.features.start_kernel import MOST_CHOICES, PLAIN
 from adlro.model.state import Counts, Floats, Mask
 from adlro.nets.q_network import Network
 from adlro.train import weights
-from adlro.train.episodes import EpisodeSource, EpisodeKey
+from adlro.train.episodes import EpisodeKey, EpisodeSource
 
 PHASE = (
     11  # of the episodes, see adlro.train.episode_seeds.training; the other trainings do not use it

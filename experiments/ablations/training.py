@@ -8,15 +8,15 @@ from typing import NamedTuple
 import trainings
 from ablations.td import Recording, Td, learned
 from ablations.variants import Variant
+from adlro.train.trainer import TUNING
 from trainings import OBJECTIVE, Trained, is_done
 
 from adlro.train import checkpoint as standings
 from adlro.train.checkpoint import Checkpoint
 from adlro.train.episodes import EpisodeSource
 from adlro.train.executor import ThreadExecutor
-from adlro.train.objective import find
 from adlro.train.folder import TrainingFolder, TrainingPlan
-from adlro.train.trainer import TUNING
+from adlro.train.objective import find
 from adlro.train.tuning import Tuner
 
 

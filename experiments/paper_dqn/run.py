@@ -87,9 +87,10 @@ class Curve(BaseModel):
 def _train(wanted: Training, folder: Path) -> None:
     """Train, or go on training, and put weights and curve where they are read."""
     from adlro.train.dqn.plan import Wish
-    from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
     from adlro.train.dqn.session import compile_all, train
     from adlro.train.session import files
+
+    from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
 
     recipe = PaperDqnHyperparameters(
         window=wanted.window, jobs=wanted.jobs, episodes=wanted.episodes

@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from adlro.train.session import compile_all, files, train
 from common import shared
 from traces.catalogue import TRACES
 from traces.halves import SPEEDS, Trace, fitted
@@ -19,9 +20,8 @@ from traces.halves import SPEEDS, Trace, fitted
 from adlro.config.files import adjusted
 from adlro.config.scenario import Scenario
 from adlro.errors import AdlroError
-from adlro.train.hyperparameters import AdlroHyperparameters
-from adlro.train.session import compile_all, files, train
 from adlro.train.folder import TrainingRequest
+from adlro.train.hyperparameters import AdlroHyperparameters
 
 FOLDER = Path(__file__).parent
 TRACE = next(trace for trace in TRACES if trace.name == "Helios Venus")

@@ -1,4 +1,4 @@
-"""The experiment on the learned policy: its cases, its bars, and what it keeps when it stops."""
+"""The experiment on the learned policy: its cases, its bars, and resuming."""
 
 import functools
 import json
@@ -31,7 +31,7 @@ def estimate(mean, *ci95):
 
 @functools.cache
 def made_up(rivals, with_hindsight, **changes):
-    """Policies that take their share of min-min's time, and hindsight 0.85 of it."""
+    """A comparison with JCTs as multiples of min-min's; hindsight is at 0.85."""
     shares = SHARES | changes
     wanted = {name: shares[name] * STEADY for name in (*rivals, "adlro")}
     return compared(wanted, hindsight=0.85 * STEADY if with_hindsight else None)
@@ -43,7 +43,7 @@ def found(case, **changes):
 
 
 def summarised(**changes):
-    """All tables, as if every case had come out like that."""
+    """The tables if every case had this result."""
     known = [found(case, **changes) for case in quality.trained()]
     new = [found(case, **changes) for case in quality.unseen()]
     return quality.summarise(known, new, range(5, 13))
@@ -81,7 +81,7 @@ def test_a_bar_is_written_with_its_aim_and_unit():
     assert str(Bar(">=", 18)) == "≥ 18 %"
 
 
-def test_what_is_called_unseen_lies_outside_of_the_family_that_was_trained_on():
+def test_unseen_cases_lie_outside_the_training_family():
     scenarios = {case.name.split(",")[0]: case.scenario for case in quality.unseen()}
     bursts = scenarios["bursty"].arrivals
     assert isinstance(bursts, Bursty)
@@ -96,7 +96,7 @@ def test_what_is_called_unseen_lies_outside_of_the_family_that_was_trained_on():
     assert scenarios["paper16-surge"].arrivals.process == "surge"
 
 
-def test_the_type_that_most_jobs_are_of_leaves_the_others_an_even_share():
+def test_the_types_other_than_the_main_one_have_equal_shares():
     # 1 - 0.7 = 0.3 for the two others
     scenario = {case.name: case.scenario for case in quality.unseen()}["70 % ml, load 0.8"]
     shares = {each.name: each.share for each in scenario.types}
@@ -126,13 +126,13 @@ def test_each_load_of_the_papers_cluster_has_its_bars():
     assert len(bars) == 3 * 5 + 10 + 4
 
 
-def test_the_policy_must_beat_the_best_of_the_others_whoever_that_is():
+def test_the_policy_must_beat_the_best_other_policy():
     bars = table(summarised(allox=0.89), "Every bar:")
     line = bars["paper16, load 0.6: mean JCT vs allox"]  # 0.895 / 0.89
     assert (line["found"], line["verdict"]) == ("+0.6 % (+0.6 to +0.6)", "**missed**")
 
 
-def test_a_scenario_never_trained_on_has_its_verdict_and_what_was_left_out_is_empty():
+def test_an_unseen_scenario_has_a_verdict_and_missing_policies_are_empty():
     # 0.955: 4.5 % less than min-min, 5 % were wanted; allox at 1.1: 0.955 / 1.1 is better than it
     lines = table(summarised(adlro=0.955), "Never trained on:")
     verdicts = {name.split(",")[0]: line["verdict"] for name, line in lines.items()}
@@ -146,7 +146,7 @@ def test_a_scenario_never_trained_on_has_its_verdict_and_what_was_left_out_is_em
     assert lines["hetero64, load 1.5"]["allox vs min-min"] == ""
 
 
-def test_on_gavel16_the_one_to_beat_is_allox():
+def test_on_gavel16_the_bar_refers_to_allox():
     lines = table(summarised(adlro=1.05), "Never trained on:")  # worse than min-min; allox: 1.1
     met = [name for name, line in lines.items() if line["verdict"] == "met"]
     assert met == ["gavel16, load 0.9"]
@@ -185,7 +185,7 @@ def test_details_can_be_written_as_json():
     assert len(details["comparisons"]) == 13
 
 
-def test_seeds_for_claims_are_those_of_the_design_and_a_quick_run_leaves_them_alone():
+def test_a_quick_run_does_not_use_the_seeds_reserved_for_claims():
     assert (quality.CLAIMS[0], quality.CLAIMS[-1], len(quality.CLAIMS)) == (200_000, 200_499, 500)
     assert not set(quality.QUICK_SEEDS) & set(quality.CLAIMS)
 
@@ -200,7 +200,7 @@ def test_seeds_for_claims_are_those_of_the_design_and_a_quick_run_leaves_them_al
         (("--seeds", "-1", "3"), "--seeds -1 3: say FIRST >= 0 and COUNT >= 1"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line_before_anything_runs(
+def test_impossible_options_are_refused_in_one_line_before_any_run(
     tmp_path, capsys, monkeypatch, arguments, said
 ):
     monkeypatch.setattr(quality, "compared", pytest.fail)
@@ -211,7 +211,7 @@ def test_what_cannot_be_is_refused_in_one_line_before_anything_runs(
 
 @pytest.fixture
 def two_cases(monkeypatch):
-    """Each table with one small case, and a list of those that were run."""
+    """Replace the cases of each table by a small one; returns the list of those run."""
     small = adjusted(PAPER, jobs=30)
     known = quality.Case(
         "known", small, ("fcfs", "static-affinity", "min-min"), with_hindsight=True
@@ -229,7 +229,7 @@ def two_cases(monkeypatch):
     return ran
 
 
-def test_a_run_that_stops_half_way_goes_on_where_it_was(two_cases, tmp_path, capsys, monkeypatch):
+def test_an_interrupted_experiment_resumes(two_cases, tmp_path, capsys, monkeypatch):
     arguments = ["--quick", "--keep", str(tmp_path / "kept"), "--json", str(tmp_path / "all.json")]
     at_once = tmp_path / "at once"
     assert quality.main([*arguments[:2], str(at_once)]) == 0
@@ -255,7 +255,7 @@ def test_a_run_that_stops_half_way_goes_on_where_it_was(two_cases, tmp_path, cap
     assert set(figures) == {"known", "new"}
 
 
-def test_what_is_kept_of_other_seeds_is_not_used(two_cases, tmp_path):
+def test_cached_results_of_other_seeds_are_not_used(two_cases, tmp_path):
     for count in ("1", "2"):
         arguments = ["--seeds", "100000", count, "--keep", str(tmp_path), "--resume"]
         assert quality.main(arguments) == 0
@@ -278,7 +278,7 @@ def test_a_quick_run_has_every_case(tmp_path, capsys):
 
 
 def kept(folder, mark, *, is_resumed=True):
-    """What a shelf hands out, and whether it was made anew."""
+    """Return what the cache returns, and whether it was computed."""
     made = []
 
     def make():
@@ -290,7 +290,7 @@ def kept(folder, mark, *, is_resumed=True):
     return shelf.get("A case, load 0.8", mark, make), bool(made)
 
 
-def test_a_kept_comparison_comes_back_as_it_was(tmp_path):
+def test_a_cached_comparison_round_trips(tmp_path):
     new, was_made = kept(tmp_path / "deep" / "folder", "mark")
     again, was_made_again = kept(tmp_path / "deep" / "folder", "mark")
     assert (was_made, was_made_again) == (True, False)
@@ -302,7 +302,7 @@ def test_a_kept_comparison_comes_back_as_it_was(tmp_path):
     ("mark", "is_resumed", "text"),
     [("other", True, None), ("mark", False, None), ("mark", True, '{"fingerprint": "mark"')],
 )
-def test_what_is_kept_of_something_else_or_broken_or_not_asked_for_is_made_anew(
+def test_results_of_other_inputs_or_broken_or_unwanted_are_recomputed(
     tmp_path, capsys, mark, is_resumed, text
 ):
     kept(tmp_path, "mark")
@@ -315,7 +315,7 @@ def test_what_is_kept_of_something_else_or_broken_or_not_asked_for_is_made_anew(
     assert not kept(tmp_path, mark)[1]
 
 
-def test_a_fingerprint_tells_jobs_seeds_weights_and_policies_apart(tmp_path):
+def test_a_fingerprint_distinguishes_jobs_seeds_weights_and_policies(tmp_path):
     (tmp_path / "own.py").write_text("first")
     mine = policy("mine")
     own = mine._replace(file=tmp_path / "own.py")

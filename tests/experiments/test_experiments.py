@@ -1,4 +1,4 @@
-"""What experiments share, and those that can be run here."""
+"""Shared code of the experiments, and the experiments that can run here."""
 
 import json
 import os
@@ -23,14 +23,14 @@ def expected(**changes):
 
 
 def run(folder, found, *arguments, figures=(FIGURE,)):
-    """The exit status of an experiment that finds this figure."""
+    """Return the exit status of an experiment that finds this figure."""
     holds = {"figures": figures, "command": "c", "made_with": "m"}
     (folder / "expected.json").write_text(json.dumps(holds))
     return run_again(folder, found, *arguments)
 
 
 def run_again(folder, found, *arguments):
-    """The same with the expected.json that is there."""
+    """The same with the existing expected.json."""
 
     def make(quick):
         return Result(("row", "x"), [("a", str(found))], {"a": {"x": found}}, {"quick": quick})
@@ -62,7 +62,7 @@ def test_only_a_check_that_fails_ends_with_status_1(tmp_path, arguments, found, 
     assert run(tmp_path, found, *arguments) == status
 
 
-def test_the_table_is_markdown_and_the_misses_are_told_apart_from_it(tmp_path, capsys):
+def test_the_table_is_markdown_and_misses_are_printed_separately(tmp_path, capsys):
     run(tmp_path, 12.0, "--check", figures=(FIGURE, {**FIGURE, "value": 12.0}))
     shown = capsys.readouterr()
     assert shown.out == "| row | x |\n| --- | --- |\n| a | 12.0 |\n"
@@ -79,7 +79,7 @@ def test_the_figures_are_written_with_the_version_that_made_them(tmp_path):
     }
 
 
-def test_what_the_user_can_put_right_is_one_line_and_status_2(tmp_path, capsys):
+def test_a_user_error_is_one_line_and_status_2(tmp_path, capsys):
     assert run(tmp_path, 1.0, "--json", str(tmp_path / "no" / "out.json")) == 2
     assert run(tmp_path, 1.0, "--check", figures=()) == 2
     shown = capsys.readouterr()
@@ -100,7 +100,7 @@ def test_what_the_user_can_put_right_is_one_line_and_status_2(tmp_path, capsys):
         (json.dumps({"figures": [FIGURE], "command": "c", "made_with": "m", "x": 1}), "x: "),
     ],
 )
-def test_an_expected_json_that_is_wrong_is_refused_in_one_line(tmp_path, text, said):
+def test_an_invalid_expected_json_is_refused_in_one_line(tmp_path, text, said):
     path = tmp_path / "expected.json"
     if text is not None:
         path.write_text(text)
@@ -137,7 +137,7 @@ def test_further_tables_have_captions_and_only_some_go_into_the_results():
     assert result.text(is_brief=True) == f"{head}| b |\n\n{first}\nBeware.\n"
 
 
-def test_what_a_run_expects_is_what_it_finds_again_and_nothing_farther_off(tmp_path):
+def test_expected_figures_match_the_run_that_wrote_them_and_nothing_further_off(tmp_path):
     found = {"a": {"x": 200.0}, "b": {"x": -3.0, "y": 0.0}}
     common.expect(found, tmp_path)
     wanted = common.load_expected(tmp_path / "expected.json")
@@ -176,7 +176,7 @@ def test_a_mean_is_shown_with_half_of_its_interval():
     assert common.plus_minus(11857.0, (8472.0, 15242.0), 0) == "11,857 ± 3,385"
 
 
-def test_a_lopsided_interval_is_shown_as_it_is():
+def test_an_asymmetric_interval_is_shown_with_both_ends():
     assert percent(76.3, (38.9, 259.1)) == "+76.3 % (+38.9 to +259.1)"
     assert percent(1327.0, (998.0, 1842.0)) == "+1,327 % (+998 to +1,842)"
     assert percent(-4.0, None) == "-4.0 %"
@@ -208,7 +208,7 @@ def test_every_experiment_says_what_it_expects_and_how_to_run_it(path):
 
 
 def quick_first(paths):
-    """All experiments; those beyond the first few are for make slow, as each is a process."""
+    """All experiments; all but the first few are slow, because each is a process."""
     listed = [pytest.param(path, id=path.parent.name) for path in sorted(paths)]
     slow = [pytest.param(*one.values, id=one.id, marks=pytest.mark.slow) for one in listed[3:]]
     return [*listed[:3], *slow]
@@ -221,7 +221,7 @@ def test_every_experiment_is_a_program(path):
     assert "--quick" in asked.stdout
 
 
-def test_an_experiment_without_its_data_says_so_in_one_line(tmp_path):
+def test_an_experiment_without_its_data_fails_with_one_line(tmp_path):
     path = ROOT / "experiments" / "openb_placement" / "run.py"
     environment = {**os.environ, "ADLRO_SHARED": str(tmp_path / "absent")}
     asked = subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment)
@@ -233,7 +233,7 @@ def test_an_experiment_without_its_data_says_so_in_one_line(tmp_path):
 
 @pytest.fixture
 def openb():
-    """The experiment, where its data is."""
+    """The experiment, if its data is available."""
     from experiments.openb_placement import run as experiment
 
     try:

@@ -1,4 +1,4 @@
-"""The experiment on public traces: nothing of the second half is in what the first has fitted."""
+"""The experiment on public traces: fitting uses nothing of the second half."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def row(second, run_s, gpus):
 
 
 def half(first, last, seed):
-    """A job each EVERY_S seconds from `first` on."""
+    """One job every EVERY_S seconds from `first` on."""
     rng = np.random.default_rng(seed)
     return "".join(
         row(second, int(rng.integers(20, 300)), int(rng.choice([1, 2, 4])))
@@ -31,7 +31,7 @@ def half(first, last, seed):
 
 
 def played(folder, first, second, speeds="measured-mix"):
-    """What is fitted and what is measured of a file with these halves."""
+    """The fit and the evaluated setting of a file with these halves."""
     path = folder / "jobs.csv"
     path.write_text(HEAD + first + second)
     fit = halves.fitted(TRACE, path, speeds)
@@ -45,7 +45,7 @@ LONGER_SECOND = SECOND + row(END_S, 9_999, 8)
 
 @pytest.mark.parametrize("speeds", halves.SPEEDS)
 @pytest.mark.parametrize("second", [OTHER_SECOND, LONGER_SECOND])
-def test_another_second_half_leaves_all_that_is_fitted_as_it_was(tmp_path, speeds, second):
+def test_the_fit_does_not_depend_on_the_second_half(tmp_path, speeds, second):
     before, _ = played(tmp_path, FIRST, SECOND, speeds)
     after, _ = played(tmp_path, FIRST, second, speeds)
     assert (after.stretch, after.requested_s) == (before.stretch, before.requested_s)
@@ -57,13 +57,13 @@ def test_another_second_half_leaves_all_that_is_fitted_as_it_was(tmp_path, speed
         assert ready[0].tobytes() == ready[1].tobytes()
 
 
-def test_another_first_half_changes_what_is_fitted(tmp_path):
+def test_the_fit_depends_on_the_first_half(tmp_path):
     before, _ = played(tmp_path, FIRST, SECOND)
     after, _ = played(tmp_path, OTHER_FIRST, SECOND)
     assert after.stretch != before.stretch
 
 
-def test_the_windows_are_all_of_the_second_half_and_none_is_left_out(tmp_path):
+def test_the_windows_cover_the_second_half(tmp_path):
     _, setting = played(tmp_path, FIRST, SECOND, "none")
     assert halves.windows(setting) == 5  # 200 jobs by 40
     jobs = [generate(setting, seed) for seed in range(5)]
@@ -71,7 +71,7 @@ def test_the_windows_are_all_of_the_second_half_and_none_is_left_out(tmp_path):
     assert runs.tolist() == [float(line.split(",")[2]) for line in SECOND.splitlines()]
 
 
-def test_another_first_half_leaves_the_measured_jobs_as_they_were(tmp_path):
+def test_the_evaluated_jobs_do_not_depend_on_the_first_half(tmp_path):
     _, before = played(tmp_path, FIRST, SECOND)
     _, after = played(tmp_path, OTHER_FIRST, SECOND)
     for seed in range(halves.windows(before)):
@@ -80,7 +80,7 @@ def test_another_first_half_leaves_the_measured_jobs_as_they_were(tmp_path):
         assert ours.jobs["gpus"].tolist() == theirs.jobs["gpus"].tolist()
 
 
-def test_both_halves_are_stretched_by_what_gives_the_first_its_load(tmp_path):
+def test_both_halves_are_stretched_by_the_factor_of_the_first(tmp_path):
     fit, setting = played(tmp_path, FIRST, SECOND)
     assert fit.setting.scenario.load == halves.LOAD
     for one in (fit.setting, setting):
@@ -110,7 +110,7 @@ def test_a_difference_is_claimed_only_where_all_assumptions_agree(intervals, sai
     assert run.claimed(intervals) == said
 
 
-def test_every_trace_is_split_within_it_and_has_two_gpu_models_but_for_thetagpu():
+def test_every_trace_is_split_inside_and_all_but_thetagpu_have_two_gpu_models():
     assert all(trace.begin_s < trace.split_s for trace in catalogue.TRACES)
     alone = [trace.name for trace in catalogue.TRACES if len(trace.nodes) == 1]
     assert alone == ["ThetaGPU"]

@@ -24,7 +24,7 @@ EARLY = ("min-min", "adlro", "drain-argmin", "pair-sjf")  # what the trainings p
 
 
 def adlro(*words: str) -> None:
-    """A command, in this process, in a folder of its own and without its output."""
+    """Run a command in this process, in a temporary folder and without output."""
     from adlro.cli.main import cli
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -34,12 +34,12 @@ def adlro(*words: str) -> None:
 
 
 def compare(policy: str, *words: str) -> None:
-    """A policy through a few jobs."""
+    """Run a policy on a few jobs."""
     adlro("compare", "paper16", "--policies", policy, "--seeds", "1", "--jobs", "20", *words)
 
 
 def step() -> None:
-    """The environment of Gymnasium, with either kind of observation."""
+    """Step the Gymnasium environment with both kinds of observations."""
     import gymnasium
 
     import adlro.envs  # noqa: F401  registers it
@@ -51,7 +51,7 @@ def step() -> None:
 
 
 def tasks() -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is done, in this order."""
+    """The steps, in order."""
     from adlro.policies import registry
 
     yield "the simulator", partial(compare, "fcfs")
@@ -72,14 +72,14 @@ def tasks() -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def timed(task: Callable[[], None]) -> float:
-    """CPU seconds that it took."""
+    """CPU seconds of a step."""
     begin = time.process_time()
     task()
     return time.process_time() - begin
 
 
 def main() -> None:
-    """Do all of it; what took long is said, for it was compiled."""
+    """Run all steps and print those that took long, because they compiled something."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as pool:
         names = {pool.submit(timed, task): name for name, task in tasks()}

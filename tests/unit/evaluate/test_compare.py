@@ -21,7 +21,7 @@ def setting():
 
 
 def _figures(result: Comparison) -> dict[str, object]:
-    """All but the speed of the machine."""
+    """The comparison without figures that depend on the machine's speed."""
     data = result.model_dump()
     for row in data["policies"]:
         del row["decision_us"]
@@ -70,7 +70,7 @@ CHEATS = {
 
 @pytest.mark.parametrize("what", CHEATS)
 @pytest.mark.parametrize("decorator", ["", "@njit\n"])
-def test_a_policy_that_writes_to_the_world_is_refused_and_harms_nobody(
+def test_a_policy_that_modifies_the_world_is_refused_and_affects_no_other(
     setting, tmp_path, what, decorator
 ):
     path = tmp_path / "cheat.py"
@@ -93,7 +93,7 @@ def test_a_policy_that_writes_to_the_world_is_refused_and_harms_nobody(
     assert (workload.jobs == before).all()
 
 
-def test_progress_is_told_after_each_run(setting):
+def test_progress_is_reported_after_each_run(setting):
     ticks = []
     policies = [registry.load(name, setting) for name in ("fcfs", "sjf")]
     compare(setting, policies, range(3), watch=lambda *_: ticks.append(1))
@@ -118,7 +118,7 @@ def decide(view, params, memory, out):
 """
 
 
-def test_a_policy_of_ones_own_meets_the_same_rough_weather(tmp_path):
+def test_a_user_policy_sees_the_same_failures_and_changes(tmp_path):
     rough = prepare(adjusted(find_scenario("rough64"), jobs=80))
     path = tmp_path / "mine.py"
     path.write_text(OWN)
@@ -153,7 +153,7 @@ def _own(folder, setting, text=COUNTING, name="mine"):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_a_users_python_file_meets_its_seeds_one_after_the_other(setting, tmp_path, threads):
+def test_a_users_python_file_runs_its_seeds_one_after_the_other(setting, tmp_path, threads):
     policies = [_own(tmp_path, setting), registry.load("fcfs", setting)]
     result = compare(setting, policies, range(8), threads=threads)
     assert policies[0].decide.__globals__["calls"] == list(range(8))
@@ -163,7 +163,7 @@ def test_a_users_python_file_meets_its_seeds_one_after_the_other(setting, tmp_pa
 
 
 def _waiting_for(event, name="ours", file=None):
-    """A pair-sjf in plain Python, ours unless it has a file, that waits for the event."""
+    """A pair-sjf in plain Python that waits for the event; a user's policy if it has a file."""
 
     def decide(view, params, memory, out):
         assert event.wait(20)
@@ -173,7 +173,7 @@ def _waiting_for(event, name="ours", file=None):
     return Policy(name, decide, np.zeros(0), 0, file, 1, False)
 
 
-def test_the_others_do_not_wait_for_a_users_python_file(setting, tmp_path):
+def test_other_policies_do_not_wait_for_a_users_python_file(setting, tmp_path):
     seen, all_seen = [], threading.Event()
     policies = [_waiting_for(all_seen, file=tmp_path / "slow.py"), registry.load("fcfs", setting)]
 
@@ -187,7 +187,7 @@ def test_the_others_do_not_wait_for_a_users_python_file(setting, tmp_path):
     assert sorted(seen) == list(range(5))
 
 
-def test_our_own_python_policies_run_in_several_threads(setting):
+def test_shipped_python_policies_run_in_several_threads(setting):
     both = threading.Barrier(2, timeout=20)
     met = set()
 
@@ -202,7 +202,7 @@ def test_our_own_python_policies_run_in_several_threads(setting):
     assert len(met) == 2
 
 
-def test_what_a_policy_of_ours_raises_on_purpose_names_it(setting):
+def test_an_error_of_a_shipped_policy_names_it(setting):
     def decide(*_):
         raise PolicyError("the LP has no solution")
 
@@ -214,7 +214,7 @@ def test_what_a_policy_of_ours_raises_on_purpose_names_it(setting):
         compare(setting, [lazy], range(1))
 
 
-def test_hindsight_is_asked_once_a_seed_and_the_gap_is_counted_from_min_min(setting):
+def test_hindsight_is_called_once_per_seed_and_the_gap_starts_at_min_min(setting):
     names = ("fcfs", "min-min", "sjf")
     policies = [registry.load(name, setting) for name in names]
     asked = []
@@ -239,7 +239,7 @@ def test_without_hindsight_there_is_no_gap(setting):
     assert result.policies[0].gap_closed is None
 
 
-def test_a_gap_that_cannot_be_counted_is_a_note(setting):
+def test_an_undefined_gap_becomes_a_note(setting):
     fcfs, min_min = (registry.load(name, setting) for name in ("fcfs", "min-min"))
     alone = compare(setting, [fcfs], range(2), hindsight=lambda *_: 1.0)
     assert alone.notes == ["Without min-min in the table there is no gap to hindsight to close."]
@@ -293,7 +293,7 @@ def test_a_difference_is_narrow_enough_at_a_tenth_of_itself(setting):
     assert width[0].wanted == pytest.approx(result.policies[0].jct_versus("min-min").mean / 10)
 
 
-def test_auto_of_a_policy_alone_looks_at_its_mean(setting):
+def test_auto_with_a_single_policy_uses_its_mean(setting):
     width = []
     until = Until(1e-9, 20, lambda _, found: width.append(found))
     result = compare(setting, [registry.load("sjf", setting)], until)
@@ -303,7 +303,7 @@ def test_auto_of_a_policy_alone_looks_at_its_mean(setting):
 
 
 def press_ctrl_c(monkeypatch, after):
-    """As if Ctrl-C were pressed when so many seeds are complete."""
+    """Simulate Ctrl-C after this many complete seeds."""
     real = module._Workers.play
 
     def play(crew, seeds, done):
@@ -324,7 +324,7 @@ def test_ctrl_c_gives_the_comparison_of_the_seeds_that_are_complete(setting, mon
     assert result.notes == ["Stopped by Ctrl-C: these are the first 3 of 97 seeds."]
 
 
-def test_ctrl_c_with_less_than_two_seeds_is_an_interrupt_like_any(setting, monkeypatch):
+def test_ctrl_c_with_fewer_than_two_seeds_is_an_ordinary_interrupt(setting, monkeypatch):
     press_ctrl_c(monkeypatch, after=1)
     with pytest.raises(KeyboardInterrupt) as caught:
         compare(setting, _pair(setting), range(100))
@@ -349,7 +349,7 @@ def decide(view, params, memory, out):
 """
 
 
-def test_a_policy_that_preempts_without_saying_so_is_put_with_those_that_do(setting, tmp_path):
+def test_a_policy_that_preempts_without_declaring_it_is_listed_as_preemptive(setting, tmp_path):
     policies = [registry.load("fcfs", setting), _own(tmp_path, setting, PREEMPTS_ONCE)]
     result = compare(setting, policies, range(3))  # it does so on seed 1 alone
     assert [row.is_preemptive for row in result.policies] == [False, True]
@@ -360,14 +360,14 @@ def test_a_policy_that_preempts_without_saying_so_is_put_with_those_that_do(sett
     assert [[row.name for row in rows] for rows in result.tables()] == [["fcfs"], ["mine"]]
 
 
-def test_a_policy_that_says_that_it_preempts_needs_no_note(setting, tmp_path):
+def test_a_policy_that_declares_preemption_needs_no_note(setting, tmp_path):
     text = "PREEMPTIVE = True\n" + PREEMPTS_ONCE
     result = compare(setting, [_own(tmp_path, setting, text)], range(1))
     assert result.policies[0].is_preemptive
     assert result.notes == []
 
 
-def test_failures_are_no_preemptions():
+def test_failures_are_not_preemptions():
     rough = prepare(adjusted(find_scenario("rough64"), jobs=120))
     result = compare(rough, [registry.load("min-min", rough)], range(4))
     assert result.policies[0].metrics["restarts"].mean > 0

@@ -1,4 +1,4 @@
-"""The statistics of a comparison, on runs made up by hand."""
+"""The statistics of a comparison, on made-up runs."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_only_tests_against_the_best_of_the_table_are_corrected_and_over_its_riv
     assert found["d"].jct_versus("a").p_wilcoxon == pytest.approx(raw)
 
 
-def test_an_open_question_says_how_many_seeds_it_takes():
+def test_an_unsettled_difference_states_how_many_seeds_it_takes():
     rng = np.random.default_rng(1)
     found = rows(compared({"a": STEADY, "b": STEADY * rng.normal(1.01, 0.1, 8)}))
     difference = found["b"].jct_versus("a")
@@ -53,14 +53,14 @@ def test_equal_policies_have_no_p_and_nothing_to_settle():
     assert (found.rank_biserial, found.seeds_to_settle) == (None, None)
 
 
-def test_one_seed_has_means_and_nothing_else():
+def test_one_seed_gives_means_only():
     result = compared({"a": STEADY[:1], "b": 2 * STEADY[:1]})
     found = rows(result)["b"].jct_versus("a")
     assert (found.mean, found.ci95, found.p_holm) == (pytest.approx(100), None, None)
     assert "1 seeds are too few" in result.regression.pooled.problem
 
 
-def test_all_metrics_are_compared_but_those_that_are_nothing():
+def test_all_metrics_are_compared_except_those_that_are_zero():
     versus = rows(compared({"a": STEADY, "b": 2 * STEADY}))["b"].versus["a"]
     assert "killed_jobs_pct" not in versus
     assert len(versus) == len(Metrics._fields) - 1
@@ -89,14 +89,14 @@ def test_tables_are_best_first_and_those_that_preempt_come_second():
     assert len(compared({"a": STEADY}).tables()) == 1
 
 
-def test_json_is_read_back_as_it_was():
+def test_json_round_trips():
     result = compared({"a": STEADY, "b": 1.1 * STEADY})
     again = Comparison.model_validate_json(result.model_dump_json())
     assert again == result
     assert isinstance(again.policies[1].versus["a"]["mean_jct_pct"], JctDifference)
 
 
-def test_json_says_what_made_it():
+def test_json_records_versions():
     data = json.loads(compared({"a": STEADY}).model_dump_json())
     assert set(data["versions"]) == {"adlro", "python", "numpy", "numba", "scipy"}
     assert set(data["regression"]) == {"explained", "pooled", "by_policy"}

@@ -20,7 +20,7 @@ def test_a_node_is_down_from_its_failure_to_its_repair():
     assert _intervals(fails(110, 1), is_repaired(130, 1)) == [(1, 110, 130)]
 
 
-def test_what_comes_first_or_is_left_over_is_cut_to_the_run():
+def test_downtime_before_and_after_the_run_is_clipped():
     before, after = fails(0, 0, planned=True), fails(190, 1)
     assert _intervals(before, is_repaired(120, 0), after) == [(0, 100, 120), (1, 190, 200)]
 
@@ -35,17 +35,17 @@ def test_nodes_do_not_mix():
     assert _intervals(*both) == [(0, 110, 130), (1, 120, 150)]
 
 
-def test_a_repair_alone_and_what_lies_outside_the_run_leave_nothing():
+def test_a_repair_alone_and_events_outside_the_run_give_no_downtime():
     outside = fails(10, 0), is_repaired(90, 0), gpu_speed(110, 1, 0.5), is_repaired(120, 1)
     assert _intervals(*outside, fails(200, 1), fails(300, 2)) == []
 
 
-def test_shutdowns_are_told_from_failures():
+def test_shutdowns_are_distinguished_from_failures():
     events = _events(fails(110, 0), is_repaired(120, 0), fails(130, 0, planned=True))
     assert downtime(events, Window(100.0, 200.0)).planned.tolist() == [False, True]
 
 
-def test_no_events_leave_every_node_up_to_the_last_bit():
+def test_without_events_every_node_is_up_the_whole_time():
     within = Window(0.1, 0.3)
     assert (up_seconds(_events(), np.zeros(3, NODE), within) == within.length).all()
 

@@ -1,4 +1,4 @@
-"""Decisions found again in a run, their options, and what speaks for one or the other."""
+"""Finding a decision of a run, its options, and the reasons for the choice."""
 
 import math
 
@@ -37,7 +37,7 @@ from tests.worlds import Scripted, build, job, nodes, preempt, start
 
 
 def starts(decision):
-    """Job and pool of each option, the cheapest first."""
+    """Job and pool of each option, by ascending cost."""
     return [decision.options[i][:2] for i in ranked(decision)]
 
 
@@ -66,7 +66,7 @@ def test_a_decision_is_found_by_the_job_that_it_starts():
     assert decision.options[decision.chosen][:2] == (1, 0)
 
 
-def test_without_a_wish_it_is_the_decision_that_saves_most_over_min_min():
+def test_without_a_query_the_decision_that_saves_most_over_min_min_is_found():
     # As in test_drain_argmin: at 1, Min-Min plans job 1 first and costs 12.5 s, job 2 now 10 s. At
     # 101 the same with all times doubled, 25 and 20 s: that is the larger difference.
     jobs = [job(0, 4), job(1, 1, gpus=2), job(1, 4.5)]
@@ -79,7 +79,7 @@ def test_without_a_wish_it_is_the_decision_that_saves_most_over_min_min():
     assert found(build(TWO, jobs), "drain-argmin").view.now == 1
 
 
-def test_the_options_are_waiting_and_every_start_that_is_possible():
+def test_the_options_are_waiting_and_every_feasible_start():
     decision = found(build(FAST_AND_SLOW, WAITS), "drain-argmin", decision=1)
     # Nothing runs yet, so nobody can wait.
     assert sorted(option[:2] for option in decision.options) == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -97,7 +97,7 @@ def test_a_predicted_cost_is_the_score_in_seconds_above_min_mins_choice():
     assert decision.options[1].score == pytest.approx(math.log(1 + 170 / tau))
 
 
-def test_what_is_predicted_to_be_better_than_min_mins_choice_costs_less_than_0():
+def test_an_option_predicted_to_beat_min_min_has_a_negative_cost():
     # As in test_drain_argmin: Min-Min waits, 12.5 s; job 2 now costs 10 s.
     world = build(TWO, [job(0, 4), job(1, 1, gpus=2), job(1, 4.5)])
     decision = found(world, by_drain(world))
@@ -105,7 +105,7 @@ def test_what_is_predicted_to_be_better_than_min_mins_choice_costs_less_than_0()
     assert decision.options[decision.planned].cost_s == 0
 
 
-def test_what_a_network_says_of_all_choices_alike_costs_nothing():
+def test_a_score_common_to_all_choices_costs_nothing():
     # The score is the run time, squeezed, and half a tau of pressure that all choices share.
     world = build(FAST_AND_SLOW, WAITS)
     plain = found(world, learned(world, summing(wait=2.0, seconds=1.0)), decision=2)
@@ -116,7 +116,7 @@ def test_what_a_network_says_of_all_choices_alike_costs_nothing():
     assert [option.cost_s for option in decision.options] == pytest.approx(costs)
 
 
-def test_a_score_off_any_scale_is_a_thousand_tau():
+def test_a_huge_score_is_clipped_to_a_thousand_tau():
     world = build(FAST_AND_SLOW, WAITS)
     policy = learned(world, without_layers(1e6, 0.0))
     decision = found(world, policy, decision=2)
@@ -132,20 +132,20 @@ def test_a_choice_is_compared_with_min_mins_or_else_with_the_next_best():
     assert said.decision.options[said.rival][:2] == (1, 1)
 
 
-def test_where_there_is_no_other_option_nothing_is_compared():
+def test_a_single_option_is_not_compared():
     said = explain(found(build([nodes("V100")], [job(0, 5)]), "drain-argmin", decision=1))
     assert (said.rival, said.rival_plan, said.shares) == (None, {}, {})
     assert said.plan == {0: (0, 0, 5)}
 
 
-def test_the_plans_after_both_options_are_told_by_job():
+def test_the_plans_after_both_options_are_given_by_job():
     said = explain(found(build(FAST_AND_SLOW, WAITS), "drain-argmin", decision=2))
     assert said.plan == {1: (0, 40, 140)}
     assert said.rival_plan == {1: (1, 0, 310)}
 
 
 def explained_by(**weights):
-    """Shares of the groups in the score of job 2 against job 1, and each feature's own part."""
+    """Shares of the groups in the score of job 2 against job 1, and of each feature."""
     # One of two GPUs is busy until 51, the other is wanted by job 1 (900 s) and job 2 (30 s).
     world = build(TWO, [job(0, 51), job(0.5, 900), job(1, 30)])
     decision = found(world, learned(world, summing(**weights)), at=1.0)
@@ -157,7 +157,7 @@ def explained_by(**weights):
     return explain(decision._replace(chosen=ours, planned=theirs)).shares, parts
 
 
-def test_what_moved_the_score_is_told_by_groups_of_features():
+def test_the_score_difference_is_attributed_to_feature_groups():
     shares, (longer, waited) = explained_by(seconds=1.0, waited=1.0)
     assert longer > waited > 0
     total = longer + waited
@@ -166,12 +166,12 @@ def test_what_moved_the_score_is_told_by_groups_of_features():
     assert list(shares)[:2] == ["run time", "time waited and priority"]
 
 
-def test_features_of_one_group_are_told_as_one():
+def test_features_of_one_group_are_attributed_together():
     shares, _ = explained_by(seconds=1.0, area=1.0)
     assert shares["run time"] == pytest.approx(1)
 
 
-def test_what_spoke_against_the_choice_is_below_0():
+def test_groups_that_favour_the_rival_are_negative():
     shares, (longer, waited) = explained_by(seconds=1.0, waited=-0.5)
     assert longer > 0 > waited
     assert shares["run time"] == pytest.approx(longer / (longer - waited))
@@ -186,7 +186,7 @@ def test_what_spoke_against_the_choice_is_below_0():
         ([0, 0, 0, 4, 0, 4, 0, 4], [8 / 3, 2 / 3, 2 / 3]),  # the first with one of the others
     ],
 )
-def test_parts_that_work_together_share_what_they_do(scores, values):
+def test_interacting_parts_share_their_effect(scores, values):
     found = [explanation._shapley(bit, np.array(scores)) for bit in range(len(values))]
     assert found == pytest.approx(values)
 
@@ -243,13 +243,13 @@ def test_the_last_decision_is_found_and_one_more_is_refused():
         ({}, "min-min never decides otherwise than Min-Min in this run"),
     ],
 )
-def test_what_a_run_does_not_have_is_refused(wish, said):
+def test_a_decision_that_the_run_does_not_have_is_refused(wish, said):
     with pytest.raises(ConfigError, match=f"^{said}"):
         found(build(FAST_AND_SLOW, WAITS), "min-min", **wish)
 
 
 @pytest.mark.parametrize("answer", [[start(0), start(1, 1)], [start(0), preempt(0)]])
-def test_an_answer_that_is_no_single_start_is_refused(answer):
+def test_an_answer_other_than_a_single_start_is_refused(answer):
     world = build(FAST_AND_SLOW, WAITS)
     policy = Policy("odd", Scripted(answer).decide, np.zeros(0), 0, None, 1, False)
     with pytest.raises(PolicyError, match=r"^policy odd did at 0 s what cannot be explained: "):

@@ -1,4 +1,4 @@
-"""The picture of a schedule: what is on it, and that all of it is."""
+"""Gantt charts show every run, event and downtime."""
 
 import numpy as np
 import pytest
@@ -58,11 +58,11 @@ def test_the_page_shows_every_run_and_needs_no_network(calm):
     assert 'src="http' not in page
 
 
-def test_a_calm_run_has_only_its_types_in_the_legend(calm):
+def test_without_events_the_legend_has_job_types_only(calm):
     assert _legend(compose(*calm, "")) == {"simulation", "ml", "data"}
 
 
-def test_a_rough_run_has_a_legend_entry_for_all_that_happened(rough):
+def test_with_events_the_legend_has_an_entry_for_each_kind(rough):
     types = {"simulation", "training", "inference", "data", "notebook"}
     happened = {
         "preempted", "lost to a failure", "node down", "GPU slower", "GPU faster",
@@ -102,7 +102,7 @@ def test_changes_of_speed_are_marked_on_their_gpu_and_updates_by_a_line(rough):
     assert "training on A100 80GB: speed 1.15" in {note.text for note in figure.layout.annotations}
 
 
-def test_hovering_tells_shares_restarts_restoring_and_how_a_run_ended(rough):
+def test_hover_texts_show_shares_restarts_restoring_and_how_a_run_ended(rough):
     texts = [t for trace in compose(*rough, "").data for t in trace.customdata]
     words = (
         "0.25 of a GPU", "run 2 of ", " s restoring a checkpoint", "finished at", "preempted at",
@@ -123,7 +123,7 @@ def test_names_of_the_scenario_are_escaped_wherever_they_stand():
     assert "&lt;i&gt;node" in figure.to_json().replace("\\u0026", "&")
 
 
-def test_what_finds_no_room_is_left_out_and_said(rough):
+def test_what_does_not_fit_is_left_out_and_noted(rough):
     figure = compose(*rough, "title", Limits(gpus=16, bars=200))
     assert "left out: 48 of 64 GPUs and what began after" in figure.layout.title.text
     assert 0 < _bars(figure, hatched=True) + _bars(figure, hatched=False) <= 200
@@ -131,7 +131,7 @@ def test_what_finds_no_room_is_left_out_and_said(rough):
     assert "left out" not in compose(*rough, "title").layout.title.text
 
 
-def test_a_crowd_of_runs_makes_a_page_that_a_browser_can_open():
+def test_many_runs_make_a_page_that_a_browser_can_open():
     setting = prepare(adjusted(find_scenario("hetero64"), jobs=20_000))
     workload = generate(setting, 0)
     policy = registry.load("pair-sjf", setting)
@@ -145,13 +145,13 @@ def _spans(*rows):
     return fill(SPAN, [{"share": s, "start": a, "end": b} for s, a, b in rows])
 
 
-def test_slices_lie_side_by_side_each_as_high_as_its_share():
+def test_slices_are_stacked_each_as_high_as_its_share():
     low, height = lanes(_spans((500, 0, 9), (250, 0, 4), (250, 2, 9), (200, 4, 9)))
     assert low.tolist() == [0, 0.5, 0.75, 0.5]
     assert height.tolist() == [0.5, 0.25, 0.25, 0.2]
 
 
-def test_slices_with_no_gap_for_the_last_are_all_drawn_thinner_until_the_gpu_is_empty():
+def test_slices_without_a_gap_for_the_last_are_all_drawn_thinner_until_the_gpu_is_empty():
     low, height = lanes(_spans((300, 0, 9), (300, 0, 5), (300, 0, 9), (400, 5, 9), (500, 9, 12)))
     assert low == pytest.approx([0, 0.3 / 1.3, 0.6 / 1.3, 0.9 / 1.3, 0])
     assert height == pytest.approx([0.3 / 1.3, 0.3 / 1.3, 0.3 / 1.3, 0.4 / 1.3, 0.5])
@@ -174,7 +174,7 @@ def test_no_two_runs_are_drawn_on_top_of_each_other(seed):
 
 
 @every("seed", range(30))
-def test_runs_are_retraced_as_the_simulator_had_them(seed):
+def test_run_details_match_the_simulator(seed):
     world, saved, since = random_world(seed), {}, {}
 
     def look(view):

@@ -1,4 +1,4 @@
-"""The reference that knows what is to come."""
+"""The reference that knows the future."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def starts(world, **more):
     return hindsight(world.setting, world.workload, 0, **more).outcome["start"].tolist()
 
 
-def test_it_keeps_a_gpu_free_for_a_short_job_that_will_come():
+def test_it_reserves_a_gpu_for_a_short_job_that_will_arrive():
     # Job 0 now: 10 s, and job 1 waits from 1 until 10 and ends at 11: 10 + 10 = 20 s. Job 1 first:
     # it runs 1-2 and job 0 2-12: 1 + 12 = 13 s.
     assert starts(build(ONE, [job(0, 10), job(1, 1)])) == [2, 1]
@@ -30,7 +30,7 @@ def test_it_does_not_wait_for_a_job_that_comes_too_late():
     assert starts(build(ONE, [job(0, 10), job(8, 1)])) == [0, 10]
 
 
-def test_what_min_min_starts_in_the_same_moment_counts():
+def test_rollouts_include_what_min_min_starts_at_the_same_moment():
     # Job 0 takes 2 s on the V100 and 3 on the T4, job 1 10 and 18. Min-Min: job 0 on the V100, and
     # job 1 behind it until 12, 14 s in all. With job 0 on the T4 job 1 starts at once: 3 + 10 s.
     world = build([nodes("V100"), nodes("T4")], [job(0, 2, 3), job(0, 10, 18)])
@@ -39,13 +39,13 @@ def test_what_min_min_starts_in_the_same_moment_counts():
     assert result["start"].tolist() == [0, 0]
 
 
-def test_of_equal_costs_min_mins_choice_is_taken():
+def test_ties_go_to_min_mins_choice():
     # Min-Min takes the first of two pools that are alike to the job.
     world = build([nodes("V100"), nodes("T4")], [job(0, 3, 3)])
     assert hindsight(world.setting, world.workload, 0).outcome["pool"].tolist() == [0]
 
 
-def test_it_sees_only_so_many_jobs_ahead():
+def test_the_horizon_limits_the_future_jobs_it_sees():
     world = build(ONE, [job(0, 10), job(1, 1)])
     assert starts(world, horizon=0) == [0, 10]
     assert starts(world, horizon=1) == [2, 1]
@@ -58,7 +58,7 @@ def test_it_knows_true_run_times_where_the_estimates_are_wrong():
     assert play(world, "min-min").outcome["start"].tolist() == [8, 0]
 
 
-def test_it_knows_failures_to_come():
+def test_it_knows_future_failures():
     # Node 0 fails at 5 until 100: a job of 8 s would be lost there; on the slower T4 it ends at 9.
     groups = [nodes("V100"), nodes("T4")]
     world = build(groups, [job(0, 8, 9)], events=[fails(5, 0), is_repaired(100, 0)])
@@ -72,7 +72,7 @@ def paper():
     return prepare(adjusted(find_scenario("paper16"), jobs=120, load=0.9))
 
 
-def test_with_min_mins_choice_alone_it_is_min_min(paper):
+def test_restricted_to_min_mins_choice_it_equals_min_min(paper):
     workload = generate(paper, 3)
     own = hindsight(paper, workload, 3, pairs=0)
     shipped = run_one(paper, workload, registry.load("min-min", paper), 3)
@@ -80,7 +80,7 @@ def test_with_min_mins_choice_alone_it_is_min_min(paper):
     assert own.totals.tolist() == shipped.totals.tolist()
 
 
-def test_it_beats_min_min_on_twenty_seeds_and_leaves_the_workload_as_it_was(paper):
+def test_it_beats_min_min_on_twenty_seeds_and_does_not_modify_the_workload(paper):
     policy = registry.load("min-min", paper)
     gains = []
     for seed in range(20):
@@ -93,7 +93,7 @@ def test_it_beats_min_min_on_twenty_seeds_and_leaves_the_workload_as_it_was(pape
     assert np.mean(gains) > 0.04
 
 
-def test_it_plays_rough_weather_with_slices_to_the_end():
+def test_it_completes_runs_with_failures_and_slices():
     rough = prepare(adjusted(find_scenario("rough64"), jobs=60))
     workload = generate(rough, 1)
     result = hindsight(rough, workload, 1)

@@ -1,4 +1,4 @@
-"""Signed ranks by hand, and side by side with scipy."""
+"""The signed-rank test by hand and compared with scipy."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from adlro.evaluate.inference import PairedTest, holm, paired_test
 
 
 def apart(*differences):
-    """The test of so many differences."""
+    """Return the test of these differences."""
     zeros = np.zeros(len(differences))
     return paired_test(np.array(differences, np.float64), zeros)
 
@@ -22,7 +22,7 @@ def test_signed_ranks_by_hand():
     assert found.dz == pytest.approx(17 / 6 / np.std([1, -2, 3, 4, 5, 6], ddof=1))
 
 
-def test_the_sign_says_who_is_larger():
+def test_the_sign_shows_which_is_larger():
     ours, theirs = np.arange(8.0), np.arange(8.0) + np.arange(1, 9)
     assert paired_test(ours, theirs).rank_biserial == -1
     assert paired_test(theirs, ours).rank_biserial == 1
@@ -62,12 +62,12 @@ def test_equal_policies_have_no_p_and_no_effect():
     assert paired_test(same, same) == PairedTest(None, None, None)
 
 
-def test_rounding_is_no_difference():
+def test_rounding_errors_are_not_differences():
     ours = np.array([1e4, 2e4, 3e4, 4e4, 5e4, 6e4])
     assert paired_test(ours * (1 + 1e-14), ours) == PairedTest(None, None, None)
 
 
-def test_rounding_makes_no_spread_and_breaks_no_tie():
+def test_rounding_errors_add_no_variance_and_break_no_ties():
     base = np.random.default_rng(3).lognormal(3, 0.5, 7)
     assert paired_test(base + 0.1, base).dz is None
     steps = np.array([0.1, -0.1, 0.1, 0.2, -0.2, 0.3, 0.1])
@@ -88,7 +88,7 @@ def test_one_seed_has_no_effect_size():
     assert apart(3).dz is None
 
 
-def test_the_figures_are_left_alone():
+def test_the_arguments_are_not_modified():
     ours, theirs = np.array([1.0, 2.0]), np.array([1.0, 3.0])
     paired_test(ours, theirs)
     assert (ours.tolist(), theirs.tolist()) == ([1, 2], [1, 3])
@@ -99,7 +99,7 @@ def test_holm_by_hand():
     assert holm([0.03, 0.01, 0.20, 0.02]) == pytest.approx([0.06, 0.04, 0.20, 0.06])
 
 
-def test_holm_stops_at_one_and_leaves_out_what_has_no_p():
+def test_holm_is_capped_at_one_and_skips_missing_p_values():
     assert holm([0.6, None, 0.7]) == [1, None, 1]
     assert holm([None, 0.04]) == [None, 0.04]
     assert holm([]) == []

@@ -1,4 +1,4 @@
-"""The work that the jobs of a seed bring, by hand and on average."""
+"""The offered load of a seed, by hand and on average."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_the_same_work_in_half_the_time_is_twice_the_load():
     assert by_hand([25, 50, 100], [100, 50, 20], [1, 2, 1]) == pytest.approx(220 / 200)
 
 
-def test_a_load_of_jobs_that_are_all_there_is_no_number():
+def test_the_load_of_jobs_that_all_arrive_at_0_is_nan():
     assert np.isnan(by_hand([0, 0, 0], [100, 50, 20], 1))
 
 
@@ -58,7 +58,7 @@ def test_work_is_counted_where_the_capacity_lp_puts_it():
 
 @pytest.mark.parametrize("name", ["paper16", "hetero64", "rough64", "gavel16"])
 @pytest.mark.parametrize("load", [0.5, 0.9])
-def test_on_average_it_is_the_load_of_the_scenario(name, load):
+def test_the_mean_offered_load_is_the_load_of_the_scenario(name, load):
     evenly = {
         "arrivals": find_scenario("paper16").arrivals
     }  # a daily wave would begin with a crowd

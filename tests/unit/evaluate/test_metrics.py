@@ -92,7 +92,7 @@ def test_cost_and_energy_of_a_job_in_the_hand_worked_schedule(by_hand):
     assert metrics.energy_delay == pytest.approx(energy * 120 / 3600)
 
 
-def test_with_prices_cost_is_money(by_hand):
+def test_with_prices_cost_is_in_money(by_hand):
     _, workload, result, _ = by_hand
     priced = prepare(Scenario.model_validate({**SCENARIO, "prices": {"V100": 2.48, "T4": 0.35}}))
     assert measure(priced, workload, result).cost == pytest.approx(2.48 * 210 / 3600)
@@ -128,7 +128,7 @@ def test_only_the_middle_jobs_count_when_the_scenario_says_so(by_hand):
     assert setting.scenario.measure.window(3) == slice(0, 3)
 
 
-def test_a_gang_larger_than_a_node_cannot_escape_the_span_penalty():
+def test_a_gang_larger_than_a_node_always_has_the_span_penalty():
     nodes = [{"name": "a", "count": 2, "gpu": "V100", "gpus": 1, "cores": 8, "memory_gb": 64}]
     types = [{**SCENARIO["types"][0], "gpus": 2, "communication": 0.5}]
     text = {**SCENARIO, "cluster": {"nodes": nodes}, "types": types}
@@ -137,13 +137,13 @@ def test_a_gang_larger_than_a_node_cannot_escape_the_span_penalty():
     assert fastest_possible(workload, setting.layout) == pytest.approx([150, 150, 150])
 
 
-def test_jain_is_one_for_equals_and_one_nth_for_a_king():
+def test_jain_is_one_for_equal_shares_and_one_nth_for_a_single_holder():
     assert jain(np.array([3.0, 3.0, 3.0])) == pytest.approx(1)
     assert jain(np.array([0.0, 0.0, 5.0, 0.0])) == pytest.approx(1 / 4)
 
 
 def _one_gpu_nodes(count, seconds, *, events=(), **fields):
-    """Metrics of fcfs on nodes of one V100 each, and the result; fields of all jobs on top."""
+    """Metrics and result of fcfs on single-V100 nodes; keyword arguments set fields of all jobs."""
     node = {**SCENARIO["cluster"]["nodes"][0], "count": count, "gpus": 1}
     scenario = {**SCENARIO, "cluster": {"nodes": [node]}, "jobs": len(seconds)}
     setting = prepare(Scenario.model_validate(scenario))
@@ -179,7 +179,7 @@ def test_a_gpu_that_is_down_is_neither_busy_nor_idle(broken):
     assert metrics.energy_kwh == pytest.approx(300 * (160 + 0.15 * 120) / 3.6e6)
 
 
-def test_restarts_lost_work_and_what_is_left_beside_a_slice(broken):
+def test_restarts_lost_work_and_fragmentation_beside_a_slice(broken):
     metrics, _ = broken
     assert metrics.restarts == pytest.approx(0.5)
     assert metrics.lost_gpu_s == pytest.approx(40)
@@ -210,7 +210,7 @@ def test_a_slice_counts_as_its_share_in_finish_time_fairness():
     assert metrics.finish_time_fairness == pytest.approx(np.percentile([100 / 120, 1], 95))
 
 
-def test_a_gpu_that_was_never_up_has_no_share_to_be_uneven():
+def test_a_gpu_that_was_never_up_does_not_count_towards_imbalance():
     metrics, _ = _one_gpu_nodes(2, [100], events=[fails(0, 1, planned=True)])
     assert metrics.gpu_utilisation == pytest.approx(1)
     assert metrics.gpu_imbalance == 0
@@ -218,7 +218,7 @@ def test_a_gpu_that_was_never_up_has_no_share_to_be_uneven():
 
 @every("seed", range(3))
 @pytest.mark.parametrize("policy", ["fcfs", "min-min", "static-affinity"])
-def test_all_figures_of_a_rough_run_are_finite(policy, seed):
+def test_all_metrics_of_a_run_with_failures_are_finite(policy, seed):
     setting = prepare(adjusted(find_scenario("rough64"), jobs=150))
     workload = generate(setting, seed)
     metrics = measure(

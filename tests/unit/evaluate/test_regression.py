@@ -1,4 +1,4 @@
-"""Least squares on data whose answer is known."""
+"""Least squares on data with known coefficients."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_clustered_covariance_is_the_sandwich_written_out():
         (lambda y, x: (y, x * [1, np.nan, 1]), "offered_load is not a number in every run"),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_one_sentence(change, said):
+def test_an_impossible_fit_is_explained_in_one_sentence(change, said):
     y, x = change(*line())
     found = regress(y, x, np.arange(len(y)))
     assert said in found.problem
@@ -111,7 +111,7 @@ def test_five_seeds_of_a_line_are_enough():
     assert regress(y, x, np.arange(5)).problem is None
 
 
-def test_all_runs_and_each_policy_have_their_own():
+def test_all_runs_and_each_policy_have_their_own_fit():
     y, x = line(14)
     figures = {name: x[:, i].reshape(2, 7) for i, name in enumerate(REGRESSORS)}
     figures["mean_jct_s"] = np.add(y.reshape(2, 7), [[0], [100]])

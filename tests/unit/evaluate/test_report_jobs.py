@@ -1,4 +1,4 @@
-"""What the page of a comparison gathers from runs: jobs in bins and groups, courses over time."""
+"""Statistics that the report collects from runs: histograms, job groups, usage over time."""
 
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ from adlro.workloads.setting import prepare
 from tests.worlds import World, build, fails, fill, is_repaired, job, nodes, play, records
 
 
-def _tally():
+def _four_jobs():
     """Four jobs of two types: JCT 10, 100, 1000 and 10 s, waits 0, 90, 0 and 5 s."""
     jobs = records([
         job(0, 10, type=0, priority=0.1, share=500),
@@ -48,18 +48,18 @@ def _tally():
 
 
 def test_a_bin_holds_the_jobs_up_to_its_edge():
-    counted = np.cumsum(_tally().jct)
+    counted = np.cumsum(_four_jobs().jct)
     at = {seconds: int(np.argmin(np.abs(EDGES - seconds))) for seconds in (10, 100, 1000)}
     assert [counted[at[s]] for s in (10, 100, 1000)] == [2, 3, 4]
     assert counted[at[10] - 1] == 0
 
 
 def test_jobs_that_did_not_wait_are_in_the_first_bin():
-    assert _tally().wait[0] == 2
+    assert _four_jobs().wait[0] == 2
 
 
 def test_jobs_are_grouped_by_type_priority_and_size():
-    found = _tally()
+    found = _four_jobs()
     np.testing.assert_array_equal(found.by_type.jobs, [3, 1, 0])
     np.testing.assert_allclose(found.by_type.mean_s, [(10 + 100 + 10) / 3, 1000, np.nan])
     classes = dict(zip(PRIORITY_CLASSES, found.by_priority.jobs.tolist(), strict=True))
@@ -74,7 +74,7 @@ def test_a_time_beyond_all_bins_is_in_the_last():
     assert job_statistics(jobs, late, 1).jct[-1] == 1
 
 
-def test_what_is_collected_from_many_threads_adds_up_to_the_metrics():
+def test_statistics_collected_from_many_threads_match_the_metrics():
     setting = prepare(adjusted(find_scenario("paper16"), jobs=60, measure="middle 70 %"))
     policy, collector = registry.load("fcfs", setting), Collector(setting)
     runs = []
@@ -116,12 +116,12 @@ def test_the_mean_level_of_intervals_is_exact():
     np.testing.assert_allclose(mean_level(edges, start, end, weight), [1, 2, 0.5])
 
 
-def test_nothing_has_a_level_of_0():
+def test_no_intervals_have_level_0():
     none = np.zeros(0)
     assert mean_level(np.array([0.0, 1.0, 2.0]), none, none, none).tolist() == [0, 0]
 
 
-def test_use_and_queue_are_those_of_a_run_worked_by_hand():
+def test_use_and_queue_match_a_run_worked_by_hand():
     # One GPU. The job of time 0 runs 0-10; that of time 2 waits 2-10 and runs 10-20.
     # In intervals of 5 s: waiting 3 of 5 s, 5 of 5 s, then nobody.
     world = build([nodes()], [job(0, 10), job(2, 10)])
@@ -152,7 +152,7 @@ def test_gpus_that_are_down_do_not_count_and_a_model_that_is_down_has_a_gap():
     np.testing.assert_allclose(found.use_of_all, [0.5, 1, 0.5, 0.5])
 
 
-def test_the_course_of_a_rough_run_adds_up_to_its_metrics():
+def test_the_timeline_of_a_run_with_failures_matches_its_metrics():
     setting = prepare(adjusted(find_scenario("rough64"), jobs=250))
     workload, layout = generate(setting, 3), setting.layout
     world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)

@@ -1,4 +1,4 @@
-"""The page of a comparison: one file, complete, safe to open, no larger than promised."""
+"""The report of a comparison is one complete file, safe to open and of limited size."""
 
 import json
 import re
@@ -28,7 +28,7 @@ SECTIONS = (
 
 
 def _compared(setting, names, seeds):
-    """Policies (a name may have another behind =), comparison and statistics."""
+    """Policies (NAME=POLICY renames one), comparison and statistics."""
     policies = []
     for name in names:
         policy, _, shown = name.partition("=")
@@ -106,7 +106,7 @@ def test_markup_in_names_is_text_in_the_charts(figures):
 
 
 def _named(figure):
-    """What plotly would read as markup: all of a figure but the keys that it only compares."""
+    """Strings that plotly could interpret as markup, without keys that it only compares."""
     hidden = {"meta", "legendgroup"}
     traces = [{k: v for k, v in trace.items() if k not in hidden} for trace in figure["data"]]
     return traces, {k: v for k, v in figure["layout"].items() if k not in hidden}

@@ -1,4 +1,4 @@
-"""The summary of a comparison and its table: the same figures, told twice."""
+"""The summary and the table of a comparison show the same figures."""
 
 import html
 import re
@@ -85,14 +85,14 @@ MANY = (
 )
 
 
-def test_no_figure_is_told_in_words_that_is_not_in_the_table():
+def test_every_figure_of_the_summary_is_in_the_table():
     result = _comparison(*MANY)
     told = _numbers(_text(result)) - {"3", "2", "20", "1"}  # policies of each table, seeds, 1 %
     assert {"1,111", "12.3", "800", "1,500", "1,021", "66.7"} <= told
     assert told - _numbers(_cells(result)) == set()
 
 
-def test_the_best_of_each_table_is_named_first_and_held_against_min_min():
+def test_the_best_of_each_table_is_named_first_and_compared_with_min_min():
     never, may = summary.summary(_comparison(*MANY))[0::3][:2]
     assert never.startswith("<b>sjf</b> has the shortest mean completion time")
     assert "3 policies that never preempt: 1,111 ± 10 s" in never
@@ -101,7 +101,7 @@ def test_the_best_of_each_table_is_named_first_and_held_against_min_min():
     assert against in _text(_comparison(*MANY))
 
 
-def test_a_lead_that_seeds_settle_is_called_settled():
+def test_a_settled_lead_is_called_settled():
     text = _text(_comparison(*MANY))
     assert "Next comes min-min, +12.3 % (+7.8 to +16.8): 20 seeds settle that it is slower." in text
     assert "fcfs takes +800 % (+710 to +890) against the best." in text
@@ -133,12 +133,12 @@ def test_a_difference_is_settled_if_its_interval_and_its_test_say_so(gap, is_set
     assert formatting.percent_difference(row, rival).is_settled is is_settled
 
 
-def test_more_seeds_than_anyone_has_are_not_counted_out():
+def test_huge_numbers_of_seeds_are_not_spelled_out():
     rows = _row("fcfs", 1.0), _row("sjf", 1.1, versus={"fcfs": (0.1, 9.0, 0.9, 123_456)})
     assert "more than 100,000 seeds would" in _text(_comparison(*rows))
 
 
-def test_policies_that_do_the_same_are_called_so():
+def test_identical_policies_are_called_exactly_as_good():
     rows = _row("fcfs", 1.0), _row("sjf", 1.0, versus={"fcfs": (0.0, 0.0)})
     assert "sjf is exactly as good over 20 seeds." in _text(_comparison(*rows))
 
@@ -150,13 +150,13 @@ def test_one_seed_settles_nothing():
     assert "sjf, +50.0 %: 1 seed does not settle which is better." in text
 
 
-def test_a_policy_alone_is_told_of_without_rivals():
+def test_a_single_policy_is_described_without_rivals():
     text = _text(_comparison(_row("fcfs", 800.0)))
     assert text.startswith("fcfs has a mean completion time (JCT, from arrival to end) of 800 ± 10")
     assert "Next comes" not in text
 
 
-def test_who_lets_a_job_wait_longest_is_named():
+def test_the_policy_with_the_longest_wait_is_named():
     rows = (
         _row("fcfs", 100.0, longest_wait_s=500.0),
         _row("sjf", 200.0, longest_wait_s=7000.0),
@@ -167,18 +167,18 @@ def test_who_lets_a_job_wait_longest_is_named():
     assert "shortest such wait is las with 40 ± 0 s, the longest is sjf with 7,000 ± 0 s." in text
 
 
-def test_notes_are_told_as_they_are_and_end_with_a_full_stop():
+def test_notes_are_copied_and_end_with_a_full_stop():
     text = _text(_comparison(_row("fcfs", 1.0), notes=["a < b is left out", "Stopped."]))
     assert text.endswith("a < b is left out. Stopped.")
 
 
-def test_long_times_are_told_in_hours():
+def test_long_times_are_shown_in_hours():
     result = _comparison(_row("fcfs", 36_000.0, half=360.0))
     assert "10.00 ± 0.10 h" in _text(result)
     assert "mean JCT\u00a0h" in _cells(result)
 
 
-def test_markup_in_names_is_escaped_in_words_and_table():
+def test_markup_in_names_is_escaped_in_summary_and_table():
     result = _comparison(_row("<i>mine</i>", 1.0), _row("fcfs", 2.0), notes=["<i>note</i>"])
     page = " ".join(summary.summary(result)) + " ".join(text for _, text in table.tables(result))
     assert "<i>" not in page
@@ -203,7 +203,7 @@ def test_a_table_has_an_order_for_every_cell_that_has_a_figure():
     assert "<td>\u2013</td>" in text  # no p: sorted last
 
 
-def test_columns_that_are_0_for_everyone_are_left_out_only_where_they_are_rare():
+def test_rare_columns_are_left_out_if_they_are_0_for_every_policy():
     calm, rough = (
         _cells(_comparison(_row("fcfs", 1.0, lost_gpu_s=lost, restarts=0.0, fragmentation=0.0)))
         for lost in (0.0, 3600.0)

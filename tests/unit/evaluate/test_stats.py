@@ -44,7 +44,7 @@ def test_pairing_narrows_the_interval_of_seeds_that_vary_together():
 @pytest.mark.parametrize(
     ("times", "nearly"), [(250, 0.04), pytest.param(1000, 0.03, marks=pytest.mark.slow)]
 )
-def test_the_interval_covers_the_true_difference_as_often_as_it_says(times, nearly):
+def test_the_interval_covers_the_true_difference_in_95_percent(times, nearly):
     rng = np.random.default_rng(7)
     inside = 0
     for _ in range(times):
@@ -75,7 +75,7 @@ def test_the_same_figures_give_the_same_interval():
     assert percent_difference(ours, theirs) == percent_difference(ours, theirs)
 
 
-def test_seeds_are_drawn_as_pairs():
+def test_resampling_preserves_pairs():
     # ours is 1.5 theirs on every seed, whatever the seeds are like: so it is in every resample
     theirs = np.random.default_rng(2).lognormal(6, 1, 30)
     figure = percent_difference(1.5 * theirs, theirs)
@@ -89,12 +89,12 @@ def test_few_seeds_fall_back_to_students_t(seeds, is_students):
     assert (percent_difference(*figures) == students) is is_students
 
 
-def test_more_seeds_than_the_bootstrap_is_for_take_students_t():
+def test_many_seeds_use_students_t():
     assert bootstrap(500, 10) is not None
     assert bootstrap(501, 10) is None
 
 
-def test_policies_that_differ_on_a_single_seed_get_students_t():
+def test_policies_that_differ_on_a_single_seed_use_students_t():
     # a third of the resamples leave out the one seed that differs: no spread, no pivot
     theirs = np.linspace(90.0, 110.0, 20)
     ours = theirs.copy()
@@ -103,7 +103,7 @@ def test_policies_that_differ_on_a_single_seed_get_students_t():
     assert percent_difference(ours, theirs) == percent_differences(pair, None)[0, 1]
 
 
-def test_every_pair_is_what_it_is_alone():
+def test_every_pair_has_the_same_result_as_alone():
     figures = np.random.default_rng(8).gamma(20, 5, (3, 9))
     all_of_them = percent_differences(figures, bootstrap(9, RESAMPLES))
     assert len(all_of_them) == 6
@@ -113,7 +113,7 @@ def test_every_pair_is_what_it_is_alone():
         assert found.ci95 == pytest.approx(alone.ci95)
 
 
-def test_there_is_no_percentage_of_nothing():
+def test_there_is_no_percentage_of_zero():
     figures = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     assert set(percent_differences(figures, None)) == {(1, 0)}
 
@@ -140,7 +140,7 @@ def test_the_interval_of_the_gap_closed_covers_the_truth():
     assert 180 <= inside <= 199
 
 
-def test_no_gap_is_said_so():
+def test_a_missing_gap_is_an_error():
     same = np.array([100.0, 120.0])
     with pytest.raises(ValueError, match="no gap to close"):
         gap_closed(same, same, same)
@@ -161,10 +161,10 @@ def test_seeds_to_settle_follow_the_root_of_n():
         Estimate(mean=0, sd=0, ci95=(0, 0)),
     ],
 )
-def test_nothing_to_settle_is_none(settled):
+def test_a_settled_or_zero_difference_needs_no_seeds(settled):
     assert seeds_to_settle(settled, 20) is None
 
 
-def test_four_seeds_do_not_tell_how_many_it_takes():
+def test_four_seeds_are_too_few_to_tell_how_many_it_takes():
     assert seeds_to_settle(Estimate(mean=2, sd=1, ci95=(-4, 8)), 4) is None
     assert seeds_to_settle(Estimate(mean=2, sd=1, ci95=(-4, 8)), 5) == 45

@@ -1,4 +1,4 @@
-"""The time series must show what a policy could see while the run went on."""
+"""The sensor time series matches what policies saw during the run."""
 
 import csv
 
@@ -21,7 +21,7 @@ from tests.worlds import InPython, World, play
 
 @pytest.fixture(scope="module")
 def rough():
-    """Setting, workload, result and, at each time of a decision, the last that was seen then."""
+    """Setting, workload, result and the last GPU readings seen at each decision time."""
     setting = prepare(adjusted(find_scenario("rough64"), jobs=250))
     workload, layout, seen = generate(setting, 3), setting.layout, {}
     world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
@@ -96,7 +96,7 @@ def test_the_types_of_all_slices_on_a_gpu_are_named(rough):
 
 
 def test_parts_do_not_change_the_series():
-    """More rows than are made at once, against the same times as one part."""
+    """A series in several parts equals the same series in one part."""
     setting = prepare(adjusted(find_scenario("paper16"), jobs=40, telemetry=True))
     workload = generate(setting, 0)
     result = run_one(setting, workload, registry.load("fcfs", setting), 0, keep_spans=True)
@@ -107,7 +107,7 @@ def test_parts_do_not_change_the_series():
     np.testing.assert_allclose([float(row["power_w"]) for row in rows], at_once, rtol=1e-11)
 
 
-def test_more_rows_than_anyone_can_use_are_refused(rough):
+def test_too_many_rows_are_refused(rough):
     setting, workload, result, _ = rough
     with pytest.raises(OutputError, match=r"a sample every 1e-06 s makes \d\.?\d*e\+12 rows"):
         series(setting, workload, result, 1e-6)
