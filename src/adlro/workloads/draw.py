@@ -16,17 +16,19 @@ from adlro.config.scenario import Scenario
 from adlro.model.cluster import MB_PER_GB
 from adlro.model.job import Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Records
+from adlro.seeds import WorkloadStream
 from adlro.workloads import arrivals, replay
 from adlro.workloads.setting import Setting
 
-ARRIVALS, DEMANDS, NOISE, ESTIMATES, EVENTS, RAN_ON, PAST = range(7)  # random streams by purpose
 _REQUEST_STEP = 300.0  # users request whole multiples of five minutes
 
 
-def rng_of(seed: int | None, purpose: int) -> np.random.Generator:
+def rng_of(seed: int | None, purpose: WorkloadStream) -> np.random.Generator:
     """Random stream of a seed for one purpose; seed None = the generated past."""
     if seed is None:
-        return np.random.default_rng(np.random.SeedSequence(purpose, spawn_key=(PAST,)))
+        return np.random.default_rng(
+            np.random.SeedSequence(purpose, spawn_key=(WorkloadStream.PAST,))
+        )
     return np.random.default_rng((seed, purpose))
 
 
@@ -112,8 +114,8 @@ def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) 
 def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
     """Draw the jobs of a scenario without a history; seed None = the generated past."""
     scenario = setting.scenario
-    u = rng_of(seed, DEMANDS).random((11, scenario.jobs))
-    times, forced = arrivals.draw(scenario, setting.rate, rng_of(seed, ARRIVALS))
+    u = rng_of(seed, WorkloadStream.DEMANDS).random((11, scenario.jobs))
+    times, forced = arrivals.draw(scenario, setting.rate, rng_of(seed, WorkloadStream.ARRIVALS))
     types = _types(scenario, u[0], forced)
     sizes = _sizes(scenario, types, u[1])
     jobs = _jobs(setting, types, sizes, u)
@@ -125,6 +127,8 @@ def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
 def true_seconds(setting: Setting, coming: replay.Replay, seed: int | None) -> Floats:
     """Draw the true run times [J, M]."""
     jobs, noise = coming.jobs, setting.scenario.noise
-    drawn = rng_of(seed, NOISE).standard_normal((len(jobs), len(setting.layout.models)))
+    drawn = rng_of(seed, WorkloadStream.NOISE).standard_normal(
+        (len(jobs), len(setting.layout.models))
+    )
     seconds: Floats = coming.sizes[:, None] / (setting.speeds[jobs["type"]] * np.exp(noise * drawn))
     return seconds

@@ -13,6 +13,7 @@ from adlro.estimates.estimator import DEFAULTS, Estimator, Settings
 from adlro.estimates.past import Runs
 from adlro.estimates.registry import ESTIMATORS
 from adlro.model.state import Floats
+from adlro.seeds import WorkloadStream
 from adlro.workloads import capacity, draw, events, replay
 from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
@@ -22,7 +23,7 @@ def _runs(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int | 
     """Runs for estimators that learn (see estimates/past.py), cut at the limits of jobs."""
     jobs, layout = coming.jobs, setting.layout
     allowed = capacity.may_run(jobs, coming.allowed, layout)
-    u = draw.rng_of(seed, draw.RAN_ON).random(len(jobs))
+    u = draw.rng_of(seed, WorkloadStream.RAN_ON).random(len(jobs))
     shares = setting.type_shares[jobs["type"]]
     model = past.draw_models(shares, allowed, layout.pools["model"], u)
     return Runs(jobs, model, np.minimum(seconds[np.arange(len(jobs)), model], jobs["limit"]))
@@ -45,7 +46,7 @@ def _estimates(setting: Setting, coming: replay.Replay, seconds: Floats, seed: i
     jobs, wanted = coming.jobs, setting.scenario.estimates
     kind = ESTIMATORS[wanted.source]
     if not kind.needs_past:
-        settings = Settings(sigma=wanted.sigma, rng=draw.rng_of(seed, draw.ESTIMATES))
+        settings = Settings(sigma=wanted.sigma, rng=draw.rng_of(seed, WorkloadStream.ESTIMATES))
         found = kind.create(settings).predict(job_table.requests(jobs["requested"], seconds))
         est = found.on_models(setting.speeds[jobs["type"]])
     elif setting.played is not None:
@@ -98,7 +99,7 @@ def generate(setting: Setting, seed: int) -> Workload:
         _estimates(setting, coming, seconds, seed),
         capacity.may_run(jobs, coming.allowed, layout),
         seconds,
-        events.draw(scenario, layout, jobs["arrival"], (seed, draw.EVENTS)),
+        events.draw(scenario, layout, jobs["arrival"], (seed, WorkloadStream.EVENTS)),
         setting.colocation,
         setting.placement,
         setting.readings,

@@ -5,6 +5,7 @@ import pytest
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.estimates import past
+from adlro.seeds import WorkloadStream
 from adlro.workloads import draw
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
@@ -27,7 +28,7 @@ def test_a_scenario_has_the_same_estimates_each_time_and_they_are_better_than_re
 
 
 def test_no_seed_draws_the_jobs_of_the_past():
-    drawn = draw.rng_of(None, draw.DEMANDS).random(4)
+    drawn = draw.rng_of(None, WorkloadStream.DEMANDS).random(4)
     for seed in (0, 1, 5, 6, 2**32, 6 * 2**32, 2**63 - 1):
         for purpose in range(7):
             assert not (drawn == draw.rng_of(seed, purpose).random(4)).any()
