@@ -33,8 +33,8 @@ def has_sb3() -> bool:
 
 
 def _ours(backbone: str, steps: int) -> Side:
-    from adlro.train.dqn.loop import TrainingLoop
     from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
+    from adlro.train.dqn.loop import TrainingLoop
 
     scenario = find_scenario(SCENARIO)
     recipe = PaperDqnHyperparameters.model_validate(

@@ -14,6 +14,7 @@ from adlro.nets.q_network import flat
 from adlro.train import weights
 from adlro.train.episodes import EpisodeSource, named
 from adlro.train.folder import TrainingFolder
+from adlro.train.labelling import read_labels
 from adlro.workloads.synthetic import generate, prepare
 from experiments.ablations import run, td, training, variants
 from tests import toys, trained
@@ -283,7 +284,7 @@ def test_labels_are_shared_and_not_made_again(tmp_path):
     assert found.tuned.residual.tolist() == [0, 0]
     for number in (0, 1):
         ours, theirs = (
-            TrainingFolder(tmp_path / f"{name}-run-7-training").labels(number)
+            read_labels(TrainingFolder(tmp_path / f"{name}-run-7-training"), number)
             for name in ("two", "reference")
         )
         assert ours[0] == theirs[0]  # so many episodes
