@@ -39,7 +39,7 @@ class _ByTd(NamedTuple):
     td: Td
 
     @property
-    def _source(self) -> EpisodeSource:
+    def _episodes(self) -> EpisodeSource:
         return EpisodeSource(self.run.request.scenario, self.run.hyperparameters.loads)
 
     @property
@@ -63,7 +63,7 @@ class _ByTd(NamedTuple):
 
     def _learn(self) -> Checkpoint:
         found = Checkpoint()
-        recording = Recording(self._source, self.run.request.seed, self.td)
+        recording = Recording(self._episodes, self.run.request.seed, self.td)
         for turn, error, network in learned(recording):
             self.run.folder.log("td", turn + 1, {"error_tau": error})
             found = Checkpoint((network,), (0.0,))
@@ -71,7 +71,7 @@ class _ByTd(NamedTuple):
 
     def _tune(self, found: Checkpoint) -> Checkpoint:
         (network,), settings = found.networks, self.run.hyperparameters.tuning
-        tuner = Tuner(self._source, settings, network, self.run.executor)
+        tuner = Tuner(self._episodes, settings, network, self.run.executor)
         search = tuner.begin()
         for _ in range(settings.generations):
             search = tuner.step(search, self.run.request.seed).search
