@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from adlro.train.trainer import Trainer
 from comparison_cache import ComparisonCache, fingerprint
 from versus import by_name, percent
 
@@ -19,14 +17,16 @@ from adlro.errors import ConfigError
 from adlro.evaluate.compare import compare
 from adlro.evaluate.comparison import Comparison
 from adlro.evaluate.stats import percent_difference
+from adlro.files import write_bytes
 from adlro.model.state import Floats
 from adlro.nets.q_network import Network
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.train import weights
+from adlro.train.adlro import AdlroPlan, AdlroRequest, AdlroTraining
 from adlro.train.checkpoint import Checkpoint
 from adlro.train.executor import ThreadExecutor
-from adlro.train.folder import TrainingFolder, TrainingPlan, TrainingRequest, difference
+from adlro.train.folder import TrainingFolder
 from adlro.train.hyperparameters import (
     SELF,
     AdlroHyperparameters,
@@ -35,10 +35,10 @@ from adlro.train.hyperparameters import (
     SelectionSettings,
     TuningSettings,
 )
+from adlro.train.run import Run
 from adlro.workloads.setting import Setting, prepare
 
 REFERENCE = "reference"
-OBJECTIVE = "jct"
 
 BUDGET = AdlroHyperparameters(  # a tenth of the shipped one in states, far less in tuning
     rounds=(
@@ -46,7 +46,7 @@ BUDGET = AdlroHyperparameters(  # a tenth of the shipped one in states, far less
         LabelRound(base="min-min", behaviours=(SELF, SELF, "min-min"), states=15_000),
     ),
     tuning=TuningSettings(
-        generations=30, pairs=12, episodes=8, settling=5, averaging=0.9, look_every=30
+        generations=30, pairs=12, episodes=8, settling=5, averaging=0.9, evaluate_every=30
     ),
     selection=SelectionSettings(seeds=30, final_seeds=10),
 )  # fmt: skip
@@ -99,19 +99,18 @@ class Trained(NamedTuple):
     cpu_s: float
 
 
-def _trained(standing: Checkpoint) -> Trained:
-    fitted = standing.networks[standing.scores.index(min(standing.scores))]
-    search = standing.search
+def _trained(found: Checkpoint, cpu_s: float) -> Trained:
+    fitted = found.networks[found.scores.index(min(found.scores))]
+    search = found.search
     tuned = fitted if search is None else weights.from_vector(fitted, search.averaged())
-    return Trained(fitted, tuned, standing.cpu_s)
+    return Trained(fitted, tuned, cpu_s)
 
 
-def is_done(standing: Checkpoint, plan: TrainingPlan) -> bool:
+def is_done(found: Checkpoint, used: AdlroHyperparameters) -> bool:
     """Whether all rounds are fitted and nothing is left to tune."""
-    generations = plan.recipe.tuning.generations
-    tuned = 0 if standing.search is None else standing.search.generation
-    is_fitted = len(standing.networks) == len(plan.recipe.rounds)
-    return tuned >= generations and (is_fitted or standing.search is not None)
+    tuned = 0 if found.search is None else found.search.generation
+    is_fitted = len(found.networks) == len(used.rounds)
+    return tuned >= used.tuning.generations and (is_fitted or found.search is not None)
 
 
 class Workshop(NamedTuple):
@@ -132,46 +131,44 @@ class Workshop(NamedTuple):
             ConfigError: another process is at work there.
         """
 
-        def work(plan: TrainingPlan, folder: TrainingFolder, crew: ThreadExecutor) -> Checkpoint:
+        def work(run: Run[AdlroHyperparameters]) -> Checkpoint:
             if variant.shares_labels:
-                _copy_labels(self._folder(key(REFERENCE, variant.run)), folder)
-            trainer = Trainer(plan, folder, crew, lambda _: None)
-            if not is_done(trainer.standing, plan):
-                trainer.run()
-            return trainer.standing
+                _copy_labels(self._folder(key(REFERENCE, variant.run)), run.folder)
+            training = AdlroTraining(run)
+            if not is_done(training.checkpoint, run.hyperparameters):
+                training.train()
+            return training.checkpoint
 
         return self.carry_out(variant, work)
 
     def carry_out(
-        self,
-        variant: Variant,
-        work: Callable[[TrainingPlan, TrainingFolder, ThreadExecutor], Checkpoint],
+        self, variant: Variant, work: Callable[[Run[AdlroHyperparameters]], Checkpoint]
     ) -> Trained:
         """Train in any way.
 
         Raises:
             ConfigError: another process is at work there.
         """
-        folder, crew = self._folder(variant.key), ThreadExecutor(self.threads)
-        wish = TrainingRequest(
-            scenario=self.scenario, objective=OBJECTIVE, seed=variant.run, budget_s=None,
-            episodes=None, recipe=variant.recipe,
+        folder, executor = self._folder(variant.key), ThreadExecutor(self.threads)
+        request = AdlroRequest(
+            algorithm="adlro", scenario=self.scenario, seed=variant.run,
+            hyperparameters=variant.recipe,
         )  # fmt: skip
-        with folder.held():
-            plan = self._begin(folder, wish)
+        with folder.locked():
+            run = Run(self._begin(folder, request), folder, executor)
             try:
-                found = _trained(work(plan, folder, crew))
+                found = _trained(work(run), run.cpu_s)
             finally:
-                crew.dismiss()
+                executor.shutdown()
         sys.stderr.write(f"{variant.key}: trained, {found.cpu_s:,.0f} CPU-s\n")
         return found
 
-    def _begin(self, folder: TrainingFolder, wish: TrainingRequest) -> TrainingPlan:
-        """The plan of the folder, if it may be gone on with; else a new one."""
-        ours, found = TrainingPlan(wish=wish, recipe=wish.recipe), None
+    def _begin(self, folder: TrainingFolder, request: AdlroRequest) -> AdlroPlan:
+        """The plan of the folder, if it can be resumed; else a new one."""
+        ours, found = AdlroPlan(request=request, hyperparameters=request.hyperparameters), None
         if self.is_resumed:
             try:
-                found = folder.begun(ours, difference)
+                found = folder.plan(ours)
             except ConfigError:
                 sys.stderr.write(f"{folder.path}: of another training: run anew\n")
         if found is None:
@@ -184,9 +181,7 @@ class Workshop(NamedTuple):
 def _copy_labels(source: TrainingFolder, to: TrainingFolder) -> None:
     for file in sorted(source.path.glob("labels-*.npz")):
         if not (to.path / file.name).exists():
-            beside = to.path / f".{file.name}.beside"
-            shutil.copyfile(file, beside)
-            beside.replace(to.path / file.name)
+            write_bytes(to.path / file.name, file.read_bytes())
 
 
 class Case(Protocol):

@@ -24,12 +24,11 @@ from adlro.evaluate.compare import run_one
 from adlro.features.start_kernel import MOST_CHOICES, PLAIN
 from adlro.model.state import Counts, Floats, Mask
 from adlro.nets.q_network import Network
+from adlro.seeds import TrainingPhase
 from adlro.train import weights
 from adlro.train.episodes import EpisodeKey, EpisodeSource
 
-PHASE = (
-    11  # of the episodes, see adlro.train.episode_seeds.training; the other trainings do not use it
-)
+PHASE = TrainingPhase.TEMPORAL_DIFFERENCES
 _RESIDUAL = (1.0, 0.0)  # the plain drain difference: Q is no log
 _FLAT = 1e-6  # a feature that spreads less is left as it is
 _FADE = 0.005  # of the slow copy that a step renews
@@ -115,20 +114,20 @@ def joined(parts: Sequence[Transitions]) -> Transitions:
 class Recording(NamedTuple):
     """Where the transitions come from."""
 
-    ground: EpisodeSource
+    source: EpisodeSource
     run: int  # seed of the training
     td: Td
 
     def record(self, episode: int, plays: Network) -> Transitions:
         """Play an episode: even ones with the network's choices, odd ones with Min-Min's."""
-        place = EpisodeKey(self.run, PHASE, episode)
-        rng = place.rng
-        world = self.ground.draw(place, self.td.family_share, rng)
+        key = EpisodeKey(self.run, PHASE, episode)
+        rng = key.rng
+        drawn = self.source.draw(key, self.td.family_share, rng)
         policy = recorder(
-            plays, world.setting, as_min_min=episode % 2 == 1, stray=self.td.stray, rng=rng
+            plays, drawn.setting, as_min_min=episode % 2 == 1, stray=self.td.stray, rng=rng
         )
-        result = run_one(world.setting, world.workload, policy, world.seed)
-        jobs, outcome = world.workload.jobs, result.outcome
+        result = run_one(drawn.setting, drawn.workload, policy, drawn.seed)
+        jobs, outcome = drawn.workload.jobs, result.outcome
         return transitions(tape(policy), jobs["arrival"], outcome["finish"], self.td.horizon)
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import trainings
 from ablations.td import Recording, Td, learned
 from ablations.variants import Variant
-from adlro.train.trainer import TUNING
-from trainings import OBJECTIVE, Trained, is_done
+from trainings import Trained, is_done
 
-from adlro.train import checkpoint as standings
+from adlro.train import checkpoint as checkpoints
 from adlro.train.checkpoint import Checkpoint
 from adlro.train.episodes import EpisodeSource
-from adlro.train.executor import ThreadExecutor
-from adlro.train.folder import TrainingFolder, TrainingPlan
-from adlro.train.objective import find
+from adlro.train.hyperparameters import AdlroHyperparameters
+from adlro.train.run import Run
 from adlro.train.tuning import Tuner
 
 
@@ -32,56 +29,50 @@ class Workshop(trainings.Workshop):
         td = variant.td
         if td is None:
             return super().train(variant)
-        return self.carry_out(
-            variant, lambda plan, folder, crew: _ByTd(plan, td, folder, crew).run()
-        )
+        return self.carry_out(variant, lambda run: _ByTd(run, td).train())
 
 
 class _ByTd(NamedTuple):
-    """Temporal differences, then the same tuning as of all others."""
+    """Temporal differences, then the same tuning as in all other variants."""
 
-    plan: TrainingPlan
+    run: Run[AdlroHyperparameters]
     td: Td
-    folder: TrainingFolder
-    crew: ThreadExecutor
 
     @property
-    def _ground(self) -> EpisodeSource:
-        return EpisodeSource(self.plan.wish.scenario, self.plan.recipe.loads)
+    def _episodes(self) -> EpisodeSource:
+        return EpisodeSource(self.run.request.scenario, self.run.hyperparameters.loads)
 
     @property
     def _mark(self) -> str:
-        """What the checkpoint is of."""
+        """Identifies the numbers that a checkpoint was made with."""
         return str(self.td)
 
-    def run(self) -> Checkpoint:
+    def train(self) -> Checkpoint:
         """Do what is left to do."""
-        found = self.folder.checkpoint()
-        if found is not None and found[1]["td"] == self._mark:
-            standing = standings.unpack(*found)
+        stored = self.run.stored
+        if stored is not None and stored[1]["td"] == self._mark:
+            found = checkpoints.unpack(*stored)
         else:
-            standing = self._kept(self._learn())
-        return standing if is_done(standing, self.plan) else self._kept(self._tune(standing))
+            found = self._saved(self._learn())
+        return found if is_done(found, self.run.hyperparameters) else self._saved(self._tune(found))
 
-    def _kept(self, standing: Checkpoint) -> Checkpoint:
-        arrays, meta = standings.pack(standing)
-        self.folder.write_checkpoint(arrays, meta | {"td": self._mark})
-        return standing
+    def _saved(self, found: Checkpoint) -> Checkpoint:
+        arrays, meta = checkpoints.pack(found)
+        self.run.save(arrays, meta | {"td": self._mark})
+        return found
 
     def _learn(self) -> Checkpoint:
-        begin, standing = time.process_time(), Checkpoint()
-        recording = Recording(self._ground, self.plan.wish.seed, self.td)
+        found = Checkpoint()
+        recording = Recording(self._episodes, self.run.request.seed, self.td)
         for turn, error, network in learned(recording):
-            self.folder.note("td", turn + 1, {"error_tau": error})
-            spent = time.process_time() - begin
-            standing = Checkpoint((network,), (0.0,), cpu_s=spent)
-        return standing
+            self.run.folder.log("td", turn + 1, {"error_tau": error})
+            found = Checkpoint((network,), (0.0,))
+        return found
 
-    def _tune(self, standing: Checkpoint) -> Checkpoint:
-        begin, (network,), tuning = time.process_time(), standing.networks, self.plan.recipe.tuning
-        tuner = Tuner(self._ground, find(OBJECTIVE), tuning, self.crew, network)
-        search = tuner.begin(network)
-        for _ in range(tuning.generations):
-            search = tuner.step(search, self.plan.wish.seed, TUNING).search
-        spent = standing.cpu_s + time.process_time() - begin
-        return standing._replace(search=search, cpu_s=spent)
+    def _tune(self, found: Checkpoint) -> Checkpoint:
+        (network,), settings = found.networks, self.run.hyperparameters.tuning
+        tuner = Tuner(self._episodes, settings, network, self.run.executor)
+        search = tuner.begin()
+        for _ in range(settings.generations):
+            search = tuner.step(search, self.run.request.seed).search
+        return found._replace(search=search)

@@ -86,36 +86,32 @@ class Curve(BaseModel):
 
 def _train(wanted: Training, folder: Path) -> None:
     """Train, or go on training, and put weights and curve where they are read."""
-    from adlro.train.dqn.plan import Wish
-    from adlro.train.dqn.session import compile_all, train
-    from adlro.train.session import files
-
     from adlro.train.dqn.hyperparameters import PaperDqnHyperparameters
+    from adlro.train.paper_dqn import ALGORITHM, PaperDqnRequest
+    from adlro.train.run import policy_files, train
 
-    recipe = PaperDqnHyperparameters(
-        window=wanted.window, jobs=wanted.jobs, episodes=wanted.episodes
-    )
+    used = PaperDqnHyperparameters(window=wanted.window, jobs=wanted.jobs, episodes=wanted.episodes)
     scenario = find_scenario(wanted.scenario)
-    wish = Wish(scenario=scenario, seed=0, budget_s=None, recipe=recipe)
-    compile_all(wish)
+    request = PaperDqnRequest(algorithm=ALGORITHM.name, scenario=scenario, hyperparameters=used)
+    ALGORITHM.warm_up(request)
     folder.mkdir(parents=True, exist_ok=True)
-    where = files(folder / wanted.name)
-    sys.stderr.write(f"{wanted.name}: training in {where.folder}\n")
-    result = train(wish, where, is_fresh=False, tell=lambda status: None)
-    if not result.is_whole:
+    files = policy_files(folder / wanted.name)
+    sys.stderr.write(f"{wanted.name}: training in {files.folder}\n")
+    result = train(ALGORITHM, request, files)
+    if not result.is_complete:
         raise SystemExit(130)
     command = f"adlro train {wanted.scenario} --algorithm paper-dqn --window {wanted.window} "
     kept = Curve(
         command=command + f"--jobs {wanted.jobs} --episodes {wanted.episodes}",
-        selection_seeds=recipe.look_seeds,
-        levels=result.levels,
+        selection_seeds=used.evaluation_seeds,
+        levels=result.training.levels,
         points=tuple(
             Dot(episodes=p.episodes, jct_s=p.jct_s, training_jct_s=p.training_jct_s)
-            for p in result.points
+            for p in result.training.points
         ),
     )
     for suffix in learned.SUFFIXES:
-        shutil.copy(where.weights.with_suffix(suffix), wanted.file.with_suffix(suffix))
+        shutil.copy(files.weights.with_suffix(suffix), wanted.file.with_suffix(suffix))
     write_text(wanted.curve, kept.model_dump_json(indent=1) + "\n")
 
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from adlro.train.session import compile_all, files, train
 from common import shared
-from traces.catalogue import TRACES
 from traces.halves import SPEEDS, Trace, fitted
+from traces.catalogue import TRACES
 
 from adlro.config.files import adjusted
 from adlro.config.scenario import Scenario
 from adlro.errors import AdlroError
-from adlro.train.folder import TrainingRequest
+from adlro.train.adlro import ALGORITHM, AdlroRequest
 from adlro.train.hyperparameters import AdlroHyperparameters
+from adlro.train.run import policy_files, train
 
 FOLDER = Path(__file__).parent
 TRACE = next(trace for trace in TRACES if trace.name == "Helios Venus")
@@ -38,18 +38,20 @@ def main() -> int:
     """Train for each assumption; status 2 if the user has something to put right."""
     try:
         for speeds in sys.argv[1:] or SPEEDS:
-            wish = TrainingRequest(
+            request = AdlroRequest(
+                algorithm=ALGORITHM.name,
                 scenario=scenario(TRACE, shared() / TRACE.file, speeds),
-                objective="jct", seed=0, budget_s=None, episodes=EPISODES, recipe=AdlroHyperparameters(),
-            )  # fmt: skip
-            compile_all(wish)
+                episodes=EPISODES,
+                hyperparameters=AdlroHyperparameters(),
+            )
+            ALGORITHM.warm_up(request)
             with tempfile.TemporaryDirectory() as folder:
-                where = files(Path(folder) / f"trained-{speeds}")
-                found = train(wish, where, threads=1, is_fresh=False, tell=lambda _: None)
-                for path in where.both:
+                files = policy_files(Path(folder) / f"trained-{speeds}")
+                found = train(ALGORITHM, request, files)
+                for path in files.both:
                     shutil.copy(path, FOLDER)
-            gain = found.kept.look.gain
-            sys.stderr.write(f"{speeds}: {gain.mean:+.2f} % vs min-min, {found.kept.source}\n")
+            gain, source = found.policy.evaluation.gain, found.training.chosen().source
+            sys.stderr.write(f"{speeds}: {gain.mean:+.2f} % vs min-min, {source}\n")
     except AdlroError as exc:
         sys.stderr.write(f"error: {exc}\n")
         return 2

@@ -50,7 +50,7 @@ def test_ctrl_c_keeps_the_network_and_the_same_command_goes_on(tmp_path):
 
 WRONG = {
     "--objective jct": "adlro: --objective: is for --algorithm adlro; leave it out, or say that",
-    "--threads 2": "adlro: --threads: is for --algorithm adlro or adlro-preemptive; leave it out, or",
+    "--threads 2": "adlro: --threads: is for --algorithm adlro or adlro-preemptive; ",
     "--budget 5 --episodes 5": "adlro: --budget and --episodes: name one of them",
     "--budget nan": "adlro: adlro train: budget_s: ",
     "--idle-weight nan": "adlro: --algorithm paper-dqn: idle_weight: ",

@@ -12,8 +12,9 @@ from adlro.evaluate.compare import run_one
 from adlro.features.start_kernel import MOST_CHOICES, PLAIN, PLANNED, SECONDS, WAIT
 from adlro.nets.q_network import flat
 from adlro.train import weights
-from adlro.train.episodes import EpisodeSource, named
+from adlro.train.episodes import EpisodeSource, policy
 from adlro.train.folder import TrainingFolder
+from adlro.train.labelling import read_labels
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from experiments.ablations import run, td, training, variants
@@ -149,7 +150,7 @@ def test_episodes_are_joined_without_mixing_them_up():
 def test_a_recorder_plays_as_it_is_told_to(as_min_min, rival):
     network = weights.like_drain_argmin((3, 2))
     workload, outcome, _ = recorded(network, as_min_min=as_min_min)
-    assert np.array_equal(outcome, run_one(TOY, workload, named(rival, TOY), 3).outcome)
+    assert np.array_equal(outcome, run_one(TOY, workload, policy(rival, TOY), 3).outcome)
 
 
 def test_a_recorder_plays_a_network_as_the_policy_does():
@@ -284,7 +285,7 @@ def test_labels_are_shared_and_not_made_again(tmp_path):
     assert found.tuned.residual.tolist() == [0, 0]
     for number in (0, 1):
         ours, theirs = (
-            TrainingFolder(tmp_path / f"{name}-run-7-training").labels(number)
+            read_labels(TrainingFolder(tmp_path / f"{name}-run-7-training"), number)
             for name in ("two", "reference")
         )
         assert ours[0] == theirs[0]  # so many episodes
