@@ -437,8 +437,6 @@ def scenario(
         if figures["recorded_load"]
         else "all came at once"
     )
-    say(
-        f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {figures['load']:.3f} ({then})"
-    )
+    say(f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {figures['load']:.3f} ({then})")
     for line in made.filled:
         say(f"  {line}")

@@ -10,12 +10,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from adlro.errors import printable
 from adlro.model.record import Record
 from adlro.model.state import Counts, Floats
 
 Codes = NDArray[np.int32]
+Printable = Annotated[str, AfterValidator(printable)]  # names of files need not be UTF-8
 Tables = dict[str, tuple[str, ...]]  # column -> the words behind its codes
 
 NUMBERS = (
@@ -38,13 +40,13 @@ class Header(Record):
     """Where a history comes from and what is known of it as a whole."""
 
     format: str
-    source: str  # name of the file
+    source: Printable  # name of the file
     origin_unix_s: float | None = None  # what 0 s is; None = the source does not say
     clock: str = ""  # what is known of the time zone
     machine_gpus: Annotated[int, Field(ge=1)] | None = None  # size that the source states
     machine_cores: Annotated[int, Field(ge=1)] | None = None
     defects: dict[str, int] = Field(default_factory=dict)  # kind -> how often
-    notes: tuple[str, ...] = ()  # what a reader of the figures should know
+    notes: tuple[Printable, ...] = ()  # what a reader of the figures should know
 
 
 class History(NamedTuple):
