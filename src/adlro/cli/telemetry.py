@@ -1,4 +1,4 @@
-"""`adlro telemetry`: what the sensors of real GPUs say."""
+"""`adlro telemetry`: checks the telemetry readings of real GPUs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BROKEN |= {"memory_total": "memory\ntotal"}
 
 
 class _Seconds(click.FloatRange):
-    """More than none and not too many; not a number is neither."""
+    """A number of seconds above 0 and up to a limit; NaN is refused."""
 
     def __init__(self, most: float) -> None:
         super().__init__(min=0, max=most, min_open=True)
@@ -37,7 +37,7 @@ class _Seconds(click.FloatRange):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> float:
-        """As click does it, which lets NaN through every range."""
+        """Convert as click does, and refuse NaN, which click's ranges accept."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail("nan is not a time", param, ctx)
@@ -57,7 +57,7 @@ def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
 
 
 def _missing(found: Check) -> list[str]:
-    """The GPUs that are gone, and the channels that the others lack."""
+    """Lines about GPUs that disappeared and channels that others lack."""
     gone = found.gone()
     said = [f"gone, though seen within the last hour: {_some(gone)}"] if gone else []
     for name in found.needed:
@@ -69,7 +69,7 @@ def _missing(found: Check) -> list[str]:
 
 
 def lines(found: Check) -> list[str]:
-    """What is missing and what is old, one line each."""
+    """One line for each kind of missing or stale reading."""
     if not found.gpus:
         known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
         notes = [f"note: {note}" for note in found.notes]

@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 if TYPE_CHECKING:
     from rich.table import Table
 
