@@ -13,8 +13,8 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 from common import shared
-from traces.halves import SPEEDS, Trace, fitted
 from traces.catalogue import TRACES
+from traces.halves import SPEEDS, Trace, fitted
 
 from adlro.config.files import adjusted
 from adlro.config.scenario import Scenario

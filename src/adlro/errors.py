@@ -1,13 +1,13 @@
 """Every error we raise on purpose, as one tree.
 
 AdlroError            printed as one line, exit status 2
-├── ConfigError       a scenario, cluster or option does not say what it must
-├── PolicyError       a policy cannot be loaded, or asked for what the world cannot do
+├── ConfigError       a scenario, a cluster or an option is invalid
+├── PolicyError       a policy cannot be loaded, fails, or makes a decision that is not feasible
 ├── PlacementError    a job is reported to hold GPUs that it cannot hold
 ├── OutputError       a result cannot be written
-├── MissingExtraError what was asked for needs packages that are not installed
+├── MissingExtraError a command needs packages that are not installed
 ├── TraceError        a file of recorded jobs or nodes does not hold what its format promises
-└── TelemetryError    GPUs cannot be read, or the source does not answer as it should
+└── TelemetryError    GPUs cannot be read, or the source gives no valid answer
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from collections.abc import Iterable
 
 
 class AdlroError(Exception):
-    """Something the user can put right; the message says what, where, and how."""
+    """An error that the user can fix; the message says what is wrong, where, and what to do."""
 
 
 class ConfigError(AdlroError):
-    """A scenario, a cluster or an option does not say what it must."""
+    """A scenario, a cluster or an option is invalid."""
 
 
 class PolicyError(AdlroError):
-    """A policy cannot be loaded, or it asked for what the world cannot do."""
+    """A policy cannot be loaded, fails, or makes a decision that is not feasible."""
 
 
 class PlacementError(AdlroError):
@@ -37,7 +37,7 @@ class OutputError(AdlroError):
 
 
 class MissingExtraError(AdlroError):
-    """What was asked for needs packages that are not installed."""
+    """A command needs packages that are not installed."""
 
     def __init__(self, command: str, extra: str) -> None:
         super().__init__(f"{command} needs the extra: pip install 'adlro[{extra}]'")
@@ -48,7 +48,7 @@ class TraceError(AdlroError):
 
 
 class TelemetryError(AdlroError):
-    """GPUs cannot be read, or whoever was asked about them does not answer as it should."""
+    """GPUs cannot be read, or the source of their readings gives no valid answer."""
 
 
 def printable(text: str) -> str:
@@ -70,7 +70,7 @@ def _escape(character: str) -> str:
 
 
 def suggestion(wrong: str, names: Iterable[str]) -> str:
-    """A phrase that helps with a misspelt name: the near misses, or else all that there are."""
+    """A hint for a misspelt name: the most similar known names, or all of them if none is."""
     known = list(names)
     lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(wrong.lower(), lower, n=3, cutoff=0.5)

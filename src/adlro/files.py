@@ -1,7 +1,7 @@
-"""Files: whole or not at all when written, bounded when read, and arrays without anything to run.
+"""Reading and writing files: atomic writes, bounded reads, and arrays without Python objects.
 
-A file is written beside its place, flushed to the disk and renamed: whoever reads it, whenever a
-process or the machine stops, finds the old content or the new.
+A file is written beside its place, flushed to the disk and renamed. A reader finds the old content
+or the new one, whenever the process or the machine stops.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from adlro.errors import OutputError
 
 _MOST_ARRAYS = 4 << 30  # bytes of all arrays of a file
-BROKEN = (  # what reading arrays can raise if the file is cut short, changed or made to do harm
+BROKEN = (  # what `unpack_arrays` can raise for a file that is truncated, changed or malicious
     zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, TypeError,
     KeyError, zlib.error, NotImplementedError, MemoryError, SyntaxError, tokenize.TokenError,
 )  # fmt: skip
 
 
 def check_writable(path: Path | None) -> None:
-    """Refuse before the work starts what could not be written after it.
+    """Check before the work starts that its result can be written; None = nothing to write.
 
     Raises:
         OutputError: the folder does not exist or is not writable, or the path is a folder.
@@ -66,7 +66,7 @@ def _reason(exc: Exception) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing.
+    """Replace a file atomically.
 
     Raises:
         OutputError: the file cannot be written.
@@ -75,7 +75,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing.
+    """Replace a file atomically.
 
     Raises:
         OutputError: the file cannot be written.
@@ -84,7 +84,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[str | bytes]) -> None:
-    """Write a whole file, part by part as they are made, or nothing; text as UTF-8.
+    """Replace a file atomically with parts that are generated while it is written; text is UTF-8.
 
     Raises:
         OutputError: the file cannot be written.
@@ -102,7 +102,7 @@ def write_parts(path: Path, parts: Iterable[str | bytes]) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """True for a device or a pipe: there is nothing to rename, it is written to as it is."""
+    """True for a device or a pipe, which is written to directly instead of replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
@@ -121,7 +121,7 @@ def _replace(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _keep_name(folder: Path) -> None:
-    """Flush the folder, so that the new name outlives a loss of power."""
+    """Flush the folder, so that the new name survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -133,10 +133,10 @@ def _keep_name(folder: Path) -> None:
 
 
 def open_bytes(path: Path) -> io.BufferedReader:
-    """A file to read from; a pipe that nobody writes to is empty instead of waited for.
+    """An open file; a pipe without a writer is empty instead of blocking.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read, or is a folder.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     file = open(handle, "rb")  # noqa: PTH123, SIM115  a handle has no path; the caller closes it
@@ -148,10 +148,10 @@ def open_bytes(path: Path) -> io.BufferedReader:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The content of a file of at most so many bytes; of a pipe, what is in it.
+    """The content of a file of at most `most` bytes; a pipe is read to its end.
 
     Raises:
-        OSError: it cannot be read, or is larger.
+        OSError: the file cannot be read, or is larger.
     """
     with open_bytes(path) as file:
         data = file.read(most + 1)
@@ -163,7 +163,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 def pack_arrays(
     arrays: Mapping[str, NDArray[Any]], compression: int = zipfile.ZIP_DEFLATED
 ) -> bytes:
-    """Arrays as an .npz file: entries in their order; the same arrays make the same bytes."""
+    """The bytes of an .npz file with these arrays, in their order; deterministic."""
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w") as archive:
         for name, array in arrays.items():
@@ -183,11 +183,11 @@ def unpack_arrays(
     """The arrays of an .npz file.
 
     Args:
-        data: the file.
-        what: it is, for errors.
-        names: of the arrays that it must hold; None = any.
+        data: content of the file.
+        what: kind of file, for error messages.
+        names: names of the arrays that it must hold, no more and no fewer; None = any.
 
-    Raises one of BROKEN if it is not such a file.
+    Raises one of BROKEN if the data is not such a file.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()

@@ -94,6 +94,20 @@ def test_a_cluster_is_written_to_an_odd_place(tmp_path):
     assert is_clean(result.stdout)
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".swf"])
+def test_a_history_is_converted_between_odd_places(tmp_path, suffix):
+    (tmp_path / f"{ODD}.csv").write_text("submit,run,gpus\n0,5,1\n1,5,1\nx,5,1\n")
+    columns = [f"--column={pair}" for pair in ("submit_s=submit", "run_s=run", "gpus=gpus")]
+    args = (f"{ODD}.csv", f"2{ODD}{suffix}")
+    result = called(
+        "trace", "convert", *args, "--format", "csv", "--lenient", *columns, cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    assert is_clean(result.stdout)
+    assert is_clean(result.stderr)
+    assert "caf\\xe9 [red]\\x1b[31m\\u202e" in result.stdout
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -133,8 +147,8 @@ def test_an_odd_name_in_an_error_is_escaped(tmp_path, args):
 def test_odd_names_within_a_file_are_printed_literally(tmp_path, scenario, monkeypatch, args):
     monkeypatch.setenv("COLUMNS", "400")
     result = called(*(scenario if arg == "FILE" else arg for arg in args), cwd=tmp_path)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert is_clean(result.stdout)
+    assert result.returncode == 0, result.stderr
+    assert is_clean(result.stdout + result.stderr)
     assert PRINTED in result.stdout
 
 

@@ -1,4 +1,4 @@
-"""`adlro cluster`: what a cluster file says, and one made from a list of nodes."""
+"""`adlro cluster`: shows a cluster, or makes a cluster file from a list of nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def command() -> None:
 
 
 def _comings(groups: Collection[NodeGroup]) -> str:
-    """When groups join and leave, those that do: "old leaves at 5 h"."""
+    """When node groups join and leave: "old leaves at 5 h"; empty if none does."""
     texts = [f"{group.name} joins at {group.joins_h:g} h" for group in groups if group.joins_h]
     texts += [
         f"{group.name} leaves at {group.leaves_h:g} h"
@@ -74,12 +74,12 @@ def show(cluster: str, is_json: bool) -> None:
     click.echo(f"{len(layout.gpus):,} GPUs on {len(layout.nodes):,} nodes")
 
 
-_SCONTROL_S = 60.0  # that scontrol may take
+_SCONTROL_S = 60.0  # time limit of scontrol
 _MOST_BYTES = 64 << 20  # of what it printed of partitions
 
 
 def _from_scontrol(what: str) -> str:
-    """What `scontrol show node` or `partition` prints here."""
+    """Output of `scontrol show node` or `scontrol show partition` on this host."""
     import subprocess
 
     from adlro.errors import TraceError

@@ -1,4 +1,4 @@
-"""`adlro compare`: policies side by side on the same jobs."""
+"""`adlro compare`: compares policies on the same jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from adlro.workloads.workload import Workload
 
 
-_SEEDS = 20  # where nothing is said
+_SEEDS = 20  # by default
 _MOST_SEEDS = 1_000_000
 _LAST_SEED = 2**63 - 1  # as for `adlro simulate --seed`
 
@@ -71,14 +71,14 @@ def _seeds(text: str | None) -> range | Until | None:
 
 
 class _Chosen(NamedTuple):
-    """The policies of a comparison, and a line for each that was left out."""
+    """The policies of a comparison, and a note for each policy that was left out."""
 
     policies: list[Policy]
     notes: list[str]
 
 
 def _chosen(text: str, setting: Setting) -> _Chosen:
-    """Policies by the option's text; of `all`, those that can run the scenario."""
+    """Policies named by the option; for `all`, those that can run the scenario."""
     from adlro.policies import registry
 
     notes: list[str] = []
@@ -99,7 +99,7 @@ def _chosen(text: str, setting: Setting) -> _Chosen:
 
 
 def _progress(*, is_open: bool) -> Progress:
-    """The bar on stderr, where that is a terminal; an open one has no end to count down to."""
+    """A progress bar on stderr if that is a terminal; an open one shows no remaining time."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -116,7 +116,7 @@ def _progress(*, is_open: bool) -> Progress:
 
 
 def _check_places(json_file: Path | None, report: Path | None) -> None:
-    """Refuse a page to be printed, and a JSON file where the page or its folder shall be."""
+    """Refuse `--report -`, and a JSON file at the path of the page or its folder."""
     from adlro.evaluate.report.folder import FILE as PAGE
 
     if report == PRINTED:
@@ -128,14 +128,14 @@ def _check_places(json_file: Path | None, report: Path | None) -> None:
 
 
 class _Way(NamedTuple):
-    """How a comparison is made, whatever is compared."""
+    """Seeds, threads and reference of a comparison."""
 
-    seeds: range | Until | None  # None = as many as are usual
+    seeds: range | Until | None  # None = the default number
     threads: int
     with_hindsight: bool
 
     def seeds_of(self, setting: Setting) -> range | Until:
-        """Those asked for; else the usual number, but no jobs of a history twice."""
+        """The requested seeds; by default 20, or fewer if a history has fewer distinct windows."""
         from adlro.workloads.replay import windows
 
         if self.seeds is not None:
@@ -174,7 +174,7 @@ def _compare(setting: Setting, policies: list[Policy], way: _Way, collect: Watch
 def _play(
     scenario: Scenario, policies: str, way: _Way, reporter: Reporter
 ) -> tuple[Comparison, bool]:
-    """The comparison, and whether it is all that was asked for (Ctrl-C may have cut it short)."""
+    """The comparison, and whether it is complete (False after Ctrl-C)."""
     from adlro.errors import printable
     from adlro.evaluate.compare import Stopped
     from adlro.sim.simulator import warm_up

@@ -1,4 +1,4 @@
-"""A comparison as people read it: one table of the policies that preempt, one of the others."""
+"""The tables of a comparison: one of preemptive policies, one of all others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ROUGH = ("p99_jct_s", "gpu_utilisation", "restarts", "lost_gpu_s", "fragmentati
 
 
 def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
-    """Mean ± half of the interval."""
+    """Mean ± half width of the interval."""
     text = f"{figure.mean * scale:,.{digits}f}"
     if figure.ci95 is None:
         return text
@@ -63,7 +63,7 @@ def _p_cell(row: PolicyRow, best: str) -> str:
 
 
 def is_rough(scenario: Scenario) -> bool:
-    """Whether anything happens to the cluster, or jobs take slices of GPUs."""
+    """True if the scenario has events (failures, changes) or jobs that take slices of GPUs."""
     from adlro.workloads.events import is_quiet
 
     return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
@@ -75,7 +75,7 @@ def _mean(row: PolicyRow, key: str) -> str:
 
 
 def _columns(rows: Sequence[PolicyRow], scenario: Scenario) -> dict[str, Cell]:
-    """Heading -> how to make the cell of a policy's line; the first row is the best.
+    """Heading -> function that formats a policy's cell; the first row is the best policy.
 
     Narrow enough for 110 columns: the gap to hindsight, where it is known, takes the last place.
     """
@@ -96,7 +96,7 @@ def _columns(rows: Sequence[PolicyRow], scenario: Scenario) -> dict[str, Cell]:
 
 
 def _checkpoints(scenario: Scenario) -> str:
-    """What it costs to stop a job, the same for every policy."""
+    """A sentence about the cost of preemption, which is the same for every policy."""
     costs = {job_type.checkpoint_s for job_type in scenario.types}
     known = sorted(cost for cost in costs if cost is not None)
     if not known:
@@ -107,7 +107,7 @@ def _checkpoints(scenario: Scenario) -> str:
 
 
 def _settle(seeds: int, rows: Sequence[PolicyRow]) -> str:
-    """How many seeds would tell the best from its nearest rival; empty if there is no question."""
+    """A sentence on the number of seeds that would separate the two best; empty if they are."""
     best, rival = rows[0], rows[1]
     difference = rival.jct_versus(best.name)
     needed = difference.seeds_to_settle
@@ -125,7 +125,7 @@ def _settle(seeds: int, rows: Sequence[PolicyRow]) -> str:
 
 
 def _intervals(seeds: int, rows: Sequence[PolicyRow]) -> str:
-    """How to read the figures beside the means."""
+    """A caption that explains the intervals and p values."""
     from adlro.evaluate.inference import FEWEST_PAIRS
     from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 
@@ -217,7 +217,7 @@ def _regression(found: Regressions) -> list[RenderableType]:
 
 
 def shown(result: Comparison, scenario: Scenario, *, with_regression: bool) -> RenderableType:
-    """All that `adlro compare` prints."""
+    """Everything that `adlro compare` prints."""
     from rich.console import Group
     from rich.constrain import Constrain
 

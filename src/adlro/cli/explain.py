@@ -1,4 +1,4 @@
-"""`adlro policy explain`: one decision looked at closely, and what tipped it."""
+"""`adlro policy explain`: one decision of a run, its alternatives, and why it was made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _Shown(NamedTuple):
-    """An explanation and where it comes from."""
+    """An explanation, with the run that it comes from."""
 
     scenario: Scenario
     policy: str
@@ -74,13 +74,13 @@ def _find(wanted: Scenario, policy: str, seed: int, wish: DecisionQuery, top: in
 
 
 def _short(pools: tuple[str, ...]) -> list[str]:
-    """Names of pools without the partition, if there is but one: sentences read better so."""
+    """Pool names, without the partition if all pools share one."""
     partitions = {name.rpartition(" (")[2] for name in pools}
     return [name.rpartition(" (")[0] if len(partitions) == 1 else name for name in pools]
 
 
 def _situation(shown: _Shown) -> list[str]:
-    """Two lines: which decision, and how things stood."""
+    """Two lines: which decision it is, and the state of the cluster."""
     from adlro.cli.reason import seconds
     from adlro.model.feasibility import expected_end
 
@@ -103,7 +103,7 @@ def _situation(shown: _Shown) -> list[str]:
 
 
 def _rows(decision: Decision, top: int) -> list[int]:
-    """The cheapest options, and in any case the choice and Min-Min's."""
+    """Indices of the cheapest options, always with the choice and that of Min-Min."""
     from adlro.evaluate.explanation import ranked
 
     order = ranked(decision)
@@ -149,7 +149,7 @@ def _table(shown: _Shown) -> Table:
 
 
 def _figures(shown: _Shown) -> str:
-    """What --json writes."""
+    """The JSON of the explanation."""
     from adlro import __version__
     from adlro.cli.reason import sentences
     from adlro.evaluate.explanation import ranked

@@ -1,4 +1,4 @@
-"""`adlro`: finds the subcommand, prints what is wrong as one line, ends with the right status."""
+"""`adlro`: runs a subcommand, prints an error as one line, and sets the exit status."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ COMMANDS = (
 
 
 class _Commands(click.Group):
-    """Subcommands by name; a module is imported only when its command is asked for."""
+    """Subcommands by name; the module of a command is imported when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which people meet them."""
+        """Names in the order in which a new user needs them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -42,7 +42,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a suggestion for a misspelt command."""
+        """Resolve as click does, with a suggestion for a misspelt command."""
         from adlro.errors import suggestion
 
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options, checks and output that several commands share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a b
 
 
 def refuse_same(file: Path, out: Path) -> None:
-    """Refuse to write a result over what it is made from."""
+    """Refuse to overwrite the input file with the result."""
     with contextlib.suppress(OSError):  # one of them is not there
         if out.samefile(file):
             raise click.BadParameter(
@@ -33,7 +33,7 @@ def refuse_same(file: Path, out: Path) -> None:
 
 
 def scenario_options(command: C) -> C:
-    """The scenario and what can be changed in it."""
+    """Add the scenario argument and the options that override its keys."""
     for option in (
         click.option("--jobs", type=int, help="How many jobs arrive.  [default: the scenario's]"),
         click.option(
@@ -65,7 +65,7 @@ def changed_scenario(
     jobs: int | None,
     ageing: float | None,
 ) -> Scenario:
-    """The scenario with the options applied.
+    """The scenario with the given options applied.
 
     Raises:
         ConfigError: there is no such scenario, or a value is out of range.
@@ -136,10 +136,10 @@ PRINTED = Path("-")  # as the name of a JSON file: print it instead of the table
 
 
 def check_json_file(path: Path | None) -> None:
-    """Refuse before the work starts a JSON file that could not be written after it.
+    """Check before the work starts that the JSON file can be written.
 
     Raises:
-        OutputError: it cannot be written there.
+        OutputError: the file cannot be written.
     """
     from adlro.files import check_writable
 
@@ -147,7 +147,7 @@ def check_json_file(path: Path | None) -> None:
 
 
 def hand_out(shown: RenderableType, figures: str, path: Path | None) -> None:
-    """Print what people read and write the figures as JSON, or print the JSON alone.
+    """Print the table and write the figures to a JSON file; for `-`, print the JSON alone.
 
     Raises:
         OutputError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""`adlro policy`: what can decide."""
+"""`adlro policy`: lists and shows policies."""
 
 from __future__ import annotations
 

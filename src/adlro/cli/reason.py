@@ -1,4 +1,4 @@
-"""What tipped a decision, in sentences: every number in them is one of the state or of the plan."""
+"""Sentences that explain a decision; every number in them comes from the state or the plan."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WORTH = 0.05  # share below which a group is not
 
 
 class Names(NamedTuple):
-    """What people call pools [P] and job types [T]."""
+    """Display names of pools [P] and job types [T]."""
 
     pools: Sequence[str]
     types: Sequence[str]
 
 
 def seconds(value: float) -> str:
-    """A time as people say it: tenths only of what is short."""
+    """A time as text, with tenths of a second below 10 s."""
     return f"{value:,.1f} s" if abs(value) < 9.95 else f"{value:,.0f} s"
 
 
@@ -42,7 +42,7 @@ def _job(j: int, decision: Decision, names: Names) -> str:
 
 
 def gpus(job: Row) -> str:
-    """How many GPUs a job takes, or what part of one."""
+    """Number of GPUs of a job, or its share of one."""
     return f"{job['gpus'] * job['share'] / WHOLE:g}"
 
 
@@ -61,7 +61,7 @@ def _times_faster(slow: float, fast: float) -> str:
 
 
 class _Case(NamedTuple):
-    """A comparison with all that the sentences need."""
+    """The chosen option, the alternative, and the plans after each."""
 
     said: Explanation
     names: Names
@@ -186,7 +186,7 @@ def _headline(case: _Case) -> str:
 
 
 def _in_all(case: _Case) -> str:
-    """Who pays for it, and what it comes to for all who wait."""
+    """The job that ends latest because of the choice, and the sum over all planned jobs."""
     loser = min(case.said.plan, key=case.gain)
     lost, less = -case.gain(loser), case.theirs.drain_s - case.ours.drain_s
     pays = f"job {loser} ends {seconds(lost)} later; " if lost > _SOON else ""
@@ -206,7 +206,7 @@ def _capital(line: str) -> str:
 
 
 def _of_the_network(case: _Case) -> list[str]:
-    """What the network says of the two, and which features made the difference."""
+    """The costs that the network predicts for both options, and the features behind them."""
     if case.said.decision.network is None:
         return []
     more = case.theirs.cost_s - case.ours.cost_s
@@ -231,7 +231,7 @@ def _large(shares: dict[str, float], sign: int) -> list[str]:
 
 
 def sentences(said: Explanation, names: Names) -> list[str]:
-    """What tipped a decision, the main thing first."""
+    """Sentences that explain a decision, the main reason first."""
     decision = said.decision
     ours = decision.options[decision.chosen]
     if said.rival is None:

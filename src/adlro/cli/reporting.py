@@ -1,4 +1,4 @@
-"""`adlro compare --report`: the page of a comparison, from the check before to the file after."""
+"""`adlro compare --report`: checks the folder before a comparison and writes its page after it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Reporter:
-    """Watches a comparison and writes its page; does nothing where no folder was named."""
+    """Collects data during a comparison and writes its page; does nothing without a folder."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Refuse at once what could not be written later.
+        """Check that the page can be written.
 
         Raises:
             OutputError: the folder cannot be written to.
@@ -36,7 +36,7 @@ class Reporter:
             check_folder(folder)
 
     def watch(self, setting: Setting, policies: Sequence[Policy]) -> Watch:
-        """What is to be called after each run."""
+        """The callback for each finished run."""
         if self._folder is None:
             return lambda *_: None
         from adlro.evaluate.compare import in_background
@@ -55,10 +55,10 @@ class Reporter:
         return collector.watch
 
     def write(self, result: Comparison, *, quiet: bool) -> None:
-        """Write the page and say where it is; quiet = not on standard output.
+        """Write the page and print its path; quiet = on standard error.
 
         Raises:
-            OutputError: it cannot be written.
+            OutputError: the page cannot be written.
         """
         if self._folder is None or self._write is None:
             return
@@ -70,6 +70,6 @@ class Reporter:
         say(f"report: {path}", err=quiet)
 
     def leave_out(self) -> None:
-        """Say that there is no page where one was asked for."""
+        """Print that the requested page was not written."""
         if self._folder is not None:
             click.echo("no report: the comparison was stopped before its end", err=True)

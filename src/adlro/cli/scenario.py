@@ -1,4 +1,4 @@
-"""`adlro scenario`: what can be simulated."""
+"""`adlro scenario`: lists and shows scenarios."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def list_() -> None:
 
 
 def _events(setting: Setting) -> dict[str, int]:
-    """How often each kind of event happens in seed 0."""
+    """Number of events of each kind in seed 0."""
     import numpy as np
 
     from adlro.model.state import EVENT_KINDS, FAILURE, REPAIR, SPEED
     from adlro.workloads.events import is_quiet
     from adlro.workloads.generate import generate
 
-    # Without anything to draw the jobs of a seed are not needed: there may be millions.
+    # A quiet scenario has no events, so its jobs (perhaps millions) need not be drawn.
     kinds = np.zeros(0) if is_quiet(setting.scenario) else generate(setting, 0).events["kind"]
     return {EVENT_KINDS[kind]: int((kinds == kind).sum()) for kind in (FAILURE, REPAIR, SPEED)}
 
 
 def _figures(setting: Setting, up: float, events: dict[str, int]) -> str:
-    """What --json prints."""
+    """The JSON of the scenario."""
     wanted = setting.scenario
     models = [model.name for model in setting.layout.models]
     names = [job_type.name for job_type in wanted.types]

@@ -1,4 +1,4 @@
-"""`adlro simulate`: one run, looked at closely."""
+"""`adlro simulate`: runs one policy on one seed and prints all metrics."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _SHOWN = {  # metric -> what people call it, digits, scale
 
 
 class _Files(NamedTuple):
-    """What is written besides the table."""
+    """Output files besides the table."""
 
     json: Path | None
     gantt: Path | None
@@ -83,7 +83,7 @@ class _Run(NamedTuple):
     result: RunResult
 
     def __str__(self) -> str:
-        """The line above its figures."""
+        """Title of the table."""
         wanted = self.setting.scenario
         return (
             f"{wanted.name} · {self.policy} · load {wanted.load:g} · {wanted.jobs:,} jobs · "
@@ -105,7 +105,7 @@ def _table(metrics: Metrics) -> Table:
 
 
 def _pool_table(setting: Setting, workload: Workload, result: RunResult) -> Table:
-    """Pool by pool; what was down and how many jobs were slices only where there is any."""
+    """Jobs and utilisation by pool; down time and slices only if there were any."""
     import numpy as np
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -139,14 +139,14 @@ def _pool_table(setting: Setting, workload: Workload, result: RunResult) -> Tabl
 
 
 def _finite(_: click.Context, option: click.Parameter, value: float) -> float:
-    """A range lets nan through."""
+    """Refuse NaN, which click's ranges accept."""
     if not math.isfinite(value):
         raise click.BadParameter(f"{value} is not a number of seconds")
     return value
 
 
 def _check_files(files: _Files) -> None:
-    """Refuse before the work starts what could not be written after it."""
+    """Check before the run that all output files can be written, each at its own path."""
     from adlro.files import check_writable
 
     check_json_file(files.json)
@@ -191,7 +191,7 @@ def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
 
 
 def _figures(run: _Run, metrics: Metrics) -> str:
-    """What --json writes."""
+    """The JSON of the run."""
     from adlro import __version__
 
     wanted = run.setting.scenario

@@ -1,4 +1,4 @@
-"""`adlro telemetry`: the telemetry readings of real GPUs."""
+"""`adlro telemetry`: checks the telemetry readings of real GPUs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BROKEN |= {"memory_total": "memory\ntotal"}
 
 
 class _Seconds(click.FloatRange):
-    """A number of seconds above 0 and at most the limit."""
+    """A number of seconds above 0 and up to a limit; NaN is refused."""
 
     def __init__(self, most: float) -> None:
         super().__init__(min=0, max=most, min_open=True)
@@ -38,7 +38,7 @@ class _Seconds(click.FloatRange):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> float:
-        """Convert as click does, but refuse NaN, which passes every range of click."""
+        """Convert as click does, and refuse NaN, which click's ranges accept."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail("nan is not a time", param, ctx)
@@ -63,7 +63,7 @@ def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
 
 
 def _missing(found: Check) -> list[str]:
-    """Lines on the GPUs that are gone and the channels that the others lack."""
+    """Lines about GPUs that disappeared and channels that others lack."""
     gone = found.gone()
     gaps = [f"gone, though seen within the last hour: {_some(gone)}"] if gone else []
     for name in found.needed:
@@ -88,7 +88,7 @@ def _cluster_lines(found: ClusterCheck | None) -> list[str]:
 
 
 def lines(found: Check) -> list[str]:
-    """One line for each kind of missing or old reading."""
+    """One line for each kind of missing or stale reading."""
     if not found.gpus:
         known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
         notes = [f"note: {note}" for note in found.notes]

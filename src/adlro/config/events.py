@@ -1,4 +1,4 @@
-"""What can happen to a cluster, as written down: failures, wear, throttling, updates."""
+"""Events of a scenario's cluster: failures, wear, throttling, updates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Slower = Annotated[float, Field(ge=1e-3, lt=1)]  # of the speed without the cha
 
 
 class Failures(Record):
-    """Nodes fail and are repaired, each on its own; both times are exponential."""
+    """Independent failures and repairs of nodes; both times are exponential."""
 
     mtbf_h: _Mean  # mean hours that a node is up between failures
     repair_h: _Mean  # mean hours that it is down
@@ -28,12 +28,12 @@ class Failures(Record):
         return self.mtbf_h / (self.mtbf_h + self.repair_h)
 
     def touches(self, group: str) -> bool:
-        """Whether the nodes of this group fail."""
+        """True if the nodes of this group fail."""
         return not self.nodes or group in self.nodes
 
 
 class _OfGpus(Record):
-    """A change of some GPUs: those named, or else drawn from the seed."""
+    """A change of some GPUs: the named ones, or GPUs drawn from the seed."""
 
     node: Name | None = None  # a node or a group of nodes; None = any
     gpu: Annotated[int, Field(ge=0)] | None = None  # its place on the node; None = any
@@ -50,20 +50,20 @@ class _OfGpus(Record):
 
 
 class Wear(_OfGpus):
-    """GPUs that get slower step by step, down to `speed`, and stay so."""
+    """GPUs that permanently slow down, step by step, to `speed`."""
 
     kind: Literal["wear"]
 
 
 class Throttling(_OfGpus):
-    """GPUs that are hot and slow for a while."""
+    """GPUs that are hot and slow for a limited time."""
 
     kind: Literal["throttling"]
     heat_c: Annotated[float, Field(ge=0, le=100)] = HEAT  # degrees on top
 
 
 class Update(Record):
-    """A new driver or library: from now on a job type runs at another speed on a GPU model."""
+    """A new driver or library: from `at_h` on, a job type runs at another speed on a model."""
 
     kind: Literal["update"]
     type: Name

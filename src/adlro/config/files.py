@@ -1,4 +1,4 @@
-"""Scenario and cluster files: TOML read at the edge into frozen records, or refused by key."""
+"""Scenario and cluster files: TOML that is parsed into frozen records or refused by key."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 
 
 def validated(record: type[R], data: dict[str, Any], where: str) -> R:
-    """A record of what was read somewhere.
+    """A record made from parsed data; `where` is named in errors.
 
     Raises:
         ConfigError: a key is missing, unknown or of the wrong type.
@@ -74,7 +74,7 @@ def load_cluster(path: Path) -> Cluster:
 
 
 def cluster_of(data: dict[str, Any], where: str) -> Cluster:
-    """The tables of a cluster, checked like a file.
+    """A cluster from parsed tables, checked like a file.
 
     Raises:
         ConfigError: a key is missing, unknown or of the wrong type.
@@ -83,7 +83,7 @@ def cluster_of(data: dict[str, Any], where: str) -> Cluster:
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A scenario's tables with changes on top; job types are matched by name."""
+    """A scenario's tables with changes applied; job types are matched by name."""
     both = {**base, **changes}
     theirs = changes.get("types")
     if isinstance(theirs, list) and all(isinstance(entry, dict) for entry in theirs):
@@ -96,7 +96,7 @@ def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_base(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The tables of a scenario file, laid over those of its `base` (a shipped one, if any)."""
+    """The tables of a scenario file, merged into those of its `base` (a shipped scenario)."""
     base = data.pop("base", None)
     if base is None:
         return data
@@ -113,9 +113,9 @@ def _read_scenario(path: Path) -> dict[str, Any]:
 
 
 def _expand_history(data: dict[str, Any], folder: Path) -> None:
-    """Find a history beside the scenario's file, and give its jobs the types they are said to be.
+    """Resolve a history's path relative to the scenario's file, and fill in its job types.
 
-    Of the types of a shipped scenario only names, shares and speeds are taken.
+    Only names, shares and speeds are taken from the types of a shipped scenario.
     """
     recorded = data.get("history")
     if isinstance(recorded, str):
@@ -157,7 +157,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def scenario_of(data: dict[str, Any], path: Path) -> Scenario:
-    """The tables of a scenario as a file at `path` would hold them.
+    """A scenario from parsed tables, as if read from a file at `path`.
 
     Raises:
         ConfigError: a key is missing, unknown or of the wrong type.
@@ -207,7 +207,7 @@ def find_cluster(name: str) -> Cluster:
 
 
 def adjusted(scenario: Scenario, **changes: object) -> Scenario:
-    """The scenario with some keys replaced (None = as it was), checked like a file.
+    """The scenario with some keys replaced (None = unchanged), checked like a file.
 
     Raises:
         ConfigError: a value is out of range.

@@ -1,4 +1,4 @@
-"""A scenario whose jobs are those of a history: which of them, and what fills the gaps."""
+"""Scenarios whose jobs are replayed from a history: which jobs, and defaults for missing fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adlro.model.cluster import GpuName, Name
 from adlro.model.job import MAX_COUNT, Extra, Seconds
 from adlro.model.record import Record
 
-# How fast jobs are said to be, where a history does not say: the scenario whose types are taken.
+# Assumed speeds, as a history has none -> the shipped scenario whose job types are used.
 SPEEDS = {"measured-mix": "paper16", "gavel-types": "gavel16"}
 UNUSED = {"law": "constant", "seconds": 1.0}  # the size of a type whose jobs have their own
 
@@ -20,7 +20,7 @@ Path = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class Rule(Record):
-    """Jobs whose field is like a pattern are of a type."""
+    """Assigns a job type to jobs whose field matches a pattern."""
 
     field: Literal["name", "queue", "account", "user", "qos"]
     like: Name  # * and ? stand for anything; upper and lower case are the same
@@ -28,7 +28,7 @@ class Rule(Record):
 
 
 class Recorded(Record):
-    """The history, the part of it that is played, and what fills its gaps."""
+    """The history, the part of it that is replayed, and defaults for missing fields."""
 
     file: Path  # beside the scenario's file
     format: str = ""  # "" = as the content says

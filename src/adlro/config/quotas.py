@@ -1,4 +1,4 @@
-"""Quotas, as written down: how much of the cluster an account or a user may hold at once."""
+"""Quotas of a scenario: the share of the cluster that an account or a user may hold at once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _Gpus = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 def by_model(entries: Mapping[str, float]) -> dict[str, float]:
-    """The entries under the catalogue's names of their GPU models."""
+    """The entries, keyed by the GPU models' names in the catalogue."""
     return {gpu.find(name).name: entry for name, entry in entries.items()}
 
 
 def _refuse_twins(key: str, entries: Mapping[str, float]) -> None:
-    """Raise ValueError for a GPU model that is there under two of its names."""
+    """Raise ValueError for a GPU model that is listed under two of its names."""
     models = [gpu.find(name).name for name in entries]
     for model in models:
         if models.count(model) > 1:
@@ -28,7 +28,7 @@ def _refuse_twins(key: str, entries: Mapping[str, float]) -> None:
 
 
 class Quota(Record):
-    """What one holder may use: an account, a user (counted from 0), or each user for itself."""
+    """The limit of one holder: an account, a user (counted from 0), or each user separately."""
 
     account: Name | None = None
     user: Annotated[int, Field(ge=0)] | None = None
@@ -59,7 +59,7 @@ class Quota(Record):
 
 
 def refuse_quotas(quotas: tuple[Quota, ...], users: int) -> None:
-    """Raise ValueError for holders that are there twice, or promised more than there is.
+    """Raise ValueError for holders listed twice, or shares that exceed the cluster.
 
     Args:
         quotas: all of a scenario.

@@ -1,4 +1,4 @@
-"""Scenarios: one TOML file says the cluster, the jobs, the load and what is measured."""
+"""Scenarios: cluster, jobs, load and measured window of a simulation, from one TOML file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Skew = Annotated[float, Field(ge=0, le=10)]
 
 
 class Poisson(Record):
-    """Arrivals that know nothing of each other."""
+    """Poisson arrivals."""
 
     process: Literal["poisson"] = "poisson"
 
 
 class Bursty(Record):
-    """Markov-modulated: now and then a burst at `peak` times the mean rate."""
+    """Markov-modulated Poisson arrivals with bursts at `peak` times the mean rate."""
 
     process: Literal["bursty"]
     peak: Annotated[float, Field(gt=1)] = 3.0
@@ -50,7 +50,7 @@ class Diurnal(Record):
 
 
 class Surge(Record):
-    """Poisson, and one sudden wave of jobs of one type."""
+    """Poisson arrivals with one sudden wave of jobs of one type."""
 
     process: Literal["surge"]
     type: Name
@@ -66,7 +66,7 @@ Price = Annotated[float, Field(gt=0, le=1e9)]
 
 
 class Measure(Record):
-    """Which jobs count, by order of arrival: those after a warm-up, or those in the middle."""
+    """The jobs that are measured, by order of arrival: after a warm-up, or the middle part."""
 
     middle: Share = 1.0
     warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.0
@@ -84,7 +84,7 @@ class Measure(Record):
         return "all jobs" if self.middle == 1 else f"middle {self.middle * 100:g} %"
 
     def window(self, jobs: int) -> slice:
-        """The ids that count."""
+        """Ids of the jobs that are measured."""
         if self.warm_up:
             return slice(min(round(jobs * self.warm_up), jobs - 1), jobs)
         skipped = min(round(jobs * (1 - self.middle) / 2), (jobs - 1) // 2)
@@ -131,7 +131,7 @@ def _as_estimates(value: object) -> object:
 
 
 def _as_failures(value: object) -> object:
-    """TOML has no null: false switches off the failures of a base."""
+    """None for false, which switches off the failures of a base (TOML has no null)."""
     return None if value is False else value
 
 
@@ -232,7 +232,7 @@ def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> Non
 
 
 def _refuse_failures(failures: Failures, cluster: Cluster) -> None:
-    """Raise ValueError for groups that do not exist, and if hardly a node would ever be up."""
+    """Raise ValueError for unknown groups, or if almost no node would ever be up."""
     names = [group.name for group in cluster.nodes]
     for name in failures.nodes:
         _refuse_unknown("failures.nodes", "group of nodes", name, names)
@@ -247,7 +247,7 @@ def _refuse_failures(failures: Failures, cluster: Cluster) -> None:
 
 
 def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
-    """Raise ValueError for nodes, GPUs and models that the cluster does not have."""
+    """Raise ValueError for nodes, GPUs and models that are not in the cluster."""
     groups = cluster.nodes
     if isinstance(change, Update):
         models = {gpu.find(group.gpu).name for group in groups}

@@ -1,4 +1,4 @@
-"""A scenario as the text of a TOML file, so that a page carries all that its figures came from."""
+"""Writes a scenario as TOML, so that a report contains everything needed to repeat it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adlro.config.scenario import Scenario
 
 
 def as_toml(scenario: Scenario) -> str:
-    """The whole scenario, its base and the options of the command line worked in."""
+    """The complete scenario as TOML, with its base and command-line options applied."""
     return to_toml(scenario.model_dump(exclude_none=True))
 
 
@@ -24,7 +24,7 @@ def _key(name: str) -> str:
 
 
 def _string(text: str) -> str:
-    """A basic string: JSON's escapes are TOML's too, but for DEL, which JSON leaves as it is."""
+    """A basic string: JSON's escapes are valid TOML, but DEL must be escaped too."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -50,7 +50,7 @@ def _inline(value: object) -> str:
 
 
 def _table(table: Mapping[str, object], path: str) -> list[str]:
-    """Lines of a table: plain keys first, then what has a heading of its own."""
+    """Lines of a table: plain keys first, then subtables with headings."""
     lines, below = [], []
     for name, value in table.items():
         place = f"{path}.{_key(name)}" if path else _key(name)

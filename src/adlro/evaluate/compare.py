@@ -1,4 +1,4 @@
-"""Policies side by side: the same jobs for each, seed by seed, all run to the end."""
+"""Compares policies on the same jobs, seed by seed, each run played to the end."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ R = TypeVar("R")
 Watch = Callable[[Policy, int, Workload, simulator.RunResult], object]  # policy, seed, jobs, result
 Hindsight = Callable[[Setting, Workload, int], float]  # mean JCT of one seed, all known beforehand
 
-FIRST_BATCH = 20  # seeds before a width is looked at: chance makes those of few too narrow
-_AHEAD = 1_000  # seeds that most policies may be ahead of the slowest
-_GROWTH = 1.5  # of the number of seeds from look to look
-_FAR = 0.1  # a difference known to this share of itself is known well enough
+FIRST_BATCH = 20  # seeds before the first test of widths: intervals of few seeds may be too narrow
+_AHEAD = 1_000  # seeds by which other policies may be ahead of the slowest
+_GROWTH = 1.5  # factor of the number of seeds from one test of widths to the next
+_FAR = 0.1  # a half width below this share of the difference is narrow enough
 
 
 class Width(NamedTuple):
-    """The widest interval, measured by what is wanted of it."""
+    """The interval whose half width is largest relative to the wanted one."""
 
     policy: str
     half: float  # of its interval, percentage points
@@ -46,25 +46,27 @@ class Width(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether all are as narrow as wanted."""
+        """True if all intervals are as narrow as wanted."""
         return self.half <= self.wanted
 
 
 class Until(NamedTuple):
-    """As many seeds as it takes, from 0 on: until intervals are narrow, whatever their sign.
+    """A stopping rule: seeds from 0 on, until the intervals are narrow, whatever their sign.
 
-    Every policy's difference in mean JCT to the best one shall be known to ± `points` percentage
-    points, or to a tenth of itself if that is more; a policy alone, its mean JCT to ± so many
-    percent.
+    The difference of each policy in mean JCT to the best one must be known to ± `points` percentage
+    points, or to ± a tenth of itself if that is more. For a single policy, its mean JCT must be
+    known to ± `points` percent.
     """
 
     points: float
     most: int = 2_000  # seeds
-    tell: Callable[[int, Width], object] = lambda *_: None  # called with seeds so far, at each look
+    tell: Callable[[int, Width], object] = lambda *_: (
+        None
+    )  # called at each test of widths with the seeds so far
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C, with the comparison over the seeds that were complete by then."""
+    """Raised on Ctrl-C, with the comparison over the seeds completed until then."""
 
     def __init__(self, result: Comparison) -> None:
         super().__init__()
@@ -73,7 +75,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def _named(policy: Policy) -> Iterator[None]:
-    """Let what a policy of ours raises on purpose begin with its name."""
+    """Prefix a shipped policy's PolicyError with the policy's name."""
     try:
         yield
     except PolicyError as exc:
@@ -86,17 +88,17 @@ def _named(policy: Policy) -> Iterator[None]:
 def run_one(
     setting: Setting, workload: Workload, policy: Policy, seed: int, *, keep_spans: bool = False
 ) -> simulator.RunResult:
-    """One policy on the jobs of one seed.
+    """Run one policy on the jobs of one seed.
 
     Raises:
-        PolicyError: the policy asked for what cannot be, or a user's own failed.
+        PolicyError: the policy made an infeasible decision, or a user's policy failed.
     """
     layout = setting.layout
     empty = Empty(layout.pools, layout.nodes, layout.gpus)
     if policy.file is None:
         with _named(policy):
             return simulator.run(empty, workload, policy, seed, keep_spans=keep_spans)
-    with user_file.mistakes(policy.file, policy.line):  # a stranger gets copies, in case it writes
+    with user_file.mistakes(policy.file, policy.line):  # a user's code gets copies: it may write
         copy = Workload._make(array.copy() for array in workload)
         result = simulator.run(empty, copy, policy, seed, keep_spans=keep_spans)
         if not all(np.array_equal(a, b) for a, b in zip(copy, workload, strict=True)):
@@ -105,7 +107,7 @@ def run_one(
 
 
 def in_background(work: Callable[[], R]) -> R:
-    """Run compiled work in another thread, so that Ctrl-C reaches this one at once."""
+    """Run compiled work in another thread, so that Ctrl-C interrupts this one at once."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(work).result()
@@ -114,7 +116,7 @@ def in_background(work: Callable[[], R]) -> R:
 
 
 class _Task(NamedTuple):
-    """What is to be played on every seed."""
+    """The runs of each seed: policies and the hindsight reference."""
 
     setting: Setting
     policies: Sequence[Policy]
@@ -122,7 +124,7 @@ class _Task(NamedTuple):
     hindsight: Hindsight | None
 
     def play(self, chosen: Sequence[int], seed: int) -> list[RunFigures]:
-        """The chosen policies on one seed, in this thread."""
+        """Run the chosen policies on one seed, in this thread."""
         if not chosen:
             return []
         workload = generate(self.setting, seed)
@@ -140,19 +142,19 @@ class _Task(NamedTuple):
         return runs
 
     def look_back(self, seed: int) -> float | None:
-        """Mean JCT of the plan that knows all jobs of a seed."""
+        """Mean JCT of the hindsight reference on a seed; None without one."""
         if self.hindsight is None:
             return None
         return self.hindsight(self.setting, generate(self.setting, seed), seed)
 
 
 def _runs_alone(policy: Policy) -> bool:
-    """A user's Python file may keep things between calls: its seeds go one after the other."""
+    """True for a user's Python file, which may keep state between calls: one seed at a time."""
     return policy.file is not None and not simulator.is_compiled(policy.decide)
 
 
 class _Begun(NamedTuple):
-    """A seed that is being played."""
+    """Futures of a seed in progress."""
 
     shared: Future[list[RunFigures]]
     alone: Future[list[RunFigures]]
@@ -160,9 +162,9 @@ class _Begun(NamedTuple):
 
 
 class _Workers:
-    """Threads that play seeds: many for most policies, one for all that run alone.
+    """Thread pools that run seeds: one shared by most policies, one thread for those run alone.
 
-    So nobody waits for a slow Python file. With a single thread in all, everyone shares it.
+    Compiled policies do not wait for a slow Python file. With one thread, all policies share it.
     """
 
     def __init__(self, task: _Task, threads: int) -> None:
@@ -182,7 +184,7 @@ class _Workers:
         )
 
     def play(self, seeds: range, done: list[SeedRuns]) -> None:
-        """Play seeds and add them to `done`, in their order, as they are complete."""
+        """Run seeds and append their results to `done` in the order of the seeds."""
         order = np.argsort([*self._shared, *self._alone])
         rest = iter(seeds)
         begun = deque(self._begin(seed) for seed in islice(rest, _AHEAD))
@@ -193,13 +195,13 @@ class _Workers:
             begun.extend(self._begin(seed) for seed in islice(rest, 1))
 
     def dismiss(self) -> None:
-        """End without waiting for what is still under way."""
+        """Shut down without waiting for runs in progress."""
         for pool in (self._many, self._one):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def widest(policies: Sequence[Policy], done: Sequence[SeedRuns], points: float) -> Width:
-    """The interval that is furthest from what `Until` wants."""
+    """The interval that is furthest from the width that `Until` asks for."""
     jct = np.array([[run.metrics.mean_jct_s for run in seed.runs] for seed in done]).T
     if len(policies) == 1:
         alone = estimate(jct[0])
@@ -217,7 +219,7 @@ def widest(policies: Sequence[Policy], done: Sequence[SeedRuns], points: float) 
 def _play_until(
     crew: _Workers, policies: Sequence[Policy], until: Until, done: list[SeedRuns]
 ) -> str:
-    """Play batch after batch; returns the note on how it ended."""
+    """Run batches of seeds until the intervals are narrow; returns a note on how it ended."""
     count = min(FIRST_BATCH, until.most)
     while True:
         crew.play(range(len(done), count), done)
@@ -241,7 +243,7 @@ def _play_until(
 def _play(
     crew: _Workers, policies: Sequence[Policy], seeds: range | Until, done: list[SeedRuns]
 ) -> list[str]:
-    """Play all that is wanted; returns notes on it."""
+    """Run all requested seeds; returns notes for the comparison."""
     if isinstance(seeds, Until):
         return [_play_until(crew, policies, seeds, done)]
     crew.play(seeds, done)
@@ -267,16 +269,16 @@ def compare(
     """Run every policy on every seed; the result does not depend on `threads`.
 
     Args:
-        setting: the scenario, ready.
-        policies: what to compare.
-        seeds: at least one, or as many as it takes.
-        threads: how many seeds are worked on at once; users' own Python files have one more.
+        setting: the prepared scenario.
+        policies: policies to compare.
+        seeds: at least one seed, or a stopping rule.
+        threads: number of seeds run at once; users' Python files have one more thread.
         watch: called after each run, from any thread.
-        hindsight: what a seed could have come to; called once a seed, from any thread.
+        hindsight: reference mean JCT of a seed; called once a seed, from any thread.
 
     Raises:
-        PolicyError: a policy asked for what cannot be.
-        Stopped: Ctrl-C, after two seeds at least; what is complete is with it.
+        PolicyError: a policy failed or made an infeasible decision.
+        Stopped: Ctrl-C after at least two complete seeds; holds their comparison.
     """
     _refuse_twins(policies)
     crew = _Workers(_Task(setting, policies, watch, hindsight), threads)

@@ -10,12 +10,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from adlro.errors import printable
 from adlro.model.record import Record
 from adlro.model.state import Counts, Floats
 
 Codes = NDArray[np.int32]
+Printable = Annotated[str, AfterValidator(printable)]  # names of files need not be UTF-8
 Tables = dict[str, tuple[str, ...]]  # column -> the words behind its codes
 
 NUMBERS = (
@@ -38,13 +40,13 @@ class Header(Record):
     """Origin of a history, and facts about it as a whole."""
 
     format: str
-    source: str  # name of the file
+    source: Printable  # name of the file
     origin_unix_s: float | None = None  # Unix time of 0 s; None = unknown
     clock: str = ""  # time zone, as far as known
     machine_gpus: Annotated[int, Field(ge=1)] | None = None  # size that the source states
     machine_cores: Annotated[int, Field(ge=1)] | None = None
     defects: dict[str, int] = Field(default_factory=dict)  # kind -> count
-    notes: tuple[str, ...] = ()  # caveats for readers of the figures
+    notes: tuple[Printable, ...] = ()  # caveats for readers of the figures
 
 
 class History(NamedTuple):

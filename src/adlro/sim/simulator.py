@@ -1,4 +1,4 @@
-"""One run: a workload on a cluster under a policy, to the last job."""
+"""Runs a workload on a cluster under a policy, until the last job ends."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _IN_USE = ["now", "head", "waiting", "arrived", "arrived_before", "running", "ro
 
 
 class Player(Protocol):
-    """What the simulator needs to know of a policy."""
+    """The attributes of a policy that the simulator uses."""
 
     @property
     def name(self) -> str:
-        """For error messages."""
+        """Name in error messages."""
 
     @property
     def decide(self) -> Callable[..., int]:
-        """The one call; a numba dispatcher runs inside the kernel, anything else from Python."""
+        """The decision function: a numba dispatcher runs inside the kernel, others from Python."""
 
     @property
     def params(self) -> Floats:
-        """Handed to each call."""
+        """Parameters passed to each call."""
 
     @property
     def memory(self) -> int:
-        """How many numbers it keeps from call to call."""
+        """Number of values of the memory that each call reads and writes."""
 
 
 class RunResult(NamedTuple):
-    """What came of a run."""
+    """The result of a run."""
 
     outcome: Records  # [J] OUTCOME
     totals: Records  # the TOTALS record at the end
@@ -54,29 +54,29 @@ def is_compiled(decide: Callable[..., int]) -> bool:
 
 
 def _rows(records: Records) -> Records:
-    """As numpy.recarray, so that `queue[0].job` reads the same in Python as in compiled code."""
+    """The records as numpy.recarray: `queue[0].job` works in Python as in compiled code."""
     return records.view(np.recarray)
 
 
 class ViewCopies:
-    """What a policy in plain Python sees of a world: copies, which show no job before it arrives.
+    """Views of a world for a policy in plain Python: copies that hold no job before its arrival.
 
-    The table of jobs is copied as they arrive, the rest at each look. Whatever a policy does to its
-    copies, or to the arrays behind them, the world stays as it is.
+    Rows of jobs are copied when the jobs arrive, the rest for each view. A policy cannot change the
+    world through its copies or the arrays behind them.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._jobs, self._est = np.zeros_like(world.jobs), np.zeros_like(world.est)
-        self._seen = 0  # of the list of arrivals
-        if world.totals["arrived_before"][0] > 0:  # who came before that list stands nowhere else
+        self._seen = 0  # arrivals copied so far
+        if world.totals["arrived_before"][0] > 0:  # earlier jobs are not in the list
             self._copy(slice(0, world.totals["rows"][0]))
 
     def _copy(self, rows: slice | Rows) -> None:
         self._jobs[rows], self._est[rows] = self._world.jobs[rows], self._world.est[rows]
 
     def view(self) -> View:
-        """The view of this moment; read-only."""
+        """The current view; read-only."""
         world = self._world
         now, head, waiting, arrived, before, running, rows = world.totals[_IN_USE][0].item()
         if arrived > self._seen:
@@ -102,7 +102,7 @@ class ViewCopies:
 
 
 def _with_room(spans: Records, used: int, more: int) -> Records:
-    """The log of spans, moved to a larger one if it cannot take so many more rows."""
+    """The log of spans, moved to a larger array if it has no room for `more` rows."""
     if used + more <= len(spans):
         return spans
     larger = np.zeros(2 * (used + more), SPAN)
@@ -113,10 +113,10 @@ def _with_room(spans: Records, used: int, more: int) -> Records:
 def _run_in_python(
     policy: Player, decide: Callable[..., int], world: World, memory: Floats
 ) -> World:
-    """The kernel's `run` for a decide in plain Python: same advance, same apply.
+    """The kernel's `run` for a decide in plain Python, with the same advance and apply.
 
     Returns:
-        The world, whose log of spans may have grown out of the one that was handed in.
+        The world; its log of spans may be a larger array than the one passed in.
     """
     w, most, out = world.totals[0], len(world.gpus) + len(world.running), answers(world)
     eyes, rows, entry = ViewCopies(world), _rows(out), compiled_steps()
@@ -144,7 +144,7 @@ def _run_in_python(
 
 
 def warm_up(policies: Iterable[Player]) -> None:
-    """Compile (or load) the kernel and these policies now, in this thread."""
+    """Compile, or load from the cache, the kernel and these policies in this thread."""
     for policy in policies:
         if is_compiled(policy.decide):
             compiled_run()
@@ -154,7 +154,7 @@ def warm_up(policies: Iterable[Player]) -> None:
 
 
 def _run(empty: Empty, workload: Workload, policy: Player, seed: int, span_rows: int) -> World:
-    """Play once; returns the world at the end."""
+    """The world at the end of one run."""
     world, memory = open_world(empty, workload, span_rows), fresh_memory(policy.memory, seed)
     if not is_compiled(policy.decide):
         return _run_in_python(policy, policy.decide, world, memory)
@@ -171,10 +171,10 @@ def _run(empty: Empty, workload: Workload, policy: Player, seed: int, span_rows:
 def run(
     empty: Empty, workload: Workload, policy: Player, seed: int = 0, *, keep_spans: bool = False
 ) -> RunResult:
-    """Play a workload to its end under a policy.
+    """Run a workload to its end under a policy.
 
     Raises:
-        PolicyError: the policy asked for what cannot be, or left jobs waiting for ever.
+        PolicyError: the policy made an infeasible decision, or left jobs waiting for ever.
     """
     span_rows = int(workload.jobs["gpus"].sum()) if keep_spans else 0
     world = _run(empty, workload, policy, seed, span_rows)
@@ -191,13 +191,13 @@ def run(
 
 
 def clone(world: World) -> World:
-    """An independent copy of a world: its state and its outcome; the workload is shared."""
+    """An independent copy of a world's state and outcome; the workload is shared."""
     own = {name: np.empty_like(getattr(world, name)) for name in STATE_FIELDS}
     outcome, used = (
         np.zeros(len(world.outcome), OUTCOME),
         world.totals["rows"][0] * OUTCOME.itemsize,
     )
-    # As bytes, for numpy copies records field by field. Nothing has come of the other rows yet.
+    # As bytes, because numpy copies records field by field. The other rows have no outcome yet.
     outcome.view(np.uint8)[:used] = world.outcome.view(np.uint8)[:used]
     copy = world._replace(**own, outcome=outcome, spans=world.spans.copy())
     compiled_steps().clone(world, copy)

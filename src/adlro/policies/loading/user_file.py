@@ -124,8 +124,11 @@ def load(path: Path) -> ModuleType:
     Raises:
         PolicyError: there is no such file, it fails, or its `decide` has the wrong arguments.
     """
-    if not path.is_file():
-        raise PolicyError(f"{path}: there is no such file")
+    try:
+        if not path.is_file():
+            raise PolicyError(f"{path}: there is no such file")
+    except OSError as exc:
+        raise PolicyError(f"{path}: cannot be read: {exc.strerror}") from exc
     module = _execute(path)
     decide = getattr(module, "decide", None)
     call = f"decide({', '.join(ARGUMENTS)})"

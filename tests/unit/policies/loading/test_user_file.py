@@ -223,6 +223,11 @@ def test_a_mistake_that_shows_in_a_run_is_named_by_file_and_line(tmp_path, text,
     assert re.match(re.escape(str(path)) + said, mistake(lambda: run_guarded(path)))
 
 
+def test_a_name_that_the_disk_cannot_have_is_refused_in_one_line(tmp_path):
+    path = tmp_path / ("x" * 300 + ".py")
+    assert mistake(lambda: load(path)) == f"{path}: cannot be read: File name too long"
+
+
 def test_a_helper_compiled_with_our_own_njit_is_bounds_checked_too(tmp_path):
     helper = (
         "from adlro.compiled import njit\n\n@njit\ndef peek(queue):\n    return queue[99].job\n"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from adlro.errors import TraceError
+from adlro.workloads.formats import text_file
 from adlro.workloads.formats.gather import ReadOptions
 from adlro.workloads.formats.registry import read
 from tests.histories import SAMPLES, write
@@ -185,7 +186,7 @@ def test_a_file_that_breaks_when_it_is_read_first_is_named(tmp_path, monkeypatch
         def peek(self, _):
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(type(path), "open", lambda *_: Broken())
+    monkeypatch.setattr(text_file, "open_bytes", lambda _: Broken())
     assert refused(path) == "FILE: cannot be read: Input/output error"
 
 
