@@ -105,7 +105,7 @@ class Server:
             allow_reuse_address = True
 
             def handle_error(self, *_):
-                pass  # whoever asked has hung up
+                pass  # the client has disconnected
 
         self._server = Quiet(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_address[1]

@@ -42,14 +42,14 @@ def reached(value) -> list:
 
 def assert_hides_the_truth(setting: Setting) -> None:
     """Assert that a policy's context does not lead to future jobs or true speeds."""
-    told = known(setting)
-    assert not [name for name in TRUTH if hasattr(told, name)]
+    context = known(setting)
+    assert not [name for name in TRUTH if hasattr(context, name)]
     scenario = setting.scenario
     truth = [setting.played, setting.colocation, setting.readings]
     truth += [scenario.failures, scenario.changes, scenario.colocation]
     if setting.played is not None:
         truth += [part for part in setting.played if isinstance(part, np.ndarray)]
     hidden = {id(part) for part in truth if isinstance(part, np.ndarray) or part}
-    for one in reached(told):
+    for one in reached(context):
         assert not isinstance(one, Setting | Scenario)
         assert id(one) not in hidden, one

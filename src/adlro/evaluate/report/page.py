@@ -41,7 +41,7 @@ _PREEMPTION = (
     "starts over."
 )
 _HINDSIGHT = (
-    "The hindsight reference never preempts but knows what is to come. It is no bound: a policy "
+    "The hindsight reference never preempts but knows the future. It is not a bound: a policy "
     "can beat it."
 )
 _STATISTICS = (
