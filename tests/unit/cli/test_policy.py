@@ -103,7 +103,7 @@ def test_any_other_policy_shows_its_rule_and_what_it_is():
     assert (found["policy"], found["kind"], found["preempts"]) == ("tiresias", "compiled", "yes")
     assert found["parameters"].startswith("Threshold of the first queue in GPU-seconds")
     assert found["refuses"] == "no scenario"
-    assert found["rule"].endswith("is left alone.")
+    assert found["rule"].endswith("are not preempted.")
 
 
 def test_the_facts_of_any_other_policy_are_printed_as_json():
