@@ -101,9 +101,9 @@ def test_the_policy_that_comes_with_the_package_is_learned():
 def test_any_other_policy_shows_its_rule_and_what_it_is():
     found = rows(printed("show", "tiresias"))
     assert (found["policy"], found["kind"], found["preempts"]) == ("tiresias", "compiled", "yes")
-    assert found["parameters"].startswith("GPU-seconds that end a job's time in the first queue")
+    assert found["parameters"].startswith("Threshold of the first queue in GPU-seconds")
     assert found["refuses"] == "no scenario"
-    assert found["rule"].endswith("is left alone.")
+    assert found["rule"].endswith("are not preempted.")
 
 
 def test_the_facts_of_any_other_policy_are_printed_as_json():
