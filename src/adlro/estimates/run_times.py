@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -63,11 +64,21 @@ class RunTimes:
             raise ConfigError(f"a memory of run times knows no GPU model {name!r}; {known}")
         return self.models.index(name)
 
+    @functools.cached_property
+    def _blank(self) -> JobTable:
+        """Table of one job without fields and events."""
+        nothing = EventOrder(np.full(1, np.nan), np.zeros(0, np.int64), np.zeros(0))
+        found = table(np.zeros((1, 0), np.uint64), np.full(1, np.nan), nothing)
+        return found._replace(prior=np.array([self._estimator.settings.log_speeds]))
+
     def _table(self, job: JobFields) -> JobTable:
         """Table of one job without events."""
-        nothing = EventOrder(np.full(1, np.nan), np.zeros(0, np.int64), np.zeros(0))
-        found = table(of_one(job)[None], np.array([job.requested_s]), nothing)
-        return found._replace(prior=np.array([self._estimator.settings.log_speeds]))
+        requested = job.requested_s if job.requested_s > 0 else math.nan
+        return self._blank._replace(
+            fillings=of_one(job)[None],
+            requested_s=np.array([requested]),
+            asked=np.array([math.log(requested)]),
+        )
 
     def learn(
         self, job: JobFields, seconds: float, when: float, source: int, model: str = ""
