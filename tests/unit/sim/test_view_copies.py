@@ -114,7 +114,7 @@ class Careless:
 
 
 def test_the_same_cheat_finds_the_future_in_views_of_the_worlds_own_arrays(tmp_path, monkeypatch):
-    monkeypatch.setattr(simulator, "Eyes", Careless)
+    monkeypatch.setattr(simulator, "ViewCopies", Careless)
     _, caught = played(tmp_path, CHEATING.replace("WRITES = True", "WRITES = False"))
     assert caught["future"] > 0
 
