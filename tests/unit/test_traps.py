@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 POLICIES = ANYWHERE
 EVERY_POLICY = pytest.mark.parametrize("policy", POLICIES)
 
-USERS_SEEDS = range(10_000)  # DESIGN 9: training, model selection and final claims are elsewhere
+USERS_SEEDS = range(10_000)  # training, model selection and final claims are elsewhere
 STRICT = {  # do not look past jobs that wait for room, by definition
     "fcfs": "the oldest job only",
     "static-affinity": "first come, first served in each pool",

@@ -2,7 +2,7 @@
 
 A job of n_j GPUs has on pool g the goodput G = n_j v_jg / (its slowest v), times r = (T - R S) /
 (T + S) on another pool than that where it runs, T being its age, R its restarts, S the cost of one
-(Jayaram Subramanya et al., SOSP 2023; POLICIES 1.7); where r <= 0 it does not move. Each job is
+(Jayaram Subramanya et al., SOSP 2023); where r <= 0 it does not move. Each job is
 given at most one pool: the smallest sum of G^-0.5 over those that get one plus 1.1 for each other.
 Between equals who has been served least goes first (active.py). Those who wait have r = 1; a slice
 counts as one GPU in G and as its share of the room. Solved when a job or a node has come or gone

@@ -12,7 +12,7 @@ DATA = Path(__file__).parents[4] / "shared" / "data" / "gavel" / "gavel_isolated
 
 
 def test_its_capacity_is_that_of_the_reference_experiment():
-    # POLICIES section 3: 0.947 jobs an hour by the fluid LP.
+    # Computed independently by a prototype of the fluid LP: 0.947 jobs an hour by the fluid LP.
     setting = prepare(find_scenario("gavel16"))
     assert setting.capacity_per_s * 3600 == pytest.approx(0.947, abs=0.0005)
     assert len(setting.layout.gpus) == 16
