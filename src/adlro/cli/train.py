@@ -195,7 +195,7 @@ def _hyperparameters(options: Options, scenario: Scenario) -> dict[str, object]:
 )
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
 @click.pass_context
-def command(context: click.Context, **given: Any) -> None:  # noqa: ANN401  see Options
+def command(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401  see Options
     """Train a policy for a scenario; use it as --policies FILE.npz.
 
     SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own; the default is
@@ -214,7 +214,7 @@ def command(context: click.Context, **given: Any) -> None:  # noqa: ANN401  see 
         raise ConfigError("--budget and --episodes: name one of them")
     name = options.scenario or algorithm.scenario
     scenario = find_scenario(name)
-    kind = algorithm.request.model_fields["hyperparameters"].annotation
+    kind: Any = algorithm.request.model_fields["hyperparameters"].annotation
     changed = _hyperparameters(options, scenario)
     asked = {
         "algorithm": algorithm.name,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from adlro.train.run import PolicyFiles, TrainingResult
     from adlro.train.tuning import TunedTraining
 
-    Result = TrainingResult[TunedTraining[Any] | PaperDqnTraining]
+    Result = TrainingResult[Any]
     Request = TrainingRequest[Any]
 
 _ROWS = 10  # of a learning curve

@@ -19,7 +19,7 @@ from adlro.telemetry.normalise import Norm
 from adlro.train import family, objective, telemetry_norm, weights
 from adlro.train.budget import SHARES, measure, scaled_to_episodes, scaled_to_time
 from adlro.train.checkpoint import Candidate
-from adlro.train.episodes import DRAIN_ARGMIN, MIN_MIN, EpisodeSource, policy
+from adlro.train.episodes import DRAIN_ARGMIN, MIN_MIN, EpisodeSource, Player, policy
 from adlro.train.evaluation import Evaluator
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
@@ -212,7 +212,8 @@ def warm_up(request: AdlroRequest) -> None:
     setting, used = prepare(request.scenario), request.hyperparameters
     names = {MIN_MIN, DRAIN_ARGMIN}.union(*(each.behaviours for each in used.rounds))
     network = weights.zeros((1, 1))
-    warm_up_policies([policy(one, setting) for one in (network, *sorted(names - {SELF}))])
+    players: list[Player] = [network, *sorted(names - {SELF})]
+    warm_up_policies([policy(player, setting) for player in players])
     short = adjusted(request.scenario, jobs=min(request.scenario.jobs, _WARM_UP_JOBS))
     settings = used.rounds[0].model_copy(update={"family_share": 0.0})
     source = EpisodeSource(short, used.loads)

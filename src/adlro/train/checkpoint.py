@@ -84,7 +84,7 @@ def unpack(arrays: Arrays, meta: dict[str, Any]) -> Checkpoint:
     """The reverse of `pack`."""
     search = None
     if "search/at" in arrays:
-        found = part("search", arrays)
+        found: dict[str, Any] = {**part("search", arrays)}
         search = Search(**{**found, "generation": int(found["generation"].item())})
     return Checkpoint(
         tuple(_unpack(f"network{i}", arrays) for i in range(len(meta["scores"]))),

@@ -1,9 +1,9 @@
-"""Simulator-expanded targets, compiled: what every choice of a state leads to, tried on copies.
+"""Simulator-expanded targets, compiled: the cost of every choice of a state, by rollouts.
 
 An episode is played under one policy. At sampled states each choice is made on a copy of the world,
-which then plays on under a base policy until the next `horizon` arrivals are done. What arrives is
-the same for every choice: the episode's own future, or that of several other episodes in turn, and
-then costs are means. (Labels from one future are so noisy that they teach to idle.)
+and a rollout under a base policy follows until the next `horizon` arrivals are completed. Arrivals
+are the same for every choice: the episode's own, or those of several other episodes in turn, and
+costs are then means. (Labels from one future are so noisy that they teach to idle.)
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ from adlro.sim.kernel import advance, apply
 from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
-COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of what a choice leads to
+COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of the cost of a choice
 
 
 class Handed(NamedTuple):
-    """What the policies are handed with every call: that which is played, and the base."""
+    """Parameters and memory of the behaviour policy and of the base policy."""
 
     behave_params: Floats
     behave_memory: Floats
     base_params: Floats
-    base_memory: Floats  # zeros whenever a copy begins
+    base_memory: Floats  # zeros at the start of each rollout
 
 
 class Task(NamedTuple):
     """How an episode is expanded."""
 
-    horizon: int  # arrivals that a copy lives to see done
-    futures: int  # other episodes that the future is taken from; 0 = the episode's own future
+    horizon: int  # arrivals until whose completion a rollout lasts
+    futures: int  # other episodes that supply the arrivals; 0 = the episode itself does
     rate: float  # share of the states with a choice that are expanded
     stray: float  # share of the decisions that are random starts
     kinds: int  # of features, see `describe_more`
     ranges: Floats  # see there
-    draws: Floats  # random numbers in [0, 1), three a decision
-    watts: Floats  # [P, 2] of a GPU while busy and while idle
+    draws: Floats  # random numbers in [0, 1), three per decision
+    watts: Floats  # [P, 2] power of a GPU, busy and idle
 
 
 class Scene(NamedTuple):
-    """The worlds of an expansion, all of the same cluster, and room to work in."""
+    """The worlds of an expansion, all of the same cluster, and scratch space."""
 
-    world: World  # that is played
-    copy: World  # on which choices are tried; behind its jobs, in its table, those of all futures
-    out: Records  # room for the decisions of the world
-    copy_out: Records  # and of the copy
+    world: World  # of the episode
+    copy: World  # of the rollouts; the jobs of all futures follow its own in its table
+    out: Records  # buffer for decisions in the world
+    copy_out: Records  # buffer for decisions in the copy
     scratch: Floats  # of `describe_choices`
 
 
 class Rows(NamedTuple):
-    """What is filled in, one row a choice."""
+    """Output, one row per choice."""
 
     features: NDArray[float32]  # [N, F]
     costs: Floats  # [N, 5] see COSTS
-    groups: Counts  # [N, 3] of a state, in its first row: choices, which is Min-Min's, tau in us
+    groups: Counts  # [N, 3] in the first row of a state: choices, index of Min-Min's, tau in us
 
 
 @njit
 def _until(last: int, world: World) -> World:
-    """The same world without the arrivals from number `last` on."""
+    """The world without the arrivals from number `last` on."""
     return World(
         world.totals,
         world.queue,
@@ -100,9 +100,9 @@ def _until(last: int, world: World) -> World:
 
 @njit
 def _weighted(world: World, copy: World) -> float:
-    """Sum of priority x time in the system from now on, over all jobs of a copy at its end.
+    """Sum of priority x time in the system from now on, over all jobs of a finished rollout.
 
-    `world` is as it was before the copy was played.
+    `world` is the state before the rollout.
     """
     w, queue, running, total = world.totals[0], world.queue, world.running, 0.0
     jobs, outcome, arrivals = copy.jobs, copy.outcome, copy.arrivals
@@ -120,7 +120,7 @@ def _weighted(world: World, copy: World) -> float:
 
 @njit
 def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
-    """Joules since time 0 of a cluster on which nothing runs any more; watts: see Task.
+    """Joules since time 0 of a cluster on which nothing runs any more.
 
     GPUs that are down count as idle.
     """
@@ -133,7 +133,7 @@ def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
 
 @njit
 def _add_costs(share: float, watts: Floats, world: World, copy: World, costs: Floats) -> None:
-    """Add a share of what a copy has cost since it was made from the world."""
+    """Add a share of the costs of a rollout that began at the state of the world."""
     w, c = world.totals[0], copy.totals[0]
     costs[0] += share * (c.job_seconds - w.job_seconds)
     costs[1] += share * _weighted(world, copy)
@@ -146,8 +146,8 @@ def _add_costs(share: float, watts: Floats, world: World, copy: World, costs: Fl
 def _try_choice(
     i: int, choices: Choices, base: PolicyCall, out: Records, world: World, copy: World
 ) -> bool:
-    """Make choice i on a copy and play it to its end; False = a fault."""
-    for k in range(len(base.memory)):  # so that a policy that draws lots draws the same each time
+    """Make choice i on a copy and run the rollout to its end; False = a fault."""
+    for k in range(len(base.memory)):  # so that a random policy draws the same each time
         base.memory[k] = 0.0
     answered = 0
     if i > 0:
@@ -158,9 +158,9 @@ def _try_choice(
 
 @njit
 def _write_future(last: int, first: int, scene: Scene) -> None:
-    """Let the copy's jobs up to `last` that have not come be those of another episode.
+    """Replace the copy's arrivals from now up to `last` by those of another episode.
 
-    They come at the same distances as there; `first` is its first row in the copy's table.
+    The times between arrivals are those of that episode; `first` is its first row in the table.
     """
     w, copy, jobs = scene.world.totals[0], scene.copy, scene.copy.jobs
     before = jobs[first + w.arrived - 1].arrival
@@ -172,9 +172,9 @@ def _write_future(last: int, first: int, scene: Scene) -> None:
 
 @njit
 def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, rows: Rows) -> bool:
-    """Try every choice of a state; fills the first rows. False = a fault.
+    """Roll out every choice of a state and fill the first rows; False = a fault.
 
-    Copies know of no arrival beyond the horizon.
+    Rollouts have no arrivals beyond the horizon.
     """
     world, features, costs = scene.world, rows.features, rows.costs
     w, jobs = world.totals[0], len(world.arrivals)
@@ -207,14 +207,14 @@ def expand(
     scene: Scene,
     rows: Rows,
 ) -> int:
-    """Play an episode and expand a share of its states with something to choose.
+    """Play an episode and expand a share of its states that offer a choice.
 
-    Now and then the behaviour policy's choice is replaced by a random start. States in which
-    nothing runs are not expanded: there it is not allowed to wait. Nor are any once the rows are
-    used up. Both policies are first-class compiled functions, see sim/signature.py.
+    A share `stray` of the decisions are random starts. States in which nothing runs are not
+    expanded, as waiting is not allowed there; nor are any once the rows are used up. Both policies
+    are first-class compiled functions, see sim/signature.py.
 
     Returns:
-        How many rows were written, or -1 after a fault.
+        The number of rows written, or -1 after a fault.
     """
     world, out, scratch, draws = scene.world, scene.out, scene.scratch, task.draws
     w, used, drawn, known = world.totals[0], 0, 0, 0
@@ -236,7 +236,7 @@ def expand(
                 choices = describe_choices(view, scratch)
                 if sampled and w.running > 0 and used + choices.count <= len(rows.groups):
                     describe_more(task.kinds, task.ranges, choices, view, scratch)
-                    for j in range(known, w.arrived):  # who has really come meanwhile
+                    for j in range(known, w.arrived):  # arrivals since the last expansion
                         copy_job(j, world, j, scene.copy)
                     known = w.arrived
                     left = Rows(rows.features[used:], rows.costs[used:], rows.groups[used:])

@@ -93,7 +93,8 @@ class Run(Generic[H]):
         self.request, self.hyperparameters = plan.request, plan.hyperparameters
         self.folder, self.executor, self._report = folder, executor, report
         self.stored = folder.checkpoint()
-        meta = {"cpu_s": 0.0, "journal_bytes": 0} if self.stored is None else self.stored[1]
+        fresh: dict[str, Any] = {"cpu_s": 0.0, "journal_bytes": 0}
+        meta = fresh if self.stored is None else self.stored[1]
         folder.open_journal(meta["journal_bytes"])
         self._cpu_before, self._cpu_begin = float(meta["cpu_s"]), time.process_time()
         self._saved_at = time.monotonic()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 
 from adlro.features.pair_kernel import PAIR_FEATURES
@@ -67,6 +69,7 @@ def scale(network: Network) -> Floats:
 
 def policy(network: Network | PaperNetwork, setting: Setting) -> Policy:
     """The policy that plays a network, prepared for a scenario."""
+    module: ModuleType
     if isinstance(network, PaperNetwork):
         name, module, is_preemptive = paper_dqn.NAME, paper_dqn, False
         params = paper_network.flat(network)
