@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adlro.sim.signature import DECIDE, compiled_steps, entry_point
 from adlro.sim.simulator import ViewCopies, clone
-from adlro.sim.world import World, answers, fresh_memory, open_world
+from adlro.sim.world import World, decision_buffer, fresh_memory, open_world
 from bench.clock import Setup, best_times
 from bench.clone_kernel import copy_back_and_forth
 from bench.figure import Bar, Figure, figure
@@ -20,7 +20,7 @@ def mid_run(jobs: int) -> World:
     policy, steps = fixture.policy("min-min"), compiled_steps()
     decide = entry_point(policy.decide, *DECIDE.args)
     world, memory = open_world(fixture.empty, fixture.workloads[0]), fresh_memory(policy.memory, 0)
-    views, totals, out = ViewCopies(world), world.totals[0], answers(world)
+    views, totals, out = ViewCopies(world), world.totals[0], decision_buffer(world)
     while steps.advance(world):
         started = 1
         while started > 0:

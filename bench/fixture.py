@@ -10,7 +10,7 @@ from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.signature import compile_decide, compiled_run
-from adlro.sim.world import Empty, answers, fresh_memory, open_world
+from adlro.sim.world import EmptyCluster, decision_buffer, fresh_memory, open_world
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
@@ -23,7 +23,7 @@ class Fixture(NamedTuple):
     """A prepared scenario with its jobs for several seeds."""
 
     setting: Setting
-    empty: Empty
+    empty: EmptyCluster
     workloads: list[Workload]
 
     @property
@@ -42,7 +42,7 @@ def fixture_of(scenario: Scenario, seeds: int = 1) -> Fixture:
     """Prepare a scenario with its jobs for seeds 0, 1, ..."""
     setting = prepare(scenario)
     layout = setting.layout
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     return Fixture(setting, empty, [generate(setting, seed) for seed in range(seeds)])
 
 
@@ -55,7 +55,7 @@ def _arguments(fixture: Fixture, policy: Policy, seed: int) -> tuple[Any, ...]:
     """Arguments of the compiled run: the policy, a fresh world and an empty memory."""
     world = open_world(fixture.empty, fixture.workloads[seed])
     memory = fresh_memory(policy.memory, seed)
-    return compile_decide(policy.decide), policy.params, memory, answers(world), world
+    return compile_decide(policy.decide), policy.params, memory, decision_buffer(world), world
 
 
 def episodes(fixture: Fixture, policy: Policy) -> Setup:

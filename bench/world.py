@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.workload import Workload
 
 
@@ -81,7 +81,7 @@ class Schedule(NamedTuple):
     real_decisions: int
 
 
-def take_tasks(workload: Workload, empty: Empty) -> list[Task]:
+def take_tasks(workload: Workload, empty: EmptyCluster) -> list[Task]:
     """Convert a workload to one tuple per job."""
     models = empty.pools["model"]
     columns = [workload.jobs[key].tolist() for key in Task._fields[:-1]]
@@ -97,7 +97,7 @@ def take_tasks(workload: Workload, empty: Empty) -> list[Task]:
     return [Task(*row) for row in zip(*columns, options, strict=True)]
 
 
-def take_pools(empty: Empty) -> list[Pool]:
+def take_pools(empty: EmptyCluster) -> list[Pool]:
     """Convert the empty cluster to objects."""
     keys = ["first_gpu", "gpus", "cores", "memory"]
     nodes = [

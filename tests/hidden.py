@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from adlro.config.scenario import Scenario
-from adlro.model.context import known
+from adlro.model.context import copy_context
 from adlro.workloads.setting import Setting
 
 TRUTH = ("played", "failures", "changes", "colocation", "readings", "scenario", "setting")
@@ -42,7 +42,7 @@ def reached(value) -> list:
 
 def assert_hides_the_truth(setting: Setting) -> None:
     """Assert that a policy's context does not lead to future jobs or true speeds."""
-    context = known(setting)
+    context = copy_context(setting)
     assert not [name for name in TRUTH if hasattr(context, name)]
     scenario = setting.scenario
     truth = [setting.played, setting.colocation, setting.readings]

@@ -18,7 +18,7 @@ from adlro.sim.kernel import advance, apply
 from adlro.sim.rollout_kernel import copy_job
 from adlro.sim.signature import ANSWER, DECIDE, FLOATS, WORLD, compile_decide, compiled_steps
 from adlro.sim.simulator import ViewCopies, is_compiled
-from adlro.sim.world import answers, fresh_memory, open_world, view_of
+from adlro.sim.world import decision_buffer, fresh_memory, open_world, view_of
 from adlro.workloads.workload import Workload
 
 BY_ROW = ("jobs", "est", "allowed", "seconds", "holders")
@@ -134,7 +134,7 @@ def play_reused(empty, workload, policy, rows, *, compiled=False):
     """OUTCOME [J] of a run whose jobs share this many rows, in compiled code or step by step."""
     source = open_world(empty, workload)
     world, ledger = reused(empty, workload, rows, seed=1)
-    memory, out = fresh_memory(policy.memory, 0), answers(world)
+    memory, out = fresh_memory(policy.memory, 0), decision_buffer(world)
     if compiled:
         decide = compile_decide(policy.decide)
         ended = _compiled_play()(decide, policy.params, memory, out, world, source, ledger)

@@ -8,7 +8,7 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.envs.episode_supply import EpisodeSupply
 from adlro.envs.worlds import Worlds
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.worlds import World, start
@@ -82,5 +82,5 @@ class Replay:
 def replayed(supply: EpisodeSupply, episode: int, starts) -> simulator.RunResult:
     """The simulator's result of the same starts."""
     layout = supply.setting.layout
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     return simulator.run(empty, supply.draw(episode), Replay(starts))

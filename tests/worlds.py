@@ -32,7 +32,7 @@ from adlro.model.view import View
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.signature import DECIDE, compiled_steps, entry_point
-from adlro.sim.world import Empty, answers, fresh_memory, open_world
+from adlro.sim.world import EmptyCluster, decision_buffer, fresh_memory, open_world
 from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
 from tests.plain.cases import Case, as_workload, random_case, typical_demands
@@ -43,7 +43,7 @@ ANYWHERE = [name for name in registry.names() if name != "paper-dqn"]  # its wei
 class World(NamedTuple):
     """An empty cluster and the jobs that will arrive."""
 
-    empty: Empty
+    empty: EmptyCluster
     workload: Workload
     setting: SimpleNamespace  # a model.context.Context, and the layout if there is one
 
@@ -156,7 +156,7 @@ def build(
         *_rules(quotas, rows, layout),
         np.zeros(0) if ageing is None else np.array([ageing], np.float64),
     )
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     setting = SimpleNamespace(
         **_known(empty, workload),
         layout=layout,
@@ -169,7 +169,7 @@ def build(
     return World(empty, workload, setting)
 
 
-def _known(empty: Empty, workload: Workload) -> dict:
+def _known(empty: EmptyCluster, workload: Workload) -> dict:
     """Context fields of a cluster and a workload; its rules identify jobs by id."""
     rules = Rulebook(
         lambda jobs: workload.allowed[jobs["id"]],
@@ -207,7 +207,7 @@ def from_case(case: Case) -> World:
     shares = np.zeros((len(case.affinity), len(case.pools)))
     for row, given in zip(shares, case.pools_of_type, strict=True):
         row[list(given)] = 1.0
-    empty, workload = Empty(case.pools, case.nodes, case.gpus), as_workload(case)
+    empty, workload = EmptyCluster(case.pools, case.nodes, case.gpus), as_workload(case)
     setting = SimpleNamespace(
         **_known(empty, workload),
         models=models()[: case.est.shape[1]],
@@ -263,7 +263,7 @@ class Scripted:
     name, params, memory = "scripted", np.zeros(0), 0
 
     def __init__(self, *answers: list[tuple]) -> None:
-        self.answers = iter(answers)
+        self.answers = iter(decision_buffer)
         self.asked_at: list[float] = []
 
     def decide(self, view, params, memory, out):
@@ -284,7 +284,7 @@ class Scheduled(Scripted):
 
     def __init__(self, at: dict[float, list[list[tuple]]], look=lambda view: None) -> None:
         super().__init__()
-        self.at = {time: iter([*answers, []]) for time, answers in at.items()}
+        self.at = {time: iter([*decision_buffer, []]) for time, decision_buffer in at.items()}
         self.look = look
 
     def decide(self, view, params, memory, out):
@@ -374,7 +374,7 @@ def state_of(world, policy, seed=0):
 
 def play_moments(policy, state, memory, most=10**9):
     """Run up to `most` moments of the kernel, as simulator.run does."""
-    out, eyes, steps = answers(state), simulator.ViewCopies(state), compiled_steps()
+    out, eyes, steps = decision_buffer(state), simulator.ViewCopies(state), compiled_steps()
     rows, decide = out.view(np.recarray), called(policy.decide)
     going_on = state.totals["finished"][0] < len(state.arrivals)
     while going_on and most > 0 and steps.advance(state):

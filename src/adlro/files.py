@@ -171,7 +171,7 @@ def pack_arrays(
             entry.create_system, entry.compress_type = 3, compression  # 3: as on Unix
             data = io.BytesIO()
             np.lib.format.write_array(
-                data, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False
+                data, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False
             )
             archive.writestr(entry, data.getvalue())
     return result.getvalue()

@@ -14,7 +14,7 @@ from adlro.config.files import find_scenario
 from adlro.errors import OutputError, PolicyError
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.formats.registry import read
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
@@ -57,7 +57,7 @@ SCENARIOS = ("paper16", "paper16-single", "paper16-surge")
 def both(scenario, policy, seed, run):
     """Return the kernel's result and a baseline simulator's schedule of the same jobs."""
     setting = prepare(find_scenario(scenario))
-    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    empty = EmptyCluster(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     workload = generate(setting, seed)
     ours = simulator.run(empty, workload, registry.load(policy, setting), seed)
     return ours, run(take_tasks(workload, empty), take_pools(empty))
@@ -92,7 +92,7 @@ def test_the_simpy_simulator_gives_the_kernels_schedule_and_totals(scenario, see
 
 def test_the_heapq_simulator_releases_everything_it_allocated():
     setting = prepare(find_scenario("paper16"))
-    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    empty = EmptyCluster(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     pools = take_pools(empty)
     plain.run(take_tasks(generate(setting, 0), empty), pools, plain.fcfs)
     assert pools == take_pools(empty)

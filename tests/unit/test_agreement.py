@@ -9,7 +9,7 @@ import pytest
 from adlro.model.state import EVENT_KINDS, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from tests.plain.cases import as_workload, random_case
 from tests.plain.learned import NET, Audit, as_params
 from tests.plain.policies import TIRESIAS
@@ -68,7 +68,7 @@ def as_context(case):
 
 
 def run_kernel(case, policy, seed):
-    empty = Empty(case.pools, case.nodes, case.gpus)
+    empty = EmptyCluster(case.pools, case.nodes, case.gpus)
     return simulator.run(empty, as_workload(case), policy, seed, keep_spans=True)
 
 

@@ -12,7 +12,7 @@ from adlro.evaluate.compare import run_one
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, REPAIR, SPEED, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests import worlds
@@ -25,7 +25,7 @@ EVERY_CASE = every("seed", range(2_000, 2_100))
 
 
 def play(case, seed):
-    empty = Empty(case.pools, case.nodes, case.gpus)
+    empty = EmptyCluster(case.pools, case.nodes, case.gpus)
     policy = Scribe(seed, case.whole, quotas=bool(case.quotas))
     return simulator.run(empty, as_workload(case), policy, seed, keep_spans=True)
 

@@ -21,7 +21,7 @@ from adlro.model.state import DEMAND, PREEMPTION, WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.signature import compiled_steps
-from adlro.sim.world import answers
+from adlro.sim.world import decision_buffer
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.experiments.test_openb_packing import coming, kind, node, pod
@@ -140,7 +140,7 @@ def first_start(world, seed):
     """Job and pool of the first start of `random`, without playing the rest."""
     policy = made_ready("random", world)
     state, memory = state_of(world, policy, seed)
-    out = answers(state)
+    out = decision_buffer(state)
     compiled_steps().advance(state)
     called(policy.decide)(simulator.ViewCopies(state).view(), policy.params, memory, out)
     return int(out["job"][0]), int(out["pool"][0])

@@ -21,7 +21,7 @@ from adlro.features import full_observation_kernel, observation_kernel
 from adlro.model import violations
 from adlro.model.state import DECISION, EVENT, Mask
 from adlro.sim.signature import ANSWER, FLOATS, MASK, WORLD, entry_point
-from adlro.sim.world import STATE_FIELDS, Empty, World, open_world
+from adlro.sim.world import STATE_FIELDS, EmptyCluster, World, open_world
 from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
@@ -130,7 +130,7 @@ class Worlds:
         batch, layout = self.supply.batch(0, 1), self.supply.setting.layout
         episode = {name: array[0] for name, array in batch._asdict().items()}
         workload = self.supply.draw(0)._replace(**episode)
-        empty = open_world(Empty(layout.pools, layout.nodes, layout.gpus), workload)
+        empty = open_world(EmptyCluster(layout.pools, layout.nodes, layout.gpus), workload)
         jobs = (len(workload.jobs),)
         shapes = {"running": jobs, "ends": jobs}  # slices may all run at once
         own = {

@@ -20,7 +20,7 @@ from adlro.evaluate.stats import estimate, percent_difference
 from adlro.policies.loading import user_file
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
@@ -94,7 +94,7 @@ def run_one(
         PolicyError: the policy made an infeasible decision, or a user's policy failed.
     """
     layout = setting.layout
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     if policy.file is None:
         with _named(policy):
             return simulator.run(empty, workload, policy, seed, keep_spans=keep_spans)

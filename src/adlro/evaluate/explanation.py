@@ -26,7 +26,7 @@ from adlro.model.state import START, WAKE, Floats, Records
 from adlro.model.view import View
 from adlro.nets.q_network import ASKED, MOST_UNITS, predict
 from adlro.planning import drain
-from adlro.planning.drain import MOST_PLANNED
+from adlro.planning.drain import MAX_PLANNED
 from adlro.policies import adlro
 from adlro.policies.registry import Policy
 from adlro.sim.signature import FLOATS, TABLE, VIEW, compile_decide, compiled_steps
@@ -354,7 +354,7 @@ def _plan_after(decision: Decision, i: int) -> dict[int, Planned]:
     """Return the Min-Min plan after option i, by job."""
     view, table = decision.view, decision.table
     scratch = np.zeros(drain.scratch_size(len(view.gpus), len(view.pools)))
-    plan = np.zeros((MOST_PLANNED, len(PLANNED)))
+    plan = np.zeros((MAX_PLANNED, len(PLANNED)))
     row = i + len(table) - len(decision.options)
     count = write_plan(row, len(table), table, view, scratch, plan)
     return {

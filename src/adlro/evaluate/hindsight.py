@@ -18,7 +18,7 @@ from adlro.errors import PolicyError
 from adlro.model import violations
 from adlro.model.state import START, Floats, Records
 from adlro.model.view import RECENT_ARRIVALS, View
-from adlro.planning.drain import MOST_PAIRS, Pairs, shortest_pairs
+from adlro.planning.drain import MAX_PAIRS, Pairs, shortest_pairs
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.sim import kernel, steps
@@ -33,7 +33,7 @@ from adlro.sim.signature import (
     entry_point,
 )
 from adlro.sim.simulator import RunResult, clone
-from adlro.sim.world import Empty, World, answers, fresh_memory, open_world
+from adlro.sim.world import EmptyCluster, World, decision_buffer, fresh_memory, open_world
 from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
@@ -114,8 +114,8 @@ def _min_min_choice(view: View, rollout: _Rollout) -> _Choice:
 
 def _choices(view: View, rollout: _Rollout) -> list[_Choice]:
     """List min-min's choice, then waiting, then the feasible pairs with the shortest estimates."""
-    pairs = Pairs(*np.empty((3, MOST_PAIRS)))
-    count = rollout.calls.shortest_pairs(MOST_PAIRS - 1, view, pairs)
+    pairs = Pairs(*np.empty((3, MAX_PAIRS)))
+    count = rollout.calls.shortest_pairs(MAX_PAIRS - 1, view, pairs)
     if count == 0:
         return [_WAIT]
     found = [
@@ -164,7 +164,7 @@ def hindsight(
     seed: int,
     *,
     horizon: int = HORIZON,
-    pairs: int = MOST_PAIRS - 1,
+    pairs: int = MAX_PAIRS - 1,
 ) -> RunResult:
     """Run a workload to its end, making each decision with knowledge of the future.
 
@@ -186,8 +186,8 @@ def hindsight(
     layout = setting.layout
     policy = registry.load("min-min", setting)
     policy = policy._replace(decide=compile_decide(policy.decide))
-    world = open_world(Empty(layout.pools, layout.nodes, layout.gpus), workload)
-    memory, out, totals = fresh_memory(policy.memory, seed), answers(world), world.totals[0]
+    world = open_world(EmptyCluster(layout.pools, layout.nodes, layout.gpus), workload)
+    memory, out, totals = fresh_memory(policy.memory, seed), decision_buffer(world), world.totals[0]
     rollout = _Rollout(
         policy,
         _compiled_calls(policy.decide),
@@ -196,7 +196,7 @@ def hindsight(
         memory,
         clone(world),
         memory.copy(),
-        answers(world),
+        decision_buffer(world),
     )
     entry = compiled_steps()
     while entry.advance(world):

@@ -15,8 +15,8 @@ from adlro.model.view import View
 from adlro.planning.drain import (
     cost_of,
     next_finish,
-    open_drain,
     place_in,
+    prepare_drain,
     split_pairs,
 )
 
@@ -62,7 +62,7 @@ def write_plan(i: int, count: int, table: Floats, view: View, scratch: Floats, p
     pairs, rest = split_pairs(scratch)
     for k in range(1, count):
         pairs.places[k - 1] = table[k, 0]
-    drain = open_drain(view, pairs, count - 1, rest)
+    drain = prepare_drain(view, pairs, count - 1, rest)
     known, first, k, p = len(drain.places), 0, wide(-1), wide(-1)
     time = next_finish(now, view.running)
     if i > 0:

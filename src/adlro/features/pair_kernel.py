@@ -18,7 +18,7 @@ from adlro.compiled import njit, njit_allocating
 from adlro.model.feasibility import width
 from adlro.model.state import Floats, Mask, Row
 from adlro.model.view import RECENT, View
-from adlro.planning.active_jobs import Active
+from adlro.planning.active_jobs import ActiveJobs
 
 PAIR_FEATURES = (
     "runs_here",  # 1 = the job runs on this pool
@@ -110,7 +110,7 @@ def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
 
 
 @njit_allocating
-def measure(active: Active, is_open: Mask, view: View) -> Contention:
+def measure(active: ActiveJobs, is_open: Mask, view: View) -> Contention:
     """The figures that all pairs share: ranks, mean speeds and the recent arrivals."""
     count, total = active.seconds.shape
     fastest, rank, rank_here = np.empty(count), np.empty(count), np.empty((count, total))
@@ -153,7 +153,7 @@ def _lead(a: int, p: int, seconds: Floats) -> float:
 
 
 @njit
-def describe(a: int, p: int, job: Row, active: Active, crowd: Contention, x: Floats) -> None:
+def describe(a: int, p: int, job: Row, active: ActiveJobs, crowd: Contention, x: Floats) -> None:
     """Write the features of the open pair of job a and pool p to x."""
     left = crowd.fastest[a]
     speed, stays = left / active.seconds[a, p], active.pool[a] == p

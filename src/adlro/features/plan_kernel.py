@@ -15,7 +15,7 @@ from adlro.compiled import njit
 from adlro.model.feasibility import expected_end
 from adlro.model.state import Floats, Records
 from adlro.model.view import View
-from adlro.planning.drain import MOST_PAIRS, Drain, Pairs, shortest_pairs
+from adlro.planning.drain import MAX_PAIRS, Drain, Pairs, shortest_pairs
 from adlro.planning.min_min import min_min_start
 
 FAR = 1e3  # tau: later times, and never, count as this
@@ -116,7 +116,7 @@ def choose_pairs(view: View, pairs: Pairs, scratch: Floats) -> tuple[int, int]:
 
     If Min-Min's pair is not among the shortest ones it replaces the longest of them.
     """
-    count = shortest_pairs(MOST_PAIRS - 1, view, pairs)
+    count = shortest_pairs(MAX_PAIRS - 1, view, pairs)
     if count == 0:
         return 0, -1
     q, p = min_min_start(view, scratch)

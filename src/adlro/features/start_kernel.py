@@ -36,13 +36,13 @@ from adlro.model.state import WHOLE, Floats
 from adlro.model.view import RECENT, View
 from adlro.planning import drain as draining
 from adlro.planning.drain import (
-    MOST_PAIRS,
-    MOST_PLANNED,
+    MAX_PAIRS,
+    MAX_PLANNED,
     Drain,
     cost_of,
     next_finish,
-    open_drain,
     place_in,
+    prepare_drain,
     span_penalty,
     split_pairs,
 )
@@ -108,7 +108,7 @@ _FIRST_SIMILARITY = _FIRST_TELEMETRY + len(TELEMETRY_FEATURES)
 _OF_A_POOL = len(TELEMETRY_FEATURES)  # numbers of scratch per pool for `describe_more`
 _TELEMETRY, _SKETCHES = 1, 2  # bits of the requested kinds, see `kinds_of`
 
-MOST_CHOICES = MOST_PAIRS  # waiting, and one pair fewer than this
+MOST_CHOICES = MAX_PAIRS  # waiting, and one pair fewer than this
 _FEW = 8  # with fewer arrivals the features of recent arrivals are 0
 
 
@@ -160,7 +160,7 @@ EVERYTHING = kinds_of(FEATURES)
 
 def scratch_size(gpus: int, pools: int) -> int:
     """Length of the scratch of `describe_choices` and `describe_more`."""
-    own = MOST_CHOICES * (5 + len(FEATURES)) + MOST_PLANNED * (5 + pools) + 2 * pools
+    own = MOST_CHOICES * (5 + len(FEATURES)) + MAX_PLANNED * (5 + pools) + 2 * pools
     return own + draining.scratch_size(gpus, pools) + _OF_LIKENESS + _OF_A_POOL * pools
 
 
@@ -303,7 +303,7 @@ def _compare_drains(choices: Choices, busy: Floats, known: int) -> None:
 def describe_choices(view: View, scratch: Floats) -> Choices:
     """The choices of a state with their PLAIN features; all arrays lie in the scratch."""
     now, jobs, queue, pools, nodes = view.now, view.jobs, view.queue, view.pools, view.nodes
-    most, wide_, total, n = MOST_CHOICES, len(FEATURES), len(pools), MOST_PLANNED
+    most, wide_, total, n = MOST_CHOICES, len(FEATURES), len(pools), MAX_PLANNED
     features = scratch[: most * wide_].reshape((most, wide_))
     rest = scratch[most * wide_ :]
     places, at, seconds = rest[:most], rest[most : 2 * most], rest[2 * most : 3 * most]
@@ -318,7 +318,7 @@ def describe_choices(view: View, scratch: Floats) -> Choices:
     count, planned = known + 1, first + 1
     if known == 0:
         return Choices(0, 0, 0.0, places, at, seconds, costs, features)
-    drain = open_drain(view, pairs, known, rest)
+    drain = prepare_drain(view, pairs, known, rest)
     tau = measure_load(view, drain, load, plan)
     state = _State(tau, drain, plan, load)
     soonest = next_finish(now, view.running)

@@ -83,7 +83,7 @@ class Context(Protocol):
         """Eligibility rules that apply to every policy."""
 
 
-class Known(NamedTuple):
+class ContextCopy(NamedTuple):
     """A copy of the fields of a `Context`, without the rest of the object that provided them."""
 
     name: str
@@ -101,6 +101,6 @@ class Known(NamedTuple):
     rules: Rulebook
 
 
-def known(context: Context) -> Known:
+def copy_context(context: Context) -> ContextCopy:
     """Copy of the fields that a policy may read, from any object that provides a context."""
-    return Known(*(getattr(context, field) for field in Known._fields))
+    return ContextCopy(*(getattr(context, field) for field in ContextCopy._fields))

@@ -10,7 +10,7 @@ from adlro.features.start_kernel import DRAIN, DRAIN_LOG
 from adlro.model.state import Floats
 from adlro.model.view import View
 from adlro.nets.q_network import MOST_UNITS, predict
-from adlro.planning.active_jobs import Active
+from adlro.planning.active_jobs import ActiveJobs
 
 _COST_MOST = 60.0  # larger costs count as this
 
@@ -19,7 +19,7 @@ if (SRPT, TIME_LEFT) != (DRAIN, DRAIN_LOG):
 
 
 @njit_allocating
-def weigh(active: Active, view: View, params: Floats) -> Floats:
+def weigh(active: ActiveJobs, view: View, params: Floats) -> Floats:
     """Weights [A, P] of the pairs by the network: exp(-cost); 0 where the pair is not open."""
     count, total = active.seconds.shape
     worth, is_open = np.zeros((count, total)), np.zeros(count, np.bool_)

@@ -24,7 +24,7 @@ from adlro.model.feasibility import fits, start
 from adlro.model.placement import place, release
 from adlro.model.state import DECISION, DEMAND, PREEMPT, WAKE, Counts, Floats, Mask, Records
 from adlro.model.view import View
-from adlro.planning.active_jobs import Active, Indices, Notes
+from adlro.planning.active_jobs import ActiveJobs, Indices, Notes
 
 
 class ClusterCopy(NamedTuple):
@@ -68,7 +68,7 @@ def take_in_order(
 
 
 @njit_allocating
-def _copy_cluster(view: View, active: Active) -> ClusterCopy:
+def _copy_cluster(view: View, active: ActiveJobs) -> ClusterCopy:
     """Copy of the cluster of a view."""
     running = view.running.copy()
     for a in range(len(active.rows)):
@@ -141,7 +141,7 @@ def _victims(k: int, plan: TargetPlan, cluster: ClusterCopy) -> Indices:
 
 @njit_allocating
 def plan_actions(
-    order: Indices, target: Indices, active: Active, view: View
+    order: Indices, target: Indices, active: ActiveJobs, view: View
 ) -> tuple[Indices, Indices]:
     """Plan the preemptions and starts that lead to the targets.
 
@@ -224,7 +224,7 @@ def first_start(worth: Floats, steps: Floats, goals: Floats, view: View, out: Re
 
 
 def preempt_for(
-    view: View, notes: Notes, active: Active, target: Indices, order: Indices, out: Records
+    view: View, notes: Notes, active: ActiveJobs, target: Indices, order: Indices, out: Records
 ) -> int:
     """Write the preemptions that lead to the targets, and store the planned starts in `notes`.
 

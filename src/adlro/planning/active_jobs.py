@@ -36,7 +36,7 @@ class Notes(NamedTuple):
     columns: Floats  # [J, ...] columns of the individual policy
 
 
-class Active(NamedTuple):
+class ActiveJobs(NamedTuple):
     """The active jobs of a moment, oldest first."""
 
     rows: Indices  # in the job table
@@ -132,7 +132,7 @@ def _is_pinned(now: float, run: Row, job: Row) -> bool:
 
 @njit_allocating
 def gather(view: View, eligible: Floats) -> tuple[Any, ...]:
-    """Fields of `Active`, in their order; eligible [J, P] as in `Notes`."""
+    """Fields of `ActiveJobs`, in their order; eligible [J, P] as in `Notes`."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     running, pools = view.running, view.pools
     runs, count = len(running), len(running) + len(queue)
@@ -229,6 +229,6 @@ def next_preemptible(view: View) -> float:
     return float(preemptible_at(view))
 
 
-def collect(view: View, notes: Notes) -> Active:
+def collect(view: View, notes: Notes) -> ActiveJobs:
     """The active jobs of this moment."""
-    return Active(*gather(view, notes.eligible))
+    return ActiveJobs(*gather(view, notes.eligible))

@@ -14,7 +14,7 @@ from scipy.sparse import csc_array
 
 from adlro.errors import PolicyError
 from adlro.model.state import Floats, Mask
-from adlro.planning.active_jobs import Active, Indices
+from adlro.planning.active_jobs import ActiveJobs, Indices
 
 TIME_LIMIT_S = 30.0  # for one program
 _SUM_WEIGHT = 1e-3  # weight of the mean speed beside the smallest normalised speed
@@ -35,7 +35,7 @@ def _solve(gain: Floats, rows: csc_array, bounds: Floats, where: str) -> Floats:
     return np.asarray(found.x, np.float64)
 
 
-def _limits(a: Indices, p: Indices, active: Active) -> tuple[Floats, Indices, Floats]:
+def _limits(a: Indices, p: Indices, active: ActiveJobs) -> tuple[Floats, Indices, Floats]:
     """Coefficients, rows and bounds of the constraints of jobs (A rows), then of pools (P rows)."""
     jobs = len(active.rows)
     coefficients = np.concatenate([np.ones(len(a)), active.width[a]])
@@ -51,7 +51,7 @@ def _table(x: Floats, mask: Mask) -> Floats:
     return shares
 
 
-def max_total_shares(gain: Floats, active: Active, mask: Mask, where: str) -> Floats:
+def max_total_shares(gain: Floats, active: ActiveJobs, mask: Mask, where: str) -> Floats:
     """Shares [A, P] that maximise the sum of gain * X; 0 outside of the mask.
 
     Raises:
@@ -66,7 +66,9 @@ def max_total_shares(gain: Floats, active: Active, mask: Mask, where: str) -> Fl
     return _table(_solve(gain[mask], matrix, bounds, where), mask)
 
 
-def max_min_shares(speeds: Floats, need: Floats, active: Active, mask: Mask, where: str) -> Floats:
+def max_min_shares(
+    speeds: Floats, need: Floats, active: ActiveJobs, mask: Mask, where: str
+) -> Floats:
     """Shares [A, P] that maximise s such that each job's speed is at least s * need.
 
     Among these, the mean of all speeds is maximised, with a thousandth of the weight.

@@ -18,9 +18,9 @@ from adlro.model.state import WHOLE, Floats, Records, Row
 from adlro.model.view import View
 from adlro.planning.min_min import fill_free_times, reserve
 
-MOST_PAIRS = 16  # maximum number of choices
-MOST_SHORTEST = 40  # maximum number of planned jobs, besides those of the choices
-MOST_PLANNED = MOST_SHORTEST + MOST_PAIRS
+MAX_PAIRS = 16  # maximum number of choices
+MAX_SHORTEST = 40  # maximum number of planned jobs, besides those of the choices
+MAX_PLANNED = MAX_SHORTEST + MAX_PAIRS
 
 
 class Drain(NamedTuple):
@@ -48,14 +48,14 @@ class Pairs(NamedTuple):
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """Size of the scratch buffer of `split_pairs` and `open_drain` together."""
-    return 3 * MOST_PAIRS + 2 * gpus + pools + MOST_PLANNED * (5 + 2 * pools)
+    """Size of the scratch buffer of `split_pairs` and `prepare_drain` together."""
+    return 3 * MAX_PAIRS + 2 * gpus + pools + MAX_PLANNED * (5 + 2 * pools)
 
 
 @njit
 def split_pairs(scratch: Floats) -> tuple[Pairs, Floats]:
     """Split the scratch buffer into the arrays of `Pairs` and the rest."""
-    n = MOST_PAIRS
+    n = MAX_PAIRS
     return Pairs(scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n]), scratch[3 * n :]
 
 
@@ -145,13 +145,13 @@ def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
         for p in range(len(pools)):
             if eligible[q, p] and pools[p].gpus >= jobs[j].gpus:
                 best = min(best, est[j, pools[p].model] * queue[q].left)
-        if best < np.inf and (count < MOST_SHORTEST or best < lengths[count - 1]):
-            i = min(count, MOST_SHORTEST - 1)
-            while i > 0 and lengths[i - 1] > best and len(queue) > MOST_SHORTEST:
+        if best < np.inf and (count < MAX_SHORTEST or best < lengths[count - 1]):
+            i = min(count, MAX_SHORTEST - 1)
+            while i > 0 and lengths[i - 1] > best and len(queue) > MAX_SHORTEST:
                 lengths[i], places[i] = lengths[i - 1], places[i - 1]
                 i -= 1
             lengths[i], places[i] = best, q
-            count = min(count + 1, MOST_SHORTEST)
+            count = min(count + 1, MAX_SHORTEST)
     for k in range(1, count):
         q, i = places[k], k
         while i > 0 and places[i - 1] > q:
@@ -194,7 +194,7 @@ def _completion(
 
 
 @njit
-def open_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
+def prepare_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
     """Prepare the plan that all choices share; scratch is the rest returned by `split_pairs`.
 
     The planned jobs are the same for each choice: the MOST_SHORTEST shortest waiting jobs and the
@@ -204,7 +204,7 @@ def open_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
     total, a = len(view.gpus), 2 * len(view.gpus) + len(pools)
     times, own_times = scratch[:total], scratch[total : 2 * total]
     counts = scratch[2 * total : a]
-    size, cells = MOST_PLANNED, MOST_PLANNED * len(pools)
+    size, cells = MAX_PLANNED, MAX_PLANNED * len(pools)
     places, ends = scratch[a : a + size], scratch[a + size : a + 2 * size]
     own_ends, picks = scratch[a + 2 * size : a + 3 * size], scratch[a + 3 * size : a + 4 * size]
     pick_starts, b = scratch[a + 4 * size : a + 5 * size], a + 5 * size
@@ -288,7 +288,7 @@ def cost_of(k: int, p: int, time: float, bound: float, drain: Drain, pools: Reco
         p: pool where it starts.
         time: seconds that it runs there; for k = -1 the time before which nothing starts.
         bound: upper bound; the evaluation stops early at this cost.
-        drain: from `open_drain`; on return it holds the plan that follows the choice.
+        drain: from `prepare_drain`; on return it holds the plan that follows the choice.
         pools: [P].
     """
     ends, own_ends, now = drain.ends, drain.own_ends, drain.now

@@ -27,7 +27,7 @@ from adlro.model.state import Floats, Records
 from adlro.model.view import View
 from adlro.planning import rounds
 from adlro.planning.actions import take_in_order
-from adlro.planning.active_jobs import Active, Indices, Notes, memory_size, notes_of
+from adlro.planning.active_jobs import ActiveJobs, Indices, Notes, memory_size, notes_of
 from adlro.planning.rounds import RoundPlan
 
 ROUND_S = 360.0
@@ -35,7 +35,7 @@ _MAX_OWED = 10.0  # rounds
 _EXTRA_COLUMNS = 3  # of a row, after shares, owed and received: for the individual policy
 
 # Solves for the shares [A, P]; the last argument: the extra columns [J, 3] of the policy.
-Solver = Callable[[View, Active, Floats], Floats]
+Solver = Callable[[View, ActiveJobs, Floats], Floats]
 
 
 class Ledger(NamedTuple):
@@ -80,7 +80,7 @@ def update_ledger(last: float, length: float, rows: Indices, view: View, ledger:
             owed[j, p] = min(owed[j, p], received[j, p] + _MAX_OWED * length)
 
 
-def _account(view: View, notes: Notes, active: Active, length: float) -> None:
+def _account(view: View, notes: Notes, active: ActiveJobs, length: float) -> None:
     """Update owed and received in the memory by the time since the last round."""
     if not notes.head[rounds.BEGUN]:
         return
@@ -89,7 +89,7 @@ def _account(view: View, notes: Notes, active: Active, length: float) -> None:
     update_ledger(notes.head[rounds.LAST], length, active.rows, view, ledger)
 
 
-def _by_priority(view: View, notes: Notes, active: Active, length: float) -> RoundPlan:
+def _by_priority(view: View, notes: Notes, active: ActiveJobs, length: float) -> RoundPlan:
     """Plan of a round: the pairs with the highest priority for which GPUs are available."""
     pools = len(view.pools)
     shares, owed, received = (
@@ -112,7 +112,7 @@ def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solv
     pools, length = len(view.pools), float(params[0])
     notes = notes_of(memory, view, 3 * pools + _EXTRA_COLUMNS)
 
-    def plan(view: View, notes: Notes, active: Active, changed: bool) -> RoundPlan:
+    def plan(view: View, notes: Notes, active: ActiveJobs, changed: bool) -> RoundPlan:
         _account(view, notes, active, length)
         if changed:
             shares = solve(view, active, notes.columns[:, 3 * pools :])

@@ -18,7 +18,7 @@ from adlro.model.placement import link_slice, place, release, relink_slice, unli
 from adlro.model.state import DECISION, DEMAND, RUNNING, WAITING, WHOLE, Floats, Records
 from adlro.model.timeline import span_factor
 from adlro.model.view import RECENT, View
-from adlro.planning.active_jobs import Active, Indices
+from adlro.planning.active_jobs import ActiveJobs, Indices
 
 _MIN_SHARE = 0.1  # lower bound of a continued run's estimate, as a share of the original
 
@@ -34,7 +34,7 @@ class RelaxedState(NamedTuple):
 
 
 @njit
-def pin_costly_restarts(active: Active, jobs: Records, times: float) -> None:
+def pin_costly_restarts(active: ActiveJobs, jobs: Records, times: float) -> None:
     """Pin the runs whose time left is below `times` their restart cost."""
     for a in range(len(active.rows)):
         p = active.pool[a]
@@ -43,7 +43,7 @@ def pin_costly_restarts(active: Active, jobs: Records, times: float) -> None:
 
 
 @njit_allocating
-def _table_rows(active: Active, view: View) -> tuple[Indices, Indices]:
+def _table_rows(active: ActiveJobs, view: View) -> tuple[Indices, Indices]:
     """Rows [K] of the view in the new job table, and rows of the last arrivals in the new table."""
     jobs, count = view.jobs, len(active.rows)
     last = view.recent[max(len(view.recent) - RECENT, 0) :]
@@ -62,13 +62,13 @@ def _table_rows(active: Active, view: View) -> tuple[Indices, Indices]:
 
 
 @njit
-def _restart_cost(a: int, active: Active, jobs: Records) -> float:
+def _restart_cost(a: int, active: ActiveJobs, jobs: Records) -> float:
     """Restart cost of job a in seconds of a whole run, as estimates are: checkpoint / left."""
     return max(jobs[active.rows[a]].checkpoint, 0.0) / active.left[a] if active.begun[a] else 0.0
 
 
 @njit_allocating
-def _estimates(stay: float, active: Active, rows: Indices, view: View) -> Floats:
+def _estimates(stay: float, active: ActiveJobs, rows: Indices, view: View) -> Floats:
     """Estimates [K, M] for the rows, including restart costs.
 
     A job that starts from a checkpoint pays the restart cost; one that moves to another model also
@@ -94,7 +94,7 @@ def _estimates(stay: float, active: Active, rows: Indices, view: View) -> Floats
 
 
 @njit
-def _fill_queue(active: Active, memory: Floats, relaxed: RelaxedState) -> None:
+def _fill_queue(active: ActiveJobs, memory: Floats, relaxed: RelaxedState) -> None:
     """Fill the queue with all jobs that are not pinned; memory [J, ...] as in `relax`."""
     queue, eligible, waiting = relaxed.seen.queue, relaxed.seen.eligible, 0
     for a in range(len(active.rows)):
@@ -107,7 +107,7 @@ def _fill_queue(active: Active, memory: Floats, relaxed: RelaxedState) -> None:
 
 
 @njit
-def _fill_running(active: Active, running: Records, relaxed: RelaxedState) -> None:
+def _fill_running(active: ActiveJobs, running: Records, relaxed: RelaxedState) -> None:
     """Fill the running records with the pinned runs, and release the GPUs of all others."""
     runs, jobs, gpus = relaxed.seen.running, relaxed.seen.jobs, relaxed.seen.gpus
     for a in range(len(active.rows)):
@@ -134,7 +134,7 @@ def _fill_running(active: Active, running: Records, relaxed: RelaxedState) -> No
 
 
 @njit_allocating
-def relax(stay: float, active: Active, memory: Floats, view: View) -> RelaxedState:
+def relax(stay: float, active: ActiveJobs, memory: Floats, view: View) -> RelaxedState:
     """The relaxed state, in which only the pinned runs still run.
 
     `stay` as in `_estimates`; rows of memory [J, ...] begin with the eligible pools, as in `Notes`.
@@ -165,7 +165,7 @@ def relaxed_view(relaxed: RelaxedState) -> View:
 
 
 @njit_allocating
-def start_chosen(active: Active, relaxed: RelaxedState) -> None:
+def start_chosen(active: ActiveJobs, relaxed: RelaxedState) -> None:
     """Start the job of the decision relaxed.out in the relaxed state, and store its target."""
     view, answer, slot = relaxed.seen, relaxed.out[0], relaxed.counts[1]
     a, pool, run = answer.job, view.pools[answer.pool], view.running[slot]

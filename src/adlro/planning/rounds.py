@@ -18,7 +18,7 @@ from adlro.model.state import Records
 from adlro.model.view import View
 from adlro.planning.actions import preempt_for, start_what_fits, wake
 from adlro.planning.active_jobs import (
-    Active,
+    ActiveJobs,
     Indices,
     Notes,
     collect,
@@ -41,7 +41,9 @@ class RoundPlan(NamedTuple):
     rotates: bool  # the next round would plan otherwise even if no job or node comes or goes
 
 
-Planner = Callable[[View, Notes, Active, bool], RoundPlan]  # the last: jobs or nodes have changed
+Planner = Callable[
+    [View, Notes, ActiveJobs, bool], RoundPlan
+]  # the last: jobs or nodes have changed
 
 
 def _newly_preemptible(view: View, last: float) -> bool:

@@ -30,7 +30,7 @@ from adlro.planning.active_jobs import (
     HEAD,
     SHARED,
     STEP,
-    Active,
+    ActiveJobs,
     gather,
     memory_size,
     note_jobs,
@@ -153,7 +153,7 @@ def decide(view, params, memory, out):
     note_jobs(view, rows)
     never_preempts = _none_preemptible(view)
     if never_preempts or _is_new(memory, view):
-        active = Active(*gather(view, rows))
+        active = ActiveJobs(*gather(view, rows))
         pairs = params[_NETWORKS : _NETWORKS + int(params[_FIRST])]
         if not never_preempts and _all_single(active, view.jobs):
             target, order = _matched(active, view, pairs)

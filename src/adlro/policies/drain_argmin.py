@@ -15,11 +15,11 @@ from adlro.compiled import njit, wide
 from adlro.model.feasibility import start
 from adlro.planning import drain as draining
 from adlro.planning.drain import (
-    MOST_PAIRS,
+    MAX_PAIRS,
     cost_of,
     next_finish,
-    open_drain,
     place_in,
+    prepare_drain,
     shortest_pairs,
     span_penalty,
     split_pairs,
@@ -33,14 +33,14 @@ _CLEARLY = 1e-6  # seconds: a smaller difference of costs may be rounding
 def memory(context):
     """Scratch for the choices and both plans; nothing is stored between calls."""
     gpus, pools = len(context.gpus), len(context.pools)
-    return max(draining.scratch_size(gpus, pools), 3 * MOST_PAIRS + plan_size(gpus, pools))
+    return max(draining.scratch_size(gpus, pools), 3 * MAX_PAIRS + plan_size(gpus, pools))
 
 
 @njit
 def decide(view, params, memory, out):
     """Make the choice with the smallest drain cost."""
     pairs, scratch = split_pairs(memory)
-    count = shortest_pairs(MOST_PAIRS - 1, view, pairs)
+    count = shortest_pairs(MAX_PAIRS - 1, view, pairs)
     if count == 0:
         return 0
     jobs, queue, pools = view.jobs, view.queue, view.pools
@@ -49,7 +49,7 @@ def decide(view, params, memory, out):
     known = count
     if q >= 0:
         pairs.places[count], known = q, count + 1
-    drain = open_drain(view, pairs, known, scratch)
+    drain = prepare_drain(view, pairs, known, scratch)
     best, best_q, best_p = np.inf, q, p
     for i in range(-2, count):  # a single loop, because `cost_of` is inlined and large
         a, b, k, time = wide(-1), wide(-1), wide(-1), until  # i = -1: to wait

@@ -19,7 +19,7 @@ import numpy as np
 
 import adlro.policies
 from adlro.errors import PolicyError, printable, suggestion
-from adlro.model.context import Context, Known, known
+from adlro.model.context import Context, ContextCopy, copy_context
 from adlro.model.state import Floats
 from adlro.policies import lookahead
 from adlro.policies.loading import learned, user_file
@@ -140,14 +140,14 @@ def _refuse_ahead(name: str, reason: str | None) -> None:
         raise PolicyError(f"policy {name} cannot look ahead: {reason}")
 
 
-def _ask(part: str, found: _Found, context: Known) -> Any:  # noqa: ANN401  a number or a phrase
+def _ask(part: str, found: _Found, context: ContextCopy) -> Any:  # noqa: ANN401  a number or a phrase
     """The result of a policy's optional function for a context; a file's weights are passed on."""
     function = getattr(found.module, part, None)
     weights = () if found.learned is None else (found.learned.params_for(context),)
     return function(context, *weights) if function is not None else None
 
 
-def _reason(found: _Found, context: Known) -> str | None:
+def _reason(found: _Found, context: ContextCopy) -> str | None:
     reason: str | None = _ask("refuses", found, context)
     return reason
 
@@ -161,7 +161,7 @@ def refusal(name: str, context: Context) -> str | None:
     name, looks_ahead = lookahead.split(name)
     found = _find(name)
     with user_file.mistakes(found.file):
-        reason = _reason(found, known(context))
+        reason = _reason(found, copy_context(context))
     if reason is not None or not looks_ahead:
         return reason
     preempts = _is_preemptive(found.module, found.name)
@@ -180,13 +180,13 @@ def load(name: str, context: Context) -> Policy:
 
     A name that ends in .npz or .json is a learned policy, by either of its two files; any other
     name with a slash or .py is code. The policy of a file is named after the file. Policies get
-    only the fields of `known`, even if the context (such as a scenario's setting) has more.
+    only the fields of `copy_context`, even if the context (such as a scenario's setting) has more.
 
     Raises:
         PolicyError: there is no such policy, it cannot run there, or the user's file is wrong.
     """
     name, looks_ahead = lookahead.split(name)
-    fields = known(context)
+    fields = copy_context(context)
     ready = _load(name, fields)
     if not looks_ahead:
         return ready
@@ -197,7 +197,7 @@ def load(name: str, context: Context) -> Policy:
     return ready._replace(name=full, decide=ahead.decide, memory=ahead.memory)
 
 
-def _load(name: str, context: Known) -> Policy:
+def _load(name: str, context: ContextCopy) -> Policy:
     """Prepare a policy without look-ahead."""
     found = _find(name)
     name, module, file, _ = found

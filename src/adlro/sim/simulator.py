@@ -13,7 +13,15 @@ from adlro.model.state import OUTCOME, SPAN, Floats, Records
 from adlro.model.view import RECENT_ARRIVALS, Rows, View
 from adlro.sim import kernel
 from adlro.sim.signature import compile_decide, compiled_run, compiled_steps
-from adlro.sim.world import STATE_FIELDS, Empty, World, answers, fresh_memory, is_empty, open_world
+from adlro.sim.world import (
+    STATE_FIELDS,
+    EmptyCluster,
+    World,
+    decision_buffer,
+    fresh_memory,
+    is_empty,
+    open_world,
+)
 from adlro.workloads.workload import Workload
 
 _IN_USE = ["now", "head", "waiting", "arrived", "arrived_before", "running", "rows"]
@@ -118,7 +126,7 @@ def _run_in_python(
     Returns:
         The world; its log of spans may be a larger array than the one passed in.
     """
-    w, most, out = world.totals[0], len(world.gpus) + len(world.running), answers(world)
+    w, most, out = world.totals[0], len(world.gpus) + len(world.running), decision_buffer(world)
     eyes, rows, entry = ViewCopies(world), _rows(out), compiled_steps()
     while entry.advance(world):
         started, last = 1, w["decisions"] + kernel.MAX_CALLS
@@ -153,23 +161,30 @@ def warm_up(policies: Iterable[Player]) -> None:
             compiled_steps()
 
 
-def _run(empty: Empty, workload: Workload, policy: Player, seed: int, span_rows: int) -> World:
+def _run(
+    empty: EmptyCluster, workload: Workload, policy: Player, seed: int, span_rows: int
+) -> World:
     """The world at the end of one run."""
     world, memory = open_world(empty, workload, span_rows), fresh_memory(policy.memory, seed)
     if not is_compiled(policy.decide):
         return _run_in_python(policy, policy.decide, world, memory)
     decide = compile_decide(policy.decide)
     try:
-        compiled_run()(decide, policy.params, memory, answers(world), world)
+        compiled_run()(decide, policy.params, memory, decision_buffer(world), world)
     except Exception:  # the world is as the failed call saw it
-        view, out = ViewCopies(world).view(), _rows(answers(world))
+        view, out = ViewCopies(world).view(), _rows(decision_buffer(world))
         decide.py_func(view, policy.params, memory, out)  # in Python the traceback names the line
         raise
     return world
 
 
 def run(
-    empty: Empty, workload: Workload, policy: Player, seed: int = 0, *, keep_spans: bool = False
+    empty: EmptyCluster,
+    workload: Workload,
+    policy: Player,
+    seed: int = 0,
+    *,
+    keep_spans: bool = False,
 ) -> RunResult:
     """Run a workload to its end under a policy.
 

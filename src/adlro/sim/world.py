@@ -32,7 +32,7 @@ from adlro.workloads.workload import Workload
 _SLACK = 4096  # spare capacity of the queue, so that its window slides and is rarely moved
 
 
-class Empty(NamedTuple):
+class EmptyCluster(NamedTuple):
     """Records of an empty cluster, from which a world starts."""
 
     pools: Records
@@ -78,7 +78,7 @@ class World(NamedTuple):
 STATE_FIELDS = World._fields[: World._fields.index("arrivals")]  # what a clone copies
 
 
-def open_world(empty: Empty, workload: Workload, span_rows: int = 0) -> World:
+def open_world(empty: EmptyCluster, workload: Workload, span_rows: int = 0) -> World:
     """The world before the first arrival: an empty cluster and empty results.
 
     Args:
@@ -127,7 +127,7 @@ def fresh_memory(size: int, seed: int) -> Floats:
     return memory
 
 
-def is_empty(world: World, empty: Empty) -> bool:
+def is_empty(world: World, empty: EmptyCluster) -> bool:
     """True when pools and nodes equal those before the run, except nodes that events left down."""
     pools, nodes, gpus = empty
     events = world.events[: world.totals["events_done"][0]]
@@ -150,7 +150,7 @@ def is_empty(world: World, empty: Empty) -> bool:
     return same
 
 
-def answers(world: World) -> Records:
+def decision_buffer(world: World) -> Records:
     """Buffer for the decisions of one answer: enough to stop and start every run, and 16 more."""
     out = np.zeros(2 * len(world.running) + 16, DECISION)
     out["node"] = out["gpu"] = -1

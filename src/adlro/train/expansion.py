@@ -29,7 +29,7 @@ from adlro.sim.signature import (
     compile_decide,
 )
 from adlro.sim.simulator import is_compiled
-from adlro.sim.world import Empty, answers, open_world
+from adlro.sim.world import EmptyCluster, decision_buffer, open_world
 from adlro.telemetry.normalise import Norm
 from adlro.train import expand_kernel
 from adlro.train.expand_kernel import COSTS, Handed, Rows, Scene, Task
@@ -97,13 +97,13 @@ def _joined(workloads: Sequence[Workload]) -> dict[str, Records]:
 def _scene(setting: Setting, workload: Workload, others: Sequence[Workload]) -> Scene:
     """The worlds before the first arrival, and scratch space."""
     layout = setting.layout
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     world, copy = open_world(empty, workload), open_world(empty, workload)
     return Scene(
         world,
         copy._replace(**_joined([workload, *others])),
-        answers(world),
-        answers(copy),
+        decision_buffer(world),
+        decision_buffer(copy),
         np.zeros(scratch_size(len(layout.gpus), len(layout.pools))),
     )
 

@@ -286,4 +286,4 @@ def test_estimates_that_do_not_exist_are_answered_with_those_that_do(tmp_path, w
     path = write(tmp_path, top(f'estimates = "{written}"'))
     message = refusal(load_scenario, path)
     assert message.startswith(f"{path}: estimates: say oracle, noisy:S ")
-    assert message.endswith(f"request or memory, not {written!r}")
+    assert message.endswith(f"request, last-two, user-mean or memory, not {written!r}")

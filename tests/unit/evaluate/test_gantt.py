@@ -10,7 +10,7 @@ from adlro.evaluate.report.gantt import Limits, compose, draw
 from adlro.evaluate.report.runs import lanes, run_details
 from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPAN, SPEED
 from adlro.policies import registry
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.looped import every
@@ -20,7 +20,7 @@ from tests.worlds import InPython, World, fill, play, random_world
 def _rough(seed=3, **changes):
     setting = prepare(adjusted(find_scenario("rough64"), jobs=250, **changes))
     workload, layout = generate(setting, seed), setting.layout
-    world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
+    world = World(EmptyCluster(layout.pools, layout.nodes, layout.gpus), workload, setting)
     return setting, workload, play(world, "restless", seed)
 
 

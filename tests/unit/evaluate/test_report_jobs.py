@@ -21,7 +21,7 @@ from adlro.evaluate.report.collect import (
 from adlro.evaluate.report.timeline import mean_level, usage_timeline
 from adlro.model.state import OUTCOME
 from adlro.policies import registry
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.worlds import World, build, fails, fill, is_repaired, job, nodes, play, records
@@ -155,7 +155,7 @@ def test_gpus_that_are_down_do_not_count_and_a_model_that_is_down_has_a_gap():
 def test_the_timeline_of_a_run_with_failures_matches_its_metrics():
     setting = prepare(adjusted(find_scenario("rough64"), jobs=250))
     workload, layout = generate(setting, 3), setting.layout
-    world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
+    world = World(EmptyCluster(layout.pools, layout.nodes, layout.gpus), workload, setting)
     result = play(world, "restless", 3)
     found, metrics = usage_timeline(setting, workload, result), measure(setting, workload, result)
     assert result.outcome["restarts"].sum() > 0

@@ -13,7 +13,7 @@ from adlro.evaluate.downtime import window
 from adlro.evaluate.telemetry import COLUMNS, sample_sensors, series
 from adlro.model.state import READING
 from adlro.policies import registry
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.worlds import InPython, World, play
@@ -24,7 +24,7 @@ def rough():
     """Setting, workload, result and the last GPU readings seen at each decision time."""
     setting = prepare(adjusted(find_scenario("rough64"), jobs=250))
     workload, layout, seen = generate(setting, 3), setting.layout, {}
-    world = World(Empty(layout.pools, layout.nodes, layout.gpus), workload, setting)
+    world = World(EmptyCluster(layout.pools, layout.nodes, layout.gpus), workload, setting)
 
     def look(view):
         seen[view.now] = np.array(view.gpus)

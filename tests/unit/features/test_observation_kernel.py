@@ -12,7 +12,7 @@ from adlro.features.observation_kernel import MOST_WAITING, act, allow, observe,
 from adlro.model.state import DECISION, START
 from adlro.sim.signature import compiled_steps
 from adlro.sim.simulator import ViewCopies, clone
-from adlro.sim.world import answers
+from adlro.sim.world import decision_buffer
 from tests.worlds import (
     Scripted,
     build,
@@ -32,7 +32,7 @@ TWO_NODES = [nodes("V100", 2), nodes("T4", 1)]
 def at_first_moment(world, *starts):
     """The state at the first arrival, after some starts."""
     (state, _), steps = state_of(world, Scripted()), compiled_steps()
-    out = answers(state)
+    out = decision_buffer(state)
     steps.advance(state)
     out[: len(starts)] = list(starts)
     assert steps.apply(len(starts), out, state) == len(starts)
@@ -103,7 +103,7 @@ def test_the_mask_is_exactly_what_the_world_accepts(seed, draw):
     # At every moment each of the actions of three slots is tried on a copy of the world.
     world, rng = random_world(seed), np.random.default_rng(draw)
     (state, _), steps = state_of(world, Scripted()), compiled_steps()
-    out, tried = answers(state), 0
+    out, tried = decision_buffer(state), 0
     while steps.advance(state) and tried < 300:
         while True:
             x, may, count, view = seen(state, window=3)

@@ -10,7 +10,7 @@ from adlro.model.state import RUNNING, WAITING
 from adlro.model.view import View
 from adlro.nets.pair_network import weigh
 from adlro.nets.q_network import Network, flat
-from adlro.planning.active_jobs import Active
+from adlro.planning.active_jobs import ActiveJobs
 from tests.worlds import lay, nodes, records
 
 NOW = 100.0
@@ -26,7 +26,7 @@ JOBS = records(
 EST = np.array([[120.0, 240.0], [240.0, 240.0], [60.0, 999.0], [500.0, 500.0]])
 # Job 0 runs on the T4 and has half of its work left; job 1 is new; job 2 has been stopped and may
 # not use the T4; job 3 is pinned to a GPU beyond those of `room`.
-ACTIVE = Active(
+ACTIVE = ActiveJobs(
     rows=np.arange(4),
     run=np.array([0, -1, -1, 1]),
     pool=np.array([1, -1, -1, 0]),

@@ -8,7 +8,7 @@ import pytest
 
 from adlro.config.files import find_scenario
 from adlro.errors import PolicyError
-from adlro.model.context import Context, Known, Rulebook, known
+from adlro.model.context import Context, ContextCopy, Rulebook, copy_context
 from adlro.model.state import DEMAND, QUOTA
 from adlro.policies import registry
 from adlro.policies.loading import user_file
@@ -37,7 +37,7 @@ def live(*groups, rows=256):
         np.zeros((0, models), np.int64),
         np.zeros(0),
     )
-    return Known(
+    return ContextCopy(
         name="a live cluster", rows=rows, models=layout.models, pools=layout.pools,
         nodes=layout.nodes, gpus=layout.gpus, types=0, affinity=(),
         type_shares=np.zeros((0, pools)), lp_prices=np.zeros(0), demands=np.zeros(0, DEMAND),
@@ -121,7 +121,7 @@ def rough():
 
 
 def test_a_scenario_provides_every_field_of_a_context(rough):
-    told = known(rough)
+    told = copy_context(rough)
     assert told.name == "rough64"
     assert told.rows == rough.scenario.jobs == len(generate(rough, 0).jobs)
     assert told.types == len(rough.scenario.types) == len(told.affinity) == len(told.type_shares)
@@ -132,7 +132,7 @@ def test_a_scenario_provides_every_field_of_a_context(rough):
 
 def test_the_fields_of_a_context_are_those_of_the_protocol():
     named = [name for name, value in vars(Context).items() if isinstance(value, property)]
-    assert tuple(named) == Known._fields
+    assert tuple(named) == ContextCopy._fields
 
 
 def test_a_policy_file_receives_only_the_fields_of_a_context(rough, tmp_path):
@@ -144,10 +144,10 @@ def test_a_policy_file_receives_only_the_fields_of_a_context(rough, tmp_path):
     heard = inspect.unwrap(ready.decide).__globals__["heard"]
     assert len(heard) == 3  # refusal executes the file again
     for context in heard:
-        assert type(context) is Known
+        assert type(context) is ContextCopy
         assert not isinstance(context, Setting)
         assert {name for name in dir(context) if not name.startswith("_")} - set(dir(())) == set(
-            Known._fields
+            ContextCopy._fields
         )
         for name in TRUTH:
             with pytest.raises(AttributeError):
@@ -173,6 +173,6 @@ def test_nothing_that_a_context_holds_leads_to_the_truth(name):
 
 def test_a_reference_to_the_setting_is_detected(rough):
     rules = rough.rules._replace(holders=lambda jobs: rough.quotas.holders(jobs))
-    told = known(rough)._replace(rules=rules)
+    told = copy_context(rough)._replace(rules=rules)
     assert any(one is rough for one in reached(told))
     assert any(one is rough.colocation for one in reached(told))

@@ -6,7 +6,7 @@ import pytest
 from adlro.config.files import adjusted, find_scenario
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.reused import play_reused
@@ -28,7 +28,7 @@ def setting_for(name, jobs, rows, scenario="paper16"):
 def assert_same_decisions(name, jobs, rows, *, compiled=False, scenario="paper16"):
     setting, fewer = setting_for(name, jobs, rows, scenario)
     layout, workload = setting.layout, generate(setting, 7)
-    empty = Empty(layout.pools, layout.nodes, layout.gpus)
+    empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     usual = simulator.run(empty, workload, registry.load(name, setting), 0).outcome
     shared = play_reused(empty, workload, registry.load(name, fewer), rows, compiled=compiled)
     different = np.flatnonzero(usual != shared)

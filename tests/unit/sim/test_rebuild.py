@@ -12,7 +12,7 @@ from adlro.sim.rebuild_kernel import fill_from_estimates
 from adlro.sim.signature import compiled_steps
 from adlro.sim.simulator import ViewCopies
 from adlro.sim.steps import clone
-from adlro.sim.world import answers
+from adlro.sim.world import decision_buffer
 from tests.looped import every
 from tests.plain.cases import random_case
 from tests.worlds import (
@@ -63,7 +63,7 @@ def play_on(rebuilt, policy, memory):
     """Finish times, by row, of the unfinished jobs in a rollout on the copy."""
     copy_filled(rebuilt.world, rebuilt.copy)
     world, steps, ask = rebuilt.copy, compiled_steps(), called(policy.decide)
-    eyes, out, own = ViewCopies(world), answers(world), memory.copy()
+    eyes, out, own = ViewCopies(world), decision_buffer(world), memory.copy()
     world.outcome["finish"] = np.nan
     while True:
         done = 1

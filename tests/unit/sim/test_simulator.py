@@ -14,7 +14,7 @@ from adlro.errors import PolicyError
 from adlro.model.state import WHOLE
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.worlds import (
@@ -309,7 +309,7 @@ def test_a_real_decision_is_one_with_a_feasible_pair(seed, name):
 
 def test_one_thread_and_two_give_exactly_the_same():
     setting = prepare(adjusted(find_scenario("paper16"), jobs=120))
-    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    empty = EmptyCluster(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     policies = [registry.load(name, setting) for name in registry.names()]
     workloads = [generate(setting, seed) for seed in range(6)]
 

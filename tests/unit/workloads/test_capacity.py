@@ -17,7 +17,7 @@ from adlro.model.cluster import Cluster, NodeGroup
 from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Pareto
 from adlro.policies import registry
 from adlro.sim import simulator
-from adlro.sim.world import Empty
+from adlro.sim.world import EmptyCluster
 from adlro.workloads import capacity
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
@@ -370,7 +370,7 @@ def test_nothing_is_bound_for_good_to_a_pool_whose_nodes_all_leave():
 def mean_jct(load, jobs):
     """Seconds from arrival to end under min-min, over four seeds; gangs of one GPU waste none."""
     setting = prepare(adjusted(find_scenario("paper16-single"), load=load, jobs=jobs))
-    empty = Empty(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
+    empty = EmptyCluster(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     policy = registry.load("min-min", setting)
     means = []
     for seed in range(4):
