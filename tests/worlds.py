@@ -263,7 +263,7 @@ class Scripted:
     name, params, memory = "scripted", np.zeros(0), 0
 
     def __init__(self, *answers: list[tuple]) -> None:
-        self.answers = iter(decision_buffer)
+        self.answers = iter(answers)
         self.asked_at: list[float] = []
 
     def decide(self, view, params, memory, out):

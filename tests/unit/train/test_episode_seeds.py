@@ -7,7 +7,7 @@ from adlro.train.adlro import AdlroTraining
 from adlro.train.executor import ThreadExecutor
 from adlro.train.folder import TrainingFolder
 from adlro.train.run import Run
-from adlro.workloads import synthetic
+from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests import toys
 
@@ -22,8 +22,7 @@ def test_seeds_of_users_and_of_claims_are_refused(seed):
 def test_seeds_of_selection_and_training_make_jobs(seed):
     setting = prepare(toys.bound_and_free(jobs=3))
     assert (
-        episode_seeds.jobs(setting, seed).jobs.tobytes()
-        == synthetic.generate(setting, seed).jobs.tobytes()
+        episode_seeds.jobs(setting, seed).jobs.tobytes() == generate(setting, seed).jobs.tobytes()
     )
 
 
@@ -42,14 +41,14 @@ def test_places_beyond_a_block_are_refused(place):
 
 
 def test_a_whole_training_never_draws_the_jobs_of_any_other_seed(tmp_path, monkeypatch):
-    drawn, generate = set(), synthetic.generate
+    drawn, original = set(), generate
 
     def spy(setting, seed):
         drawn.add(seed)
-        return generate(setting, seed)
+        return original(setting, seed)
 
     for module in list(sys.modules.values()):
-        if getattr(module, "generate", None) is generate:
+        if getattr(module, "generate", None) is original:
             monkeypatch.setattr(module, "generate", spy)
     episodes._jobs.cache_clear()  # of jobs that were drawn before
     folder = TrainingFolder(tmp_path / "t")
