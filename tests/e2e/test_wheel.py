@@ -69,7 +69,7 @@ def test_the_api_and_the_environment_come_out_of_the_wheel_without_torch(install
     code = (
         "import adlro, gymnasium, sys\n"
         "print(adlro.simulate('gavel16', 'fcfs').policy)\n"
-        "env = gymnasium.make('adlro.envs:adlro/Cluster-v0', jobs=5)\n"
+        "env = gymnasium.make('adlro/Cluster-v0', jobs=5)\n"
         "print(env.reset(seed=7)[1]['seed'], 'torch' in sys.modules)\n"
         "print(adlro.__file__)\n"
     )
