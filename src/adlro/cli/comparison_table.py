@@ -126,7 +126,7 @@ def _settle(seeds: int, rows: Sequence[PolicyRow]) -> str:
 
 def _intervals(seeds: int, rows: Sequence[PolicyRow]) -> str:
     """A caption that explains the intervals and p values."""
-    from adlro.evaluate.inference import FEWEST_PAIRS
+    from adlro.evaluate.significance import FEWEST_PAIRS
     from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 
     if seeds == 1:

@@ -12,9 +12,9 @@ import scipy
 from pydantic import BaseModel, ConfigDict
 
 from adlro import __version__
-from adlro.evaluate.inference import holm, paired_test
 from adlro.evaluate.metrics import Metrics
 from adlro.evaluate.regression import REGRESSORS, RESPONSE, Regressions, regressions
+from adlro.evaluate.significance import holm, paired_test
 from adlro.evaluate.stats import (
     FEW_RESAMPLES,
     RESAMPLES,

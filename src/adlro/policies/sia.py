@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 from adlro.errors import PolicyError
 from adlro.planning import rounds
 from adlro.planning.active_jobs import memory_size, notes_of, plain_view
-from adlro.planning.quiet import hushed
 from adlro.planning.rounds import RoundPlan
+from adlro.planning.solver_output import hushed
 
 PREEMPTIVE = True
 _ROUND, _POWER, _IDLE = range(3)  # params

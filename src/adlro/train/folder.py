@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from adlro import __version__
 from adlro.errors import ConfigError, OutputError
 from adlro.files import BROKEN, pack_arrays, read_bytes, unpack_arrays, write_bytes
-from adlro.train.events import EventFile
 from adlro.train.plan import H, TrainingPlan, difference
+from adlro.train.tensorboard import EventFile
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 
-from adlro.planning.quiet import hushed
+from adlro.planning.solver_output import hushed
 
 C = ctypes.CDLL(None)
 
@@ -67,7 +67,7 @@ import contextlib, ctypes, sys
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
-from adlro.planning.quiet import hushed
+from adlro.planning.solver_output import hushed
 
 rng = np.random.default_rng(13)
 jobs, pools = int(rng.integers(5, 60)), int(rng.integers(2, 6))
@@ -99,7 +99,7 @@ def test_the_solver_is_quiet_inside_though_it_prints_outside():
 def test_a_closed_output_stays_closed():
     program = (
         "import os; os.close(1)\n"
-        "from adlro.planning.quiet import hushed\n"
+        "from adlro.planning.solver_output import hushed\n"
         "with hushed(): pass\n"
         "try: os.fstat(1)\n"
         "except OSError: raise SystemExit(7) from None\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adlro.evaluate.inference import PairedTest, holm, paired_test
+from adlro.evaluate.significance import PairedTest, holm, paired_test
 
 
 def apart(*differences):

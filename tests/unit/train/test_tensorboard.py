@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from adlro.train.events import EventFile, masked_crc
+from adlro.train.tensorboard import EventFile, masked_crc
 
 
 def test_sums_are_masked_crc32c():
