@@ -22,9 +22,9 @@ from adlro.workloads.workload import Workload
 
 
 class Simulation(NamedTuple):
-    """One run of one policy on the jobs of one seed."""
+    """One run of one policy on the jobs of one seed: metrics, jobs and outcomes."""
 
-    policy: str
+    policy: str  # name
     seed: int
     metrics: Metrics
     workload: Workload  # the jobs, with their estimates and true run times
@@ -50,7 +50,7 @@ def load_policy(name_or_path: str | Path, scenario: Scenario | str | Path) -> Po
 
     Args:
         name_or_path: "min-min" (see `adlro policy list`), "./mine.py" with a `decide` of your own,
-            or "./mine.npz" written by `adlro train`; "+lookahead" may follow.
+            or "./mine.npz" written by `adlro train`; "+lookahead" may be appended.
         scenario: the scenario that the policy will run.
 
     Raises:
@@ -63,12 +63,12 @@ def load_policy(name_or_path: str | Path, scenario: Scenario | str | Path) -> Po
 def simulate(
     scenario: Scenario | str | Path, policy: Policy | str | Path = "min-min", seed: int = 0
 ) -> Simulation:
-    """Run one policy on the jobs of one seed, to the last job.
+    """Run one policy on the jobs of one seed until the last job has finished.
 
     Args:
         scenario: a loaded scenario, or what `load_scenario` takes.
         policy: a policy that was loaded for this scenario, or what `load_policy` takes.
-        seed: of the jobs; the same jobs as those of `adlro simulate --seed`.
+        seed: seed from which the jobs are drawn, as in `adlro simulate --seed`.
 
     Raises:
         PolicyError: there is no such policy, it cannot run the scenario, or it made an infeasible
@@ -89,16 +89,16 @@ def compare(
     *,
     threads: int | None = None,
 ) -> Comparison:
-    """Run policies on the same jobs and estimate their metrics and paired differences.
+    """Run policies on the same jobs; estimate their metrics and differences, paired by seed.
 
     Args:
         scenario: a loaded scenario, or what `load_scenario` takes.
-        policies: each loaded for this scenario, or what `load_policy` takes.
+        policies: each is a policy loaded for this scenario, or what `load_policy` takes.
         seeds: a number N for the seeds 0 to N - 1, or a range of seeds.
-        threads: seeds that are played at once; None = one a core. The result does not depend on it.
+        threads: number of seeds run at once; None = one per core. The result does not depend on it.
 
     Returns:
-        What `adlro compare --json` writes; `tables()` are its rows, best policy first.
+        What `adlro compare --json` writes; its `tables()` lists the policies, the best first.
 
     Raises:
         PolicyError: there is no such policy, it cannot run the scenario, or it made an infeasible

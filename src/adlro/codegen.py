@@ -1,9 +1,10 @@
-"""Code generation for inlined functions: optimised only within their callers.
+"""numba code generation for inlined functions, which are optimised only within their callers.
 
 numba optimises every compiled function separately, generates machine code for it, and does both
 again wherever it is inlined. For kernels made of a hundred small functions that takes a third of
 the compile time. A *part*, a function called only from compiled code, is therefore stored as
-unoptimised LLVM code, to be linked into its callers. The hook is numba's option `pipeline_class`.
+unoptimised LLVM code, to be linked into its callers. numba's option `pipeline_class` selects the
+compiler that does so.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from numba.core.compiler import Compiler
 
 
 class _NoEngine:
-    """Replacement for the execution engine of code that never runs by itself."""
+    """Stand-in for numba's code generator object, for a library without machine code."""
 
     def set_env(self, name: str, env: object) -> None:
         """Do nothing: there is no machine code that reads the environment."""
 
 
 class _PartLibrary(JITCodeLibrary):
-    """LLVM code to be linked into the code of its callers."""
+    """A numba code library of unoptimised LLVM code, to be linked into the code of its callers."""
 
     def _optimize_final_module(self) -> None:
         """Do nothing: the callers optimise the code."""
@@ -33,18 +34,18 @@ class _PartLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """0, as there is no machine code."""
+        """Return 0 instead of an address, as there is no machine code."""
         self._ensure_finalized()
         return 0
 
     @property
     def codegen(self) -> _NoEngine:
-        """The object on which numba sets the environment of the machine code."""
+        """The object on which numba sets the environment of machine code; here it ignores that."""
         return _NoEngine()
 
 
 class PartCompiler(Compiler):
-    """numba's compiler for functions that no Python code calls."""
+    """numba's compiler for functions that only compiled code calls; fills a `_PartLibrary`."""
 
     # Any: the arguments of numba's compiler have no type hints.
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:  # noqa: ANN401

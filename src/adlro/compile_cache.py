@@ -1,10 +1,11 @@
-"""A cache of compiled code that cannot be stale: one file per function and argument types.
+"""A disk cache of compiled code that is never stale: one file per function and argument types.
 
 numba does not notice when a callee or a constant in another module changes, and would run the old
 code. Therefore the cache folder is named by a hash over all modules with compiled functions and
-every module of ADLRO that these import: an edit there starts an empty folder, an edit elsewhere
-changes nothing. Installations with the same source share it. An entry is written to a temporary
-file and renamed, and carries a checksum: a damaged entry is deleted and compiled again.
+every module of ADLRO that these import: an edit of one of them starts an empty folder, an edit of
+any other file changes nothing. Installations with the same source share a folder. Each cache file
+is written under a temporary name and renamed, and begins with a checksum: a damaged file is deleted
+and its function compiled again.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Module(NamedTuple):
 
 
 def _modules(package: Path) -> dict[bytes, _Module]:
-    """All modules below a folder, by the name under which they are imported from `adlro`."""
+    """Read all modules below a folder: full module name (`adlro.…`) -> source and package."""
     found = {}
     for folder, _, files in os.walk(package):
         home = b".".join([_ROOT, *map(str.encode, Path(folder).relative_to(package).parts)])
@@ -57,7 +58,10 @@ def _modules(package: Path) -> dict[bytes, _Module]:
 
 
 def _absolute(name: bytes, package: bytes) -> bytes:
-    """Absolute module name in `from <name> import`: one dot = the package, two = its parent."""
+    """Return the absolute name of the module in `from <name> import`.
+
+    One leading dot stands for `package`, the package of the importing module; two for its parent.
+    """
     rest = name.lstrip(b".")
     if rest == name:
         return name
@@ -87,7 +91,7 @@ def _has_compiled(module: _Module) -> bool:
 
 
 def closure(package: Path) -> dict[str, bytes]:
-    """Source of every module that compiled code may depend on, by module name.
+    """Map the name of every module that compiled code may depend on to its source.
 
     These are the modules that import a decorator from `adlro.compiled`, and all modules of ADLRO
     that they import, directly or indirectly.
@@ -104,7 +108,7 @@ def closure(package: Path) -> dict[str, bytes]:
 
 
 def source_hash(package: Path) -> str:
-    """Hash over the names and contents of all modules that compiled code depends on."""
+    """Hash over the names and sources of all modules that compiled code depends on."""
     digest = hashlib.blake2b(digest_size=8)
     for name, text in closure(package).items():
         digest.update(name.encode() + b"\0" + text + b"\0")
@@ -112,21 +116,25 @@ def source_hash(package: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Folder of the compiled code of this version; the user may move or delete its parent."""
+    """Return the folder for the compiled code of this version of the source.
+
+    It lies below $ADLRO_CACHE_DIR, else $XDG_CACHE_HOME, else ~/.cache. It can be deleted at any
+    time.
+    """
     chosen = os.environ.get("ADLRO_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     base = Path(chosen) if chosen else Path("~/.cache").expanduser()
     return base / "adlro-numba" / source_hash(Path(__file__).parent)
 
 
 def cache_state() -> str:
-    """Summary for people: the number of compiled functions in the cache, and its folder."""
+    """Return a line for the user: the number of compiled functions in the cache, and its folder."""
     folder = cache_folder()
     count = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
     return f"{count} compiled functions in {folder}" if count else f"empty ({folder})"
 
 
 def _prune(folder: Path) -> None:
-    """Delete all but the _KEPT most recently used folders of other versions."""
+    """Delete the folders of other source versions, except the _KEPT most recently used ones."""
     names = re.compile("[0-9a-f]{16}")
     others = [p for p in folder.parent.iterdir() if p != folder and names.fullmatch(p.name)]
     for old in sorted(others, key=lambda p: p.stat().st_mtime, reverse=True)[_KEPT:]:
@@ -135,7 +143,7 @@ def _prune(folder: Path) -> None:
 
 @functools.cache
 def _folder() -> Path:
-    """The folder of this version, created if missing; a temporary one if it cannot be written."""
+    """Return the cache folder, created if missing; a temporary folder if that is not possible."""
     try:
         folder = cache_folder()
         fresh = not folder.is_dir()
@@ -150,7 +158,7 @@ def _folder() -> Path:
 
 @functools.cache
 def _temporary_folder(reason: str) -> Path:
-    """A temporary folder for this process only, announced on standard error."""
+    """Create a folder that is deleted when this process exits; says so on standard error."""
     folder = Path(tempfile.mkdtemp(prefix="adlro-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     line = (
@@ -161,7 +169,7 @@ def _temporary_folder(reason: str) -> Path:
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401  whatever numba wrote
-    """Content of an entry; None if there is none, or if it was damaged and is now deleted."""
+    """Content of a cache file, or None if it is missing or damaged; a damaged file is deleted."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -191,7 +199,7 @@ _watching: list[Callable[[], object]] = []  # called before each compilation
 
 @contextlib.contextmanager
 def on_compiling(tell: Callable[[], object]) -> Iterator[None]:
-    """Call `tell` whenever a function is not in the cache and is about to be compiled."""
+    """Within this context, call `tell` before each compilation of a function that is not cached."""
     _watching.append(tell)
     try:
         yield
@@ -200,14 +208,14 @@ def on_compiling(tell: Callable[[], object]) -> Iterator[None]:
 
 
 class FunctionCache:
-    """Cache of one function, with the interface that numba's dispatchers call."""
+    """Cache files of one function, with the interface that numba's dispatchers call."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._home = function.__module__
         self._name = f"{function.__qualname__}-{function.__code__.co_firstlineno}"
 
     def _path(self, signature: object, codegen: Any) -> Path:  # noqa: ANN401  numba has no types
-        """File of the entry for a signature, numba version, Python version and processor type."""
+        """Cache file for a signature, numba version, Python version and processor type."""
         import numba
 
         key = repr((signature, codegen.magic_tuple(), numba.__version__, sys.version_info[:2]))
@@ -215,7 +223,7 @@ class FunctionCache:
         return _folder() / self._home / name
 
     def load_overload(self, signature: object, context: Any) -> Any:  # noqa: ANN401
-        """The code compiled for these argument types, or None."""
+        """Load the code compiled for these argument types; None = numba has to compile it."""
         from numba.core.compiler import CompileResult
 
         context.refresh()
@@ -227,7 +235,7 @@ class FunctionCache:
         return CompileResult._rebuild(context, *content)
 
     def save_overload(self, signature: object, result: Any) -> None:  # noqa: ANN401
-        """Store compiled code; if the disk is full, in a temporary folder of this process."""
+        """Write compiled code to its cache file; if that fails, to a folder of this process."""
         from numba.core.serialize import dumps
 
         if result.library.has_dynamic_globals:  # it holds addresses of this process

@@ -29,7 +29,7 @@ _njit: Any = numba.njit  # its type stubs lack the options that are used here
 
 
 class Dispatcher(Protocol):
-    """The part of numba's dispatcher interface that is used here."""
+    """The attributes and methods of numba's dispatchers that ADLRO uses."""
 
     overloads: dict[Any, Any]
     py_func: Callable[..., Any]
@@ -38,25 +38,28 @@ class Dispatcher(Protocol):
         """Call the compiled function."""
 
     def compile(self, signature: tuple[Any, ...]) -> object:
-        """Compile for these argument types, or load from the cache."""
+        """Compile the function for these argument types, or load the code from the cache."""
 
     def disable_compile(self) -> None:
-        """Reject all other argument types from now on."""
+        """From now on, accept only the argument types compiled so far."""
 
 
 def dispatcher(function: Callable[..., Any]) -> Dispatcher:
-    """The decorated function, typed as a numba dispatcher."""
+    """Return the decorated function itself, with the static type of a numba dispatcher."""
     return cast("Dispatcher", function)
 
 
 def _compiled(function: F, *, part: bool = False, **options: bool) -> F:
-    """The dispatcher of a function, with options that depend on the module of the function.
+    """Return the numba dispatcher of a function, with options that depend on its module.
 
-    A function of a user's file is bounds-checked, and not cached because its module has no stable
-    name. Wrappers that are never called are not generated, as they take a third of the compile
-    time: only policies are called through a pointer, and private functions and those of simulator
-    kernels only from compiled code. Such inlined parts are not cached either: the compiled callers
-    contain them.
+    A function from a user's file is bounds-checked, and not cached because its module has no stable
+    name.
+
+    Wrappers take a third of the compile time, so only those in use are generated: the C wrapper of
+    policies, which the kernel calls through a pointer, and the Python wrapper of functions that
+    Python code may call. Private functions, functions of the simulator's `*_kernel.py` modules and
+    those with `part` are called only from compiled code. They have no Python wrapper and are not
+    cached, because the compiled code of their callers contains them.
     """
     name, home = function.__name__, function.__module__
     if not home.startswith("adlro."):
@@ -76,24 +79,24 @@ def _compiled(function: F, *, part: bool = False, **options: bool) -> F:
 
 
 def njit(function: F) -> F:
-    """Compile a function on first use: cached, without the GIL; for code that allocates no arrays.
+    """Decorate a function that allocates no arrays: compiled on first use, cached, without the GIL.
 
     Reference counting is disabled (`_nrt=False`) and LLVM inlines the calls (`forceinline`): with a
-    dozen array arguments per call, both cost more than the simulation itself. Code that allocates
-    arrays uses `njit_allocating`.
+    dozen array arguments per call, counting and calling would cost more than the simulation itself.
+    Code that allocates arrays uses `njit_allocating`.
     """
     return _compiled(function, _nrt=False, forceinline=True)
 
 
 def njit_part(function: F) -> F:
-    """As `njit`, for functions called only from compiled code although their name is public."""
+    """As `njit`, for a function that only compiled code calls although its name is public."""
     return _compiled(function, part=True, _nrt=False, forceinline=True)
 
 
 def njit_apart(function: F) -> F:
     """As `njit`, but not inlined: for rarely called functions, so that their callers stay small.
 
-    The option must be explicit: otherwise a function inherits the options of its first caller.
+    `forceinline=False` must be given: otherwise a function inherits the option of its first caller.
     """
     return _compiled(function, _nrt=False, forceinline=False)
 

@@ -1,4 +1,4 @@
-"""Every error we raise on purpose, as one tree.
+"""The errors that ADLRO raises on purpose, and helpers for their messages.
 
 AdlroError            printed as one line, exit status 2
 ├── ConfigError       a scenario, a cluster or an option is invalid
@@ -7,7 +7,7 @@ AdlroError            printed as one line, exit status 2
 ├── OutputError       a result cannot be written
 ├── MissingExtraError a command needs packages that are not installed
 ├── TraceError        a file of recorded jobs or nodes does not hold what its format promises
-└── TelemetryError    GPUs cannot be read, or the source gives no valid answer
+└── TelemetryError    GPUs cannot be read, or the source of their readings gives no valid answer
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 
 class AdlroError(Exception):
-    """An error that the user can fix; the message says what is wrong, where, and what to do."""
+    """An error that the user can fix: the message says what is wrong, where, and what to do."""
 
 
 class ConfigError(AdlroError):
@@ -29,7 +29,7 @@ class PolicyError(AdlroError):
 
 
 class PlacementError(AdlroError):
-    """A job is reported to hold GPUs that it cannot hold: overbooked, absent, or of two pools."""
+    """A job is reported to hold GPUs that it cannot hold: in use, unknown, or of two pools."""
 
 
 class OutputError(AdlroError):
@@ -52,10 +52,10 @@ class TelemetryError(AdlroError):
 
 
 def printable(text: str) -> str:
-    r"""The text on one line, with every character that a terminal would act on as an escape.
+    r"""Return the text with every character that is not printable replaced by an escape sequence.
 
-    Control and bidirectional characters become `\x1b` or `\u202e`, bytes of a file name that are
-    not UTF-8 become `\xff`.
+    Line breaks, control and bidirectional characters become `\n`, `\x1b` or `\u202e`; bytes of a
+    file name that are not UTF-8 become `\xff`. So the result is one line that no terminal acts on.
     """
     if text.isprintable():
         return text
@@ -70,7 +70,7 @@ def _escape(character: str) -> str:
 
 
 def suggestion(wrong: str, names: Iterable[str]) -> str:
-    """A hint for a misspelt name: the most similar known names, or all of them if none is."""
+    """Return a hint for a misspelt name: up to three similar known names, else all known names."""
     known = list(names)
     lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(wrong.lower(), lower, n=3, cutoff=0.5)

@@ -1,7 +1,8 @@
-"""Reading and writing files: atomic writes, bounded reads, and arrays without Python objects.
+"""Reading and writing files: atomic writes, reads of limited size, .npz files of plain numbers.
 
-A file is written beside its place, flushed to the disk and renamed. A reader finds the old content
-or the new one, whenever the process or the machine stops.
+New content is written to a temporary file in the same folder, flushed to the disk and renamed. So a
+reader finds either the old content or the complete new one, whenever the process or the machine
+stops.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ BROKEN = (  # what `unpack_arrays` can raise for a file that is truncated, chang
 
 
 def check_writable(path: Path | None) -> None:
-    """Check before the work starts that its result can be written; None = nothing to write.
+    """Check before long work that its result can be written to a path; None = nothing to write.
 
     Raises:
         OutputError: the folder does not exist or is not writable, or the path is a folder.
@@ -66,7 +67,7 @@ def _reason(exc: Exception) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically.
+    """Replace the content of a file by a text, atomically.
 
     Raises:
         OutputError: the file cannot be written.
@@ -75,7 +76,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replace a file atomically.
+    """Replace the content of a file by bytes, atomically.
 
     Raises:
         OutputError: the file cannot be written.
@@ -84,7 +85,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[str | bytes]) -> None:
-    """Replace a file atomically with parts that are generated while it is written; text is UTF-8.
+    """Replace the content of a file atomically by parts that are generated during the write.
+
+    Text is written as UTF-8.
 
     Raises:
         OutputError: the file cannot be written.
@@ -121,7 +124,7 @@ def _replace(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _keep_name(folder: Path) -> None:
-    """Flush the folder, so that the new name survives a power failure."""
+    """Flush a folder to the disk, so that a file just renamed in it survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -133,7 +136,7 @@ def _keep_name(folder: Path) -> None:
 
 
 def open_bytes(path: Path) -> io.BufferedReader:
-    """An open file; a pipe without a writer is empty instead of blocking.
+    """Open a file to read bytes; a pipe without a writer reads as empty instead of blocking.
 
     Raises:
         OSError: the file cannot be read, or is a folder.
@@ -148,10 +151,10 @@ def open_bytes(path: Path) -> io.BufferedReader:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The content of a file of at most `most` bytes; a pipe is read to its end.
+    """Return the content of a file of at most `most` bytes; a pipe is read to its end.
 
     Raises:
-        OSError: the file cannot be read, or is larger.
+        OSError: the file cannot be read, or has more than `most` bytes.
     """
     with open_bytes(path) as file:
         data = file.read(most + 1)
@@ -163,7 +166,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 def pack_arrays(
     arrays: Mapping[str, NDArray[Any]], compression: int = zipfile.ZIP_DEFLATED
 ) -> bytes:
-    """The bytes of an .npz file with these arrays, in their order; deterministic."""
+    """Return the bytes of an .npz file with these arrays in order; equal input, equal bytes."""
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w") as archive:
         for name, array in arrays.items():
@@ -180,14 +183,14 @@ def pack_arrays(
 def unpack_arrays(
     data: bytes, what: str, names: Collection[str] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file.
+    """Return the arrays of an .npz file: name -> array.
 
     Args:
         data: content of the file.
         what: kind of file, for error messages.
-        names: names of the arrays that it must hold, no more and no fewer; None = any.
+        names: names of the arrays that the file must hold, no more and no fewer; None = any.
 
-    Raises one of BROKEN if the data is not such a file.
+    Raises one of BROKEN if the data is not an .npz file with these arrays.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()

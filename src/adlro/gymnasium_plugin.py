@@ -1,8 +1,8 @@
 """Registers `adlro/Cluster-v0` when gymnasium is imported, so that `gymnasium.make` knows it.
 
-gymnasium 1.0 no longer loads the entry points `gymnasium.envs` of other packages. The file
-`adlro_gymnasium.pth` of the installation imports this module when Python starts; it waits for
-gymnasium, imports nothing else, and takes about 3 ms of a start.
+gymnasium 1.0 no longer loads the entry points `gymnasium.envs` of other packages. Instead, the
+installed file `adlro_gymnasium.pth` imports this module and calls `install` whenever Python starts.
+This adds an import hook for gymnasium, imports nothing else, and takes about 3 ms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PACKAGE = "gymnasium.envs"
 
 
 def register() -> None:
-    """Register the environment, single and vector, unless it is registered."""
+    """Register the single and the vector environment, unless they are registered already."""
     from gymnasium.envs import registration
 
     if "adlro/Cluster-v0" not in registration.registry:
@@ -32,28 +32,28 @@ def register() -> None:
 
 
 class _RegisteringLoader:
-    """Loads gymnasium's environments as its own loader does, then registers ours."""
+    """Loader that runs the original loader of `gymnasium.envs`, then registers our environment."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the loader of gymnasium does."""
+        """Create the module as the original loader does."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run gymnasium's module, then register the environment."""
+        """Execute the module of gymnasium, then register our environment."""
         self._loader.exec_module(module)
         register()
 
 
 class _Finder:
-    """Finds gymnasium's environments once, and gives them the loader above."""
+    """Import hook that gives `gymnasium.envs` the loader above; it removes itself after use."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of gymnasium's environments; None for every other module."""
+        """Return the spec of `gymnasium.envs` with the loader above; None for other modules."""
         if name != _PACKAGE:
             return None
         from importlib.util import find_spec
@@ -66,7 +66,7 @@ class _Finder:
 
 
 def install() -> None:
-    """Wait for gymnasium, or register at once if it is imported."""
+    """Register the environment now if gymnasium is imported; otherwise when it is imported."""
     if _PACKAGE in sys.modules:
         register()
     else:

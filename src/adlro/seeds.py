@@ -1,4 +1,4 @@
-"""Names of all random streams of workload generation and of training, with their numbers.
+"""Names and fixed numbers of the random streams of workload generation and of training.
 
 A stream is a NumPy generator seeded by a tuple of integers, so any part of a run can be repeated
 alone. The numbers are fixed: changing one changes the jobs or the weights that a seed gives.
@@ -14,7 +14,7 @@ _FITS_PER_RUN = 16
 
 
 class WorkloadStream(IntEnum):
-    """Second entry of (seed, stream): what a workload draws from it."""
+    """What a workload draws from a random stream; the stream is seeded with (seed, this number)."""
 
     ARRIVALS = 0
     DEMANDS = 1
@@ -22,14 +22,15 @@ class WorkloadStream(IntEnum):
     ESTIMATES = 3
     EVENTS = 4  # failures, wear, throttling, updates
     RAN_ON = 5  # GPU models of jobs that ended before the first arrival
-    PAST = 6  # spawn key of the streams of those jobs, which no seed shares
+    PAST = 6  # spawn key of all streams of these earlier jobs; no seed gives the same
 
 
 class TrainingPhase(IntEnum):
-    """Second entry of (run, phase, number, purpose): the part of a training.
+    """Part of a training: the second entry of a stream's seed (run, phase, number, purpose).
 
     Each phase of each run also has its own block of workload seeds (train/episode_seeds.py). Only
-    one algorithm runs in a training, so FUTURES of round 4 and PAPER_DQN can share a number.
+    one algorithm runs in a training, so FUTURES of round 4 (17 + 3) and PAPER_DQN can share a
+    number.
     """
 
     LABELS = 0  # of round 1; the following rounds, at most 8, have the numbers after it
@@ -44,22 +45,22 @@ class TrainingPhase(IntEnum):
 
 
 class StreamPurpose(IntEnum):
-    """Fourth entry of (run, phase, number, purpose): what a phase draws from the stream."""
+    """What a stream is for: the fourth entry of its seed (run, phase, number, purpose)."""
 
-    EPISODE = 0  # number: of the episode
-    NOISE = 1  # on the weights; number: of the generation
-    INITIAL_WEIGHTS = 2  # number: 0
+    EPISODE = 0  # number = index of the episode
+    NOISE = 1  # on the weights; number = index of the generation
+    INITIAL_WEIGHTS = 2  # number = 0
 
 
 def training_stream(
     run: int, phase: int, number: int, purpose: StreamPurpose = StreamPurpose.EPISODE
 ) -> np.random.Generator:
-    """The random stream of one step of a training.
+    """Return the random generator of one episode or generation of a training.
 
     Args:
         run: seed of the training.
         phase: see TrainingPhase.
-        number: of the episode or generation within the phase.
+        number: index of the episode or generation within the phase.
         purpose: what is drawn. NumPy pads seeds with zeros, so EPISODE is the stream of
             (run, phase, number).
     """
@@ -67,9 +68,10 @@ def training_stream(
 
 
 def fit_seed(run: int, number: int) -> int:
-    """Seed of the regression of a round: of its initial weights and of its batches.
+    """Seed of the regression of a training round, for its initial weights and its batches.
 
-    The batches of an epoch have the stream (fit seed, epoch). It can coincide with the stream of an
-    episode, also of another run; orders of batches and draws of scenarios do not interact.
+    The batches of an epoch are drawn from the stream seeded with (fit seed, epoch). An episode,
+    also of another run, can have the same stream; that is harmless, as orders of batches and draws
+    of scenarios do not interact.
     """
     return run * _FITS_PER_RUN + number

@@ -6,7 +6,7 @@ from tests.bench.test_bench import TINY
 
 def test_the_measured_memory_is_full():
     found = run_times.trained((), run_times.jobs(run_times._LEARNED))
-    assert found._estimator.memory.head[0]["size"] == 10_000
+    assert found._estimator.state.memory.head[0]["size"] == 10_000
 
 
 def test_both_predictions_are_measured_against_the_bar(monkeypatch):

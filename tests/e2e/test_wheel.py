@@ -29,7 +29,8 @@ def wheel(tmp_path_factory):
 def test_the_wheel_holds_the_package_with_its_data_and_nothing_else(wheel):
     found = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     wanted = [path for pattern in ("**/*.py", *DATA) for path in PACKAGE.glob(pattern)]
-    assert found == {f"adlro/{path.relative_to(PACKAGE).as_posix()}" for path in wanted}
+    package = {f"adlro/{path.relative_to(PACKAGE).as_posix()}" for path in wanted}
+    assert found == package | {"adlro_gymnasium.pth"}
     assert all(any(PACKAGE.glob(pattern)) for pattern in DATA)
 
 

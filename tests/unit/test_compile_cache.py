@@ -139,7 +139,7 @@ def test_all_that_python_loads_for_compiled_code_is_in_the_fingerprint():
     assert len(modules) > 50
     assert modules <= loaded
     folders = {name for name in loaded if (PACKAGE.parent / name.replace(".", "/")).is_dir()}
-    assert loaded - folders <= found.keys()
+    assert loaded - folders - {"adlro.gymnasium_plugin"} <= found.keys()  # of every start of Python
 
 
 def test_commands_and_benchmarks_are_not_in_the_fingerprint():

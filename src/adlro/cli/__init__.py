@@ -1,1 +1,1 @@
-"""The command line: one module a subcommand, each importing only click until it runs."""
+"""The command line: one module per subcommand, each importing only click until it runs."""

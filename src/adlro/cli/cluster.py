@@ -20,7 +20,7 @@ def command() -> None:
 
 
 def _comings(groups: Collection[NodeGroup]) -> str:
-    """When node groups join and leave: "old leaves at 5 h"; empty if none does."""
+    """Say when node groups join and leave, as in "old leaves at 5 h"; empty if none does."""
     texts = [f"{group.name} joins at {group.joins_h:g} h" for group in groups if group.joins_h]
     texts += [
         f"{group.name} leaves at {group.leaves_h:g} h"
@@ -34,7 +34,7 @@ def _comings(groups: Collection[NodeGroup]) -> str:
 @click.argument("cluster", default="paper16")
 @click.option("--json", "is_json", is_flag=True, help="Print everything as JSON instead.")
 def show(cluster: str, is_json: bool) -> None:
-    """The pools of a cluster. CLUSTER is a cluster file (TOML) or a scenario's name or file."""
+    """Show a cluster's pools. CLUSTER is a cluster file (TOML) or a scenario's name or file."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -79,7 +79,7 @@ _MOST_BYTES = 64 << 20  # of what it printed of partitions
 
 
 def _from_scontrol(what: str) -> str:
-    """Output of `scontrol show node` or `scontrol show partition` on this host."""
+    """Run `scontrol show node` or `scontrol show partition` on this host; return its output."""
     import subprocess
 
     from adlro.errors import TraceError
@@ -117,7 +117,7 @@ def import_(
     name: str,
     out: Path,
 ) -> None:
-    """A cluster file from a list of nodes.
+    """Make a cluster file from a list of nodes.
 
     FILE is what `scontrol show node` prints (with --oneliner or without), or a list of the openb
     or PAI traces. Nodes that are alike become one group; those without GPUs are left out.

@@ -50,7 +50,10 @@ def _wrong_seeds(text: str) -> click.BadParameter:
 
 
 def _seeds(text: str | None) -> range | Until | None:
-    """N = seeds 0 to N - 1; A:B = seeds A to B - 1; auto:W%[:MOST] = until intervals are narrow."""
+    """Parse --seeds: N means seeds 0 to N - 1, and A:B means seeds A to B - 1.
+
+    auto:W%[:MOST] means as many seeds as make the intervals narrow enough, at most MOST.
+    """
     if text is None:
         return None
     if text.startswith("auto"):
@@ -71,14 +74,14 @@ def _seeds(text: str | None) -> range | Until | None:
 
 
 class _Chosen(NamedTuple):
-    """The policies of a comparison, and a note for each policy that was left out."""
+    """The policies to compare, and a note for each policy that was left out."""
 
     policies: list[Policy]
     notes: list[str]
 
 
 def _chosen(text: str, setting: Setting) -> _Chosen:
-    """Policies named by the option; for `all`, those that can run the scenario."""
+    """Load the policies that --policies names; `all` = those that can run the scenario."""
     from adlro.policies import registry
 
     notes: list[str] = []
@@ -99,7 +102,11 @@ def _chosen(text: str, setting: Setting) -> _Chosen:
 
 
 def _progress(*, is_open: bool) -> Progress:
-    """A progress bar on stderr if that is a terminal; an open one shows no remaining time."""
+    """Return a progress bar on stderr, which is shown only if that is a terminal.
+
+    `is_open` = the number of seeds is not known yet: the width of the intervals is shown instead of
+    the remaining time.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -116,7 +123,7 @@ def _progress(*, is_open: bool) -> Progress:
 
 
 def _check_places(json_file: Path | None, report: Path | None) -> None:
-    """Refuse `--report -`, and a JSON file at the path of the page or its folder."""
+    """Refuse `--report -`, and a --json file at the path of the report's page or folder."""
     from adlro.evaluate.report.folder import FILE as PAGE
 
     if report == PRINTED:
@@ -128,14 +135,17 @@ def _check_places(json_file: Path | None, report: Path | None) -> None:
 
 
 class _Way(NamedTuple):
-    """Seeds, threads and reference of a comparison."""
+    """How to compare: which seeds, how many threads, and whether with the hindsight reference."""
 
     seeds: range | Until | None  # None = the default number
     threads: int
     with_hindsight: bool
 
     def seeds_of(self, setting: Setting) -> range | Until:
-        """The requested seeds; by default 20, or fewer if a history has fewer distinct windows."""
+        """Return the requested seeds; by default 20, or fewer if a history does not have as many.
+
+        In a history, each seed is another window of consecutive jobs.
+        """
         from adlro.workloads.replay import windows
 
         if self.seeds is not None:
@@ -174,7 +184,7 @@ def _compare(setting: Setting, policies: list[Policy], way: _Way, collect: Watch
 def _play(
     scenario: Scenario, policies: str, way: _Way, reporter: Reporter
 ) -> tuple[Comparison, bool]:
-    """The comparison, and whether it is complete (False after Ctrl-C)."""
+    """Run the comparison; return it, and whether it is complete (False after Ctrl-C)."""
     from adlro.errors import printable
     from adlro.evaluate.compare import Stopped
     from adlro.sim.simulator import warm_up

@@ -35,7 +35,7 @@ _ROUGH = ("p99_jct_s", "gpu_utilisation", "restarts", "lost_gpu_s", "fragmentati
 
 
 def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
-    """Mean ± half width of the interval."""
+    """Format a figure as its mean ± half the width of its 95 % interval."""
     text = f"{figure.mean * scale:,.{digits}f}"
     if figure.ci95 is None:
         return text
@@ -75,9 +75,10 @@ def _mean(row: PolicyRow, key: str) -> str:
 
 
 def _columns(rows: Sequence[PolicyRow], scenario: Scenario) -> dict[str, Cell]:
-    """Heading -> function that formats a policy's cell; the first row is the best policy.
+    """Return the headings of the table, each with the function that formats a policy's cell.
 
-    Narrow enough for 110 columns: the gap to hindsight, where it is known, takes the last place.
+    The first row is the best policy. The columns fit into 110 characters: where the gap to
+    hindsight is known, it replaces the last column.
     """
     best = rows[0].name
     columns: dict[str, Cell] = {"mean JCT s": lambda row: _cell(row.metrics["mean_jct_s"])}
@@ -96,7 +97,7 @@ def _columns(rows: Sequence[PolicyRow], scenario: Scenario) -> dict[str, Cell]:
 
 
 def _checkpoints(scenario: Scenario) -> str:
-    """A sentence about the cost of preemption, which is the same for every policy."""
+    """Return a sentence about the cost of preemption, which is the same for every policy."""
     costs = {job_type.checkpoint_s for job_type in scenario.types}
     known = sorted(cost for cost in costs if cost is not None)
     if not known:
@@ -107,7 +108,7 @@ def _checkpoints(scenario: Scenario) -> str:
 
 
 def _settle(seeds: int, rows: Sequence[PolicyRow]) -> str:
-    """A sentence on the number of seeds that would separate the two best; empty if they are."""
+    """Say how many seeds would tell the two best policies apart; empty if they already are."""
     best, rival = rows[0], rows[1]
     difference = rival.jct_versus(best.name)
     needed = difference.seeds_to_settle
@@ -125,7 +126,7 @@ def _settle(seeds: int, rows: Sequence[PolicyRow]) -> str:
 
 
 def _intervals(seeds: int, rows: Sequence[PolicyRow]) -> str:
-    """A caption that explains the intervals and p values."""
+    """Return a caption that explains the intervals and p values."""
     from adlro.evaluate.significance import FEWEST_PAIRS
     from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 
@@ -193,7 +194,7 @@ def _table(rows: Sequence[PolicyRow], columns: dict[str, Cell]) -> Table:
 
 
 def _regression(found: Regressions) -> list[RenderableType]:
-    """The regression over all runs, term by term."""
+    """Return the lines and the table that show the regression of mean JCT over all runs."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -217,7 +218,7 @@ def _regression(found: Regressions) -> list[RenderableType]:
 
 
 def shown(result: Comparison, scenario: Scenario, *, with_regression: bool) -> RenderableType:
-    """Everything that `adlro compare` prints."""
+    """Return everything that `adlro compare` prints: titles, tables, captions and notes."""
     from rich.console import Group
     from rich.constrain import Constrain
 

@@ -20,12 +20,12 @@ _POLICY_FILES = (".py", ".npz")
 
 
 def scenario_names() -> list[str]:
-    """Every shipped scenario, as `adlro scenario list` shows them."""
+    """Return the name of every shipped scenario, as `adlro scenario list` shows them."""
     return sorted(path.stem for path in (_PACKAGE / "scenarios").glob("*.toml"))
 
 
 def policy_names() -> list[str]:
-    """Every shipped policy, as `adlro policy list` shows them."""
+    """Return the name of every shipped policy, as `adlro policy list` shows them."""
     return sorted(
         path.stem.replace("_", "-")
         for path in (_PACKAGE / "policies").glob("*.py")
@@ -34,7 +34,7 @@ def policy_names() -> list[str]:
 
 
 def _files(start: str, suffixes: tuple[str, ...]) -> list[str]:
-    """Paths that begin with `start`: files with one of the suffixes, and folders with a slash."""
+    """Return paths that begin with `start`: files with one of the suffixes, and folders with /."""
     folder, slash, name = start.rpartition("/")
     try:
         entries = sorted(Path(folder + slash).iterdir())
@@ -50,25 +50,31 @@ def _files(start: str, suffixes: tuple[str, ...]) -> list[str]:
 
 
 def _items(before: str, start: str, names: list[str], suffixes: tuple[str, ...]) -> list[str]:
-    """Names that begin with `start`, then files once a path is being typed, each after `before`."""
+    """Return the names, and if `start` is not empty the files, that begin with `start`.
+
+    Each has `before` put in front of it.
+    """
     found = [name for name in names if name.startswith(start)]
     return [before + one for one in found + (_files(start, suffixes) if start else [])]
 
 
 def scenarios(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completions of one scenario: names, and TOML files."""
+    """Return the completions of one scenario: names, and TOML files."""
     found = _items("", incomplete, scenario_names(), (".toml",))
     return [CompletionItem(one) for one in found]
 
 
 def policy(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completions of one policy: names, and files of the user's own."""
+    """Return the completions of one policy: names, and files of the user's own."""
     found = _items("", incomplete, policy_names(), _POLICY_FILES)
     return [CompletionItem(one) for one in found]
 
 
 def policies(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completions of a list of policies with commas: of its last entry, without those before it."""
+    """Return completions of the last entry in a list of policies with commas between.
+
+    Policies that the list names already are left out.
+    """
     before, comma, last = incomplete.rpartition(",")
     given = before.split(",")
     names = [name for name in policy_names() if name not in given]

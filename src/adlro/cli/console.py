@@ -1,4 +1,4 @@
-"""The console that tables are printed on; apart, because rich takes long to import."""
+"""The console that tables are printed on; in its own module, as rich takes long to import."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ class PlainConsole(Console):
         super().__init__(width=width, markup=False, emoji=False, highlight=False)
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401  rich's own options
-        """As rich does, with everything that a terminal would act on written as an escape."""
+        """Render as rich does, with every character that a terminal would act on as an escape."""
         lines = (printable(line) for line in text.split("\n"))
         return super().render_str("\n".join(lines), **options)
 
 
 def stdout() -> PlainConsole:
-    """The console of standard output: as wide as COLUMNS or the terminal, 120 without either."""
+    """Return the console of standard output.
+
+    It is as wide as COLUMNS or the terminal, or 120 columns without either.
+    """
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isascii() and wanted.isdigit() and int(wanted[:9]) > 0:
         return PlainConsole(min(int(wanted[:9]), _MOST_WIDTH))

@@ -1,4 +1,4 @@
-"""A learning curve as text: points from left to right, and levels to compare them with."""
+"""Draws a learning curve as text: points from left to right, and levels to compare them with."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 def plot(
     points: Sequence[tuple[float, float]], levels: Mapping[str, float], width: int, height: int
 ) -> list[str]:
-    """Rows of text, from the top; heights are logarithmic, each level has its name beside it.
+    """Draw points and levels as rows of text, the top row first.
+
+    The vertical scale is logarithmic; each level has its name beside it.
 
     Args:
-        points: at least one: place from left to right, 0 to 1, and value > 0.
-        levels: names and values.
+        points: at least one; each is a place from left (0) to right (1), and a value above 0.
+        levels: name and value of each horizontal line.
         width: characters of the curve alone.
         height: rows.
     """

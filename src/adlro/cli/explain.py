@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _Shown(NamedTuple):
-    """An explanation, with the run that it comes from."""
+    """An explanation, the run that it comes from, and the number of choices to show."""
 
     scenario: Scenario
     policy: str
@@ -74,13 +74,13 @@ def _find(wanted: Scenario, policy: str, seed: int, wish: DecisionQuery, top: in
 
 
 def _short(pools: tuple[str, ...]) -> list[str]:
-    """Pool names, without the partition if all pools share one."""
+    """Return the names of pools, without the partition if all pools share one."""
     partitions = {name.rpartition(" (")[2] for name in pools}
     return [name.rpartition(" (")[0] if len(partitions) == 1 else name for name in pools]
 
 
 def _situation(shown: _Shown) -> list[str]:
-    """Two lines: which decision it is, and the state of the cluster."""
+    """Return two lines: which decision it is, and the state of the cluster."""
     from adlro.cli.reason import seconds
     from adlro.model.feasibility import expected_end
 
@@ -103,7 +103,10 @@ def _situation(shown: _Shown) -> list[str]:
 
 
 def _rows(decision: Decision, top: int) -> list[int]:
-    """Indices of the cheapest options, always with the choice and that of Min-Min."""
+    """Return the indices of the `top` cheapest options, the cheapest first.
+
+    The chosen option and Min-Min's are always included.
+    """
     from adlro.evaluate.explanation import ranked
 
     order = ranked(decision)
@@ -149,7 +152,7 @@ def _table(shown: _Shown) -> Table:
 
 
 def _figures(shown: _Shown) -> str:
-    """The JSON of the explanation."""
+    """Return the explanation as JSON."""
     from adlro import __version__
     from adlro.cli.reason import sentences
     from adlro.evaluate.explanation import ranked

@@ -25,14 +25,14 @@ COMMANDS = (
 
 
 class _Commands(click.Group):
-    """Subcommands by name; the module of a command is imported when the command is used."""
+    """The group of subcommands; the module of a command is imported when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which a new user needs them."""
+        """Return the names of all commands, in the order in which a new user needs them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The `command` of the module of that name."""
+        """Import the module of this name and return its `command`; None = no such command."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"adlro.cli.{cmd_name}")

@@ -24,7 +24,7 @@ FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a b
 
 
 def refuse_same(file: Path, out: Path) -> None:
-    """Refuse to overwrite the input file with the result."""
+    """Raise click.BadParameter if the output file is the input file."""
     with contextlib.suppress(OSError):  # one of them is not there
         if out.samefile(file):
             raise click.BadParameter(
@@ -65,7 +65,7 @@ def changed_scenario(
     jobs: int | None,
     ageing: float | None,
 ) -> Scenario:
-    """The scenario with the given options applied.
+    """Return the scenario with the given options applied.
 
     Raises:
         ConfigError: there is no such scenario, or a value is out of range.
@@ -77,7 +77,7 @@ def changed_scenario(
 
 
 def named_pairs(texts: tuple[str, ...], option: str, example: str) -> dict[str, str]:
-    """NAME=VALUE texts of an option that may be given several times.
+    """Parse the NAME=VALUE texts of an option that may be given several times.
 
     Raises:
         click.BadParameter: one is not of that form.
@@ -95,7 +95,7 @@ def named_pairs(texts: tuple[str, ...], option: str, example: str) -> dict[str, 
 
 @contextlib.contextmanager
 def say_if_slow() -> Iterator[None]:
-    """Print a line, once, as soon as the compiler has work to do: it may take a minute."""
+    """Print one line as soon as code must be compiled, which may take a minute."""
     from adlro.compile_cache import on_compiling
 
     text = "compiling, once for this version (half a minute to a minute) …"
@@ -104,21 +104,21 @@ def say_if_slow() -> Iterator[None]:
 
 
 def stdout() -> Console:
-    """The console that tables are printed on."""
+    """Return the console that tables are printed on."""
     from adlro.cli import console
 
     return console.stdout()
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line that may hold names of files, users or jobs, without terminal escapes."""
+    """Print a line that may hold foreign names; terminal control characters become escapes."""
     from adlro.errors import printable
 
     click.echo(printable(text), err=err)
 
 
 def as_json(facts: object) -> str:
-    """Facts as valid JSON, which knows neither NaN nor infinity: these become null."""
+    """Convert facts to JSON text; NaN and infinity, which JSON does not have, become null."""
     import json
 
     return json.dumps(_finite(facts), indent=2, allow_nan=False)

@@ -62,7 +62,7 @@ def list_() -> None:
 
 
 def _pairs(rows: dict[str, str]) -> Table:
-    """Two columns, without the empty rows."""
+    """Return a table of two columns, labels and texts; rows with an empty text are left out."""
     from rich.box import SIMPLE
     from rich.table import Table
 
@@ -166,7 +166,7 @@ def show(policy: str, is_json: bool) -> None:
     """What a policy is: its rule, or how it was trained and how well it did.
 
     POLICY is a name (see 'adlro policy list') or a file of your own: ./mine.py, or ./mine.npz that
-    'adlro train' wrote; +lookahead may stand behind it.
+    'adlro train' wrote; +lookahead may be added at the end.
     """
     from adlro.policies import registry
 

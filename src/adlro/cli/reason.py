@@ -24,12 +24,12 @@ class Names(NamedTuple):
 
 
 def seconds(value: float) -> str:
-    """A time as text, with tenths of a second below 10 s."""
+    """Format a time in seconds, with tenths of a second below 10 s."""
     return f"{value:,.1f} s" if abs(value) < 9.95 else f"{value:,.0f} s"
 
 
 def named(option: Option, decision: Decision, names: Names) -> str:
-    """An option in a phrase."""
+    """Describe an option in a phrase: "wait", or which job it starts on which pool."""
     if option.job < 0:
         return "wait"
     return f"start {_job(option.job, decision, names)} on {names.pools[option.pool]}"
@@ -42,7 +42,7 @@ def _job(j: int, decision: Decision, names: Names) -> str:
 
 
 def gpus(job: Row) -> str:
-    """Number of GPUs of a job, or its share of one."""
+    """Format the number of GPUs of a job, or its share of one GPU."""
     return f"{job['gpus'] * job['share'] / WHOLE:g}"
 
 
@@ -51,7 +51,7 @@ def _when(planned: Planned) -> str:
 
 
 def _there(planned: Planned, names: Names) -> str:
-    """When and where a job starts, and how long it runs there."""
+    """Say when and where a job starts, and how long it runs there."""
     run = seconds(planned.end - planned.start)
     return f"{_when(planned)} on {names.pools[planned.pool]} ({run})"
 
@@ -61,7 +61,7 @@ def _times_faster(slow: float, fast: float) -> str:
 
 
 class _Case(NamedTuple):
-    """The chosen option, the alternative, and the plans after each."""
+    """An explanation, with the chosen option (`ours`) and the alternative (`theirs`)."""
 
     said: Explanation
     names: Names
@@ -69,21 +69,21 @@ class _Case(NamedTuple):
     theirs: Option
 
     def gain(self, j: int) -> float:
-        """Seconds by which a job ends sooner, by the plan, than after the other option."""
+        """Return how many seconds sooner the plan ends job j after `ours` than after `theirs`."""
         return self.said.rival_plan[j].end - self.said.plan[j].end
 
     def later(self) -> int:
-        """How many jobs would start later, by the plan, after the other option."""
+        """Count the jobs that start later in the plan after `theirs` than after `ours`."""
         ours, theirs = self.said.plan, self.said.rival_plan
         return sum(theirs[j].start > ours[j].start + _SOON for j in ours)
 
     def job(self, j: int) -> str:
-        """A job with its GPUs and type."""
+        """Describe a job by its number, type and GPUs."""
         return _job(j, self.said.decision, self.names)
 
 
 def _waits_for_it(case: _Case) -> str:
-    """The choice is to wait, and the job that could start now gains by it."""
+    """Explain a choice to wait from which the job that could start now gains most."""
     j, here = case.theirs.job, case.theirs.seconds
     then, free = case.said.plan[j], case.names.pools[case.theirs.pool]
     run, place = then.end - then.start, case.names.pools[then.pool]
@@ -100,7 +100,7 @@ def _waits_for_it(case: _Case) -> str:
 
 
 def _keeps_for(case: _Case, g: int) -> str:
-    """The choice is to wait, and another job gains by it."""
+    """Explain a choice to wait from which another job, g, gains most."""
     ours, theirs, other = case.said.plan[g], case.said.rival_plan[g], case.theirs
     start = f"job {other.job} ({seconds(other.seconds)})"
     if ours.pool == other.pool:
@@ -114,7 +114,7 @@ def _keeps_for(case: _Case, g: int) -> str:
 
 
 def _starts_it(case: _Case) -> str:
-    """The choice is to start a job, and that job gains by it."""
+    """Explain a choice to start a job from which that job itself gains most."""
     j, ours = case.ours.job, case.said.plan[case.ours.job]
     then, place = case.said.rival_plan[j], case.names.pools[case.ours.pool]
     if case.theirs.job == j:
@@ -137,7 +137,10 @@ def _starts_it(case: _Case) -> str:
 
 
 def _goes_before(case: _Case, g: int) -> str:
-    """The choice is to start a shorter job than the other option does, on the same pool."""
+    """Explain a choice to start a shorter job than the alternative does, on the same pool.
+
+    Job g gains most from it.
+    """
     j, k, more = case.ours.job, case.theirs.job, case.later()
     ours, theirs = case.said.plan[g], case.said.rival_plan[g]
     return (
@@ -149,7 +152,7 @@ def _goes_before(case: _Case, g: int) -> str:
 
 
 def _is_shorter(case: _Case, g: int) -> bool:
-    """True when job g would start later behind a longer job on the same pool."""
+    """True if the alternative is a longer job on the same pool and would delay the start of g."""
     ours, theirs = case.ours, case.theirs
     if theirs.job in (-1, ours.job) or theirs.pool != ours.pool:
         return False
@@ -158,7 +161,7 @@ def _is_shorter(case: _Case, g: int) -> bool:
 
 
 def _leaves_to(case: _Case, g: int) -> str:
-    """The choice is to start a job, and another one gains by it."""
+    """Explain a choice to start a job from which another job, g, gains most."""
     ours, theirs = case.said.plan[g], case.said.rival_plan[g]
     return (
         f"{_does(case)}, which helps {case.job(g)} most: by the plan that one starts "
@@ -173,7 +176,7 @@ def _does(case: _Case) -> str:
 
 
 def _headline(case: _Case) -> str:
-    """The job that gains most by the plan, and how."""
+    """Explain the choice by the job that gains most from it, according to the plan."""
     jobs = list(case.said.plan)
     g = max(jobs, key=lambda j: (case.gain(j), j == case.ours.job, j == case.theirs.job))
     if case.gain(g) <= _SOON:
@@ -186,7 +189,7 @@ def _headline(case: _Case) -> str:
 
 
 def _in_all(case: _Case) -> str:
-    """The job that ends latest because of the choice, and the sum over all planned jobs."""
+    """Say which job loses most by the choice, and what all planned jobs save or lose together."""
     loser = min(case.said.plan, key=case.gain)
     lost, less = -case.gain(loser), case.theirs.drain_s - case.ours.drain_s
     pays = f"job {loser} ends {seconds(lost)} later; " if lost > _SOON else ""
@@ -206,7 +209,10 @@ def _capital(line: str) -> str:
 
 
 def _of_the_network(case: _Case) -> list[str]:
-    """The costs that the network predicts for both options, and the features behind them."""
+    """Say how much more the network predicts for the alternative, and which features count most.
+
+    The list is empty for a policy without a network.
+    """
     if case.said.decision.network is None:
         return []
     more = case.theirs.cost_s - case.ours.cost_s
@@ -222,7 +228,7 @@ def _of_the_network(case: _Case) -> list[str]:
 
 
 def _large(shares: dict[str, float], sign: int) -> list[str]:
-    """The groups of features with the largest shares of one sign."""
+    """Name the groups of features with the largest shares of one sign (1 = for the choice)."""
     return [
         f"{name} ({100 * abs(share):.0f} %)"
         for name, share in shares.items()
@@ -231,7 +237,7 @@ def _large(shares: dict[str, float], sign: int) -> list[str]:
 
 
 def sentences(said: Explanation, names: Names) -> list[str]:
-    """Sentences that explain a decision, the main reason first."""
+    """Return sentences that explain a decision, the main reason first."""
     decision = said.decision
     ours = decision.options[decision.chosen]
     if said.rival is None:

@@ -36,7 +36,7 @@ class Reporter:
             check_folder(folder)
 
     def watch(self, setting: Setting, policies: Sequence[Policy]) -> Watch:
-        """The callback for each finished run."""
+        """Return the callback that collects data from each finished run."""
         if self._folder is None:
             return lambda *_: None
         from adlro.evaluate.compare import in_background
@@ -55,7 +55,7 @@ class Reporter:
         return collector.watch
 
     def write(self, result: Comparison, *, quiet: bool) -> None:
-        """Write the page and print its path; quiet = on standard error.
+        """Write the page and print its path, on standard error if `quiet`.
 
         Raises:
             OutputError: the page cannot be written.

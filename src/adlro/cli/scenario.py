@@ -41,7 +41,7 @@ def list_() -> None:
 
 
 def _events(setting: Setting) -> dict[str, int]:
-    """Number of events of each kind in seed 0."""
+    """Count the events of each kind in the workload of seed 0."""
     import numpy as np
 
     from adlro.model.state import EVENT_KINDS, FAILURE, REPAIR, SPEED
@@ -54,7 +54,7 @@ def _events(setting: Setting) -> dict[str, int]:
 
 
 def _figures(setting: Setting, up: float, events: dict[str, int]) -> str:
-    """The JSON of the scenario."""
+    """Return the scenario, and what follows from it, as JSON."""
     wanted = setting.scenario
     models = [model.name for model in setting.layout.models]
     names = [job_type.name for job_type in wanted.types]
@@ -93,7 +93,7 @@ def _speeds(setting: Setting) -> Table:
 @click.argument("scenario", default="paper16", shell_complete=completion.scenarios)
 @click.option("--json", "is_json", is_flag=True, help="Print everything as JSON instead.")
 def show(scenario: str, is_json: bool) -> None:
-    """The file itself, and what follows from it: capacity, arrival rate, speeds, happenings."""
+    """The file itself, and what follows from it: capacity, arrival rate, speeds, events."""
     from adlro.config.files import find_scenario, shipped
     from adlro.workloads.capacity import gpus_up
     from adlro.workloads.setting import prepare

@@ -67,7 +67,7 @@ _SHOWN = {  # metric -> what people call it, digits, scale
 
 
 class _Files(NamedTuple):
-    """Output files besides the table."""
+    """Paths of the output files, besides the printed table."""
 
     json: Path | None
     gantt: Path | None
@@ -83,7 +83,7 @@ class _Run(NamedTuple):
     result: RunResult
 
     def __str__(self) -> str:
-        """Title of the table."""
+        """Return the title of the table: scenario, policy, load, jobs and seed."""
         wanted = self.setting.scenario
         return (
             f"{wanted.name} · {self.policy} · load {wanted.load:g} · {wanted.jobs:,} jobs · "
@@ -105,7 +105,10 @@ def _table(metrics: Metrics) -> Table:
 
 
 def _pool_table(setting: Setting, workload: Workload, result: RunResult) -> Table:
-    """Jobs and utilisation by pool; down time and slices only if there were any."""
+    """Return a table of jobs and utilisation by pool.
+
+    It shows down time and slices only if there were any.
+    """
     import numpy as np
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -191,7 +194,7 @@ def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
 
 
 def _figures(run: _Run, metrics: Metrics) -> str:
-    """The JSON of the run."""
+    """Return the metrics of the run as JSON."""
     from adlro import __version__
 
     wanted = run.setting.scenario

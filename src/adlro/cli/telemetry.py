@@ -51,7 +51,7 @@ def command() -> None:
 
 
 def _first(names: Sequence[str]) -> str:
-    """The first few names, and the number of the others."""
+    """List the first few names, and say how many more there are."""
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -63,7 +63,7 @@ def _some(gpus: Sequence[GpuCheck], with_age: bool = False) -> str:
 
 
 def _missing(found: Check) -> list[str]:
-    """Lines about GPUs that disappeared and channels that others lack."""
+    """Return lines about GPUs that disappeared, and about channels that the other GPUs lack."""
     gone = found.gone()
     gaps = [f"gone, though seen within the last hour: {_some(gone)}"] if gone else []
     for name in found.needed:
@@ -75,7 +75,7 @@ def _missing(found: Check) -> list[str]:
 
 
 def _cluster_lines(found: ClusterCheck | None) -> list[str]:
-    """Where the sample and the cluster disagree, one line each."""
+    """Return one line for each kind of disagreement between the sample and the cluster."""
     if found is None:
         return []
     listed = {
@@ -88,7 +88,7 @@ def _cluster_lines(found: ClusterCheck | None) -> list[str]:
 
 
 def lines(found: Check) -> list[str]:
-    """One line for each kind of missing or stale reading."""
+    """Return one line for each kind of missing or old reading."""
     if not found.gpus:
         known = "dcgm-exporter, ROCm's (--prefix, if not none or amd_) and amd_smi_exporter"
         notes = [f"note: {note}" for note in found.notes]
@@ -160,7 +160,7 @@ def _read(source: Endpoint, kind: str) -> Sample:
 
 
 def _layout(cluster: str | None) -> Layout | None:
-    """The cluster of --cluster, if there is one."""
+    """Return the cluster that --cluster names; None if the option is not given."""
     from adlro.config.files import find_cluster
     from adlro.model.cluster import lay_out
 
@@ -168,7 +168,7 @@ def _layout(cluster: str | None) -> Layout | None:
 
 
 def _needed(text: str | None) -> tuple[str, ...]:
-    """The channels of --need.
+    """Return the channels that --need names, or the default ones.
 
     Raises:
         ConfigError: there is no such channel.

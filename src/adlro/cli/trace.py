@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from adlro.cli.options import FILE, named_pairs, refuse_same, say, stdout
+from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, stdout
 
 if TYPE_CHECKING:
     from adlro.model.history import History
@@ -23,7 +23,7 @@ def command() -> None:
 
 
 def _reading_options(wrapped: C) -> C:
-    """Add the options for reading a file."""
+    """Add the argument and the options for reading a history to a command."""
     for option in (
         click.option("--lenient", is_flag=True, help="Skip lines that are wrong, and count them."),
         click.option("--format", "format_", default="", help="If the content does not tell it."),
@@ -67,26 +67,24 @@ def formats() -> None:
 @command.command("info")
 @_reading_options
 @click.option("--gpus", type=click.IntRange(1), help="Size of the cluster, to measure load by.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+@click.option("--json", "is_json", is_flag=True, help="Print everything as JSON instead.")
 def info(
     file: Path,
     lenient: bool,
     format_: str,
     columns: tuple[str, ...],
     gpus: int | None,
-    as_json: bool,
+    is_json: bool,
 ) -> None:
-    """What a history holds: jobs, time, GPUs asked, load, what is missing, defects."""
-    import json
-
+    """What a history holds: jobs, time, GPUs asked for, load, missing fields, defects."""
     from rich.table import Table
 
     from adlro.cli import trace_info
 
     history = _read(file, lenient, format_, columns)
     facts = trace_info.facts(history, gpus)
-    if as_json:
-        click.echo(json.dumps(trace_info.finite(facts), indent=2, allow_nan=False))
+    if is_json:
+        click.echo(as_json(facts))
         return
     table = Table(box=None, show_header=False, padding=(0, 2))
     for label, text in trace_info.lines(facts, history):
@@ -207,7 +205,7 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: float) -> float
 )
 @click.option("--job", metavar="ID", help="Explain the estimate of this job too.")
 @click.option("--save", type=FILE, help="Write what was learned (.npz).")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead.")
+@click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
 def predict(
     file: Path,
     lenient: bool,
@@ -216,23 +214,21 @@ def predict(
     warm_up: float,
     job: str | None,
     save: Path | None,
-    as_json: bool,
+    is_json: bool,
 ) -> None:
     """How well run times can be predicted from jobs that had ended, and why."""
-    import json
-
-    from adlro.cli import trace_info, trace_predict
+    from adlro.cli import trace_predict
     from adlro.files import write_bytes
 
     _check_memory(save, file)
     shown = trace_predict.measure(_read(file, lenient, format_, columns), warm_up, job)
-    if as_json:
-        click.echo(json.dumps(trace_info.finite(shown.figures), indent=2, allow_nan=False))
+    if is_json:
+        click.echo(as_json(shown.figures))
     else:
         trace_predict.show(shown.figures)
     if save is not None:
         write_bytes(save, shown.learned.pack())
-        say(f"what was learned: {save}", err=as_json)
+        say(f"what was learned: {save}", err=is_json)
 
 
 def _check_names(names: Mapping[str, str], history: History) -> None:
@@ -282,7 +278,7 @@ def _check_names(names: Mapping[str, str], history: History) -> None:
 @click.option(
     "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead.")
+@click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
 def scenario(
     file: Path,
     lenient: bool,
@@ -299,7 +295,7 @@ def scenario(
     gpus_from: str,
     unfit: str,
     gpus: tuple[str, ...],
-    as_json: bool,
+    is_json: bool,
 ) -> None:
     """A scenario whose jobs are those of a history, on a cluster of your own.
 
@@ -307,8 +303,6 @@ def scenario(
     adlro trace scenario jobs.csv --cluster my-cluster.toml --out mine.toml
     adlro compare mine.toml
     """  # noqa: D301  click wants the character itself
-    import json
-
     from adlro.cli.trace_scenario import ScenarioRequest, load_text, make, moment
     from adlro.files import check_writable, write_text
 
@@ -331,8 +325,8 @@ def scenario(
     request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, recorded)
     made = make(request, history)
     write_text(out, made.text)
-    if as_json:
-        click.echo(json.dumps(made.figures, indent=2))
+    if is_json:
+        click.echo(as_json(made.figures))
         return
     figures = made.figures
     count = figures["windows"]

@@ -1,8 +1,7 @@
-"""Figures of a history: the output of `adlro trace info`."""
+"""Computes and formats the figures of a history for `adlro trace info`."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def facts(history: History, gpus: int | None) -> dict[str, Any]:
-    """All figures of `trace info`, by name."""
+    """Return all figures of `trace info`, by name."""
     import numpy as np
 
     from adlro.workloads import summary
@@ -43,15 +42,8 @@ def facts(history: History, gpus: int | None) -> dict[str, Any]:
     return facts
 
 
-def finite(value: object) -> object:
-    """Replace nan and infinity by None, which JSON can hold."""
-    if isinstance(value, dict):
-        return {key: finite(entry) for key, entry in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _number(value: float) -> str:
-    """Format a number; whole from 1,000 on."""
+    """Format a number: whole from 1,000 on, else with four significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -63,7 +55,7 @@ def _spread_text(found: dict[str, float] | None) -> str:
 
 
 def lines(found: dict[str, Any], history: History) -> list[tuple[str, str]]:
-    """Label and text of each line of `trace info`."""
+    """Return the label and the text of each line of `trace info`."""
     from math import isnan
 
     from adlro.workloads import summary

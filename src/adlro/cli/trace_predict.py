@@ -1,4 +1,4 @@
-"""Run times predicted on a history: the output of `adlro trace predict`."""
+"""Measures how well run times of a history can be predicted, for `adlro trace predict`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Measured(NamedTuple):
-    """The figures to print, and the memory after the last event."""
+    """The figures to print, and the estimator `memory` as it is after the last event."""
 
     figures: dict[str, Any]
     learned: Estimator
@@ -39,7 +39,7 @@ def _progress(history: History) -> Iterator[Progress]:
 
 
 def _place(history: History, wanted: str) -> int:
-    """Row of a job, given by its id, or by its place from 1 on if the source gives no ids."""
+    """Return the row of a job, given its id, or its place from 1 on if the source has no ids."""
     from adlro.errors import TraceError
 
     if history.id:
@@ -81,7 +81,7 @@ def _explained(history: History, place: int, found: Explanation) -> dict[str, An
 
 
 def measure(history: History, warm_up: float, job: str | None) -> Measured:
-    """Measure all estimators on the later part, and explain one job if one is named.
+    """Measure all estimators on the jobs after the warm-up; explain one job if it is named.
 
     Raises:
         TraceError: there is no such job, or nothing can be measured.
@@ -118,7 +118,7 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
 
 
 def error_table(figures: dict[str, Any]) -> Table:
-    """Table of the errors, one row an estimator."""
+    """Return the table of errors, with one row per estimator."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -133,7 +133,7 @@ def error_table(figures: dict[str, Any]) -> Table:
 
 
 def job_lines(job: dict[str, Any]) -> Iterator[str]:
-    """Lines that explain one job's estimate to people."""
+    """Yield lines of text that explain the estimate of one job."""
     asked = job["requested_s"]
     request = "no request" if math.isnan(asked) else f"requested {asked:,.0f} s"
     run_s = job["run_s"]
@@ -149,7 +149,7 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print the figures for people."""
+    """Print the figures as text and a table."""
     from adlro.cli.options import say, stdout
 
     say(

@@ -1,4 +1,4 @@
-"""The scenario file that `adlro trace scenario` writes from a history and a cluster."""
+"""Composes the scenario file that `adlro trace scenario` writes, from a history and a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WINDOW = 1000  # default jobs of a seed: long histories give many seeds
 
 
 class ScenarioRequest(NamedTuple):
-    """Options of the command."""
+    """Arguments and options of `adlro trace scenario`."""
 
     file: Path
     out: Path
@@ -29,7 +29,7 @@ class ScenarioRequest(NamedTuple):
 
 
 class ScenarioFile(NamedTuple):
-    """Text of the scenario file, and figures about it."""
+    """Text of the scenario file, figures about it, and notes on values that were filled in."""
 
     text: str
     figures: dict[str, Any]
@@ -78,7 +78,7 @@ def _check(request: ScenarioRequest) -> None:
 
 
 def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
-    """Tables of the scenario file, with one job at load 1."""
+    """Return the tables of the scenario file; the number of jobs and the load are still 1."""
     from adlro.config.files import find_cluster
     from adlro.workloads import history_file
 
@@ -103,7 +103,7 @@ def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
 
 
 def load_text(load: float) -> str:
-    """A load as people write it."""
+    """Format a load with three decimals, or three digits if it is very small or large."""
     return f"{load:.3f}" if 0.001 <= load < 1000 else f"{load:.3g}"
 
 

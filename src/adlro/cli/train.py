@@ -1,4 +1,4 @@
-"""`adlro train`: a policy for a cluster of one's own, from simulated episodes."""
+"""`adlro train`: trains a policy for a scenario in simulated episodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STOPPED = 130  # exit status after Ctrl-C
 
 
 class Options(NamedTuple):
-    """Arguments and options as given; None = the algorithm's default."""
+    """The arguments and options as given; None = the algorithm's default."""
 
     scenario: str | None
     algorithm: str
@@ -54,7 +54,7 @@ class Options(NamedTuple):
 
 
 def _again(context: click.Context, scenario: str) -> str:
-    """The command that resumes this training."""
+    """Return the command that resumes this training."""
     algorithm = context.params["algorithm"]
     words = ["adlro", "train", scenario]
     words += ["--algorithm", algorithm] if algorithm != ADLRO else []
@@ -70,10 +70,10 @@ def _again(context: click.Context, scenario: str) -> str:
 
 
 def _refuse_others(context: click.Context, algorithm: str) -> None:
-    """Raise if an option of another algorithm was given.
+    """Check that no option of another algorithm was given.
 
     Raises:
-        ConfigError: it was.
+        ConfigError: such an option was given.
     """
     from adlro.errors import ConfigError
 
@@ -99,10 +99,10 @@ def _algorithm(name: str) -> Algorithm[Any, Any]:
 
 
 def _features(inputs: str | None, scenario: Scenario) -> tuple[str, ...]:
-    """The features of the network: the plain ones, and further kinds.
+    """Return the names of the network's inputs: the plain ones, and those of the kinds in --inputs.
 
     Raises:
-        ConfigError: there is no such kind, or the scenario does not have it.
+        ConfigError: there is no such kind, or the scenario has no telemetry.
     """
     from adlro.errors import ConfigError, suggestion
     from adlro.features.start_kernel import KINDS, PLAIN
@@ -119,7 +119,7 @@ def _features(inputs: str | None, scenario: Scenario) -> tuple[str, ...]:
 
 
 def _hyperparameters(options: Options, scenario: Scenario) -> dict[str, object]:
-    """The hyperparameters that options change."""
+    """Return the hyperparameters that the options set, by name."""
     from adlro.train.objective import find
 
     if options.algorithm == ADLRO:
@@ -199,7 +199,7 @@ def command(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401  s
     """Train a policy for a scenario; use it as --policies FILE.npz.
 
     SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own; the default is
-    paper16, for adlro-preemptive gavel16. Ctrl-C keeps the best so far; the same command goes on
+    paper16, or gavel16 for adlro-preemptive. Ctrl-C keeps the best so far; the same command goes on
     from there. FILE-training holds all of it, metrics for TensorBoard included. See
     docs/training.md and docs/paper_dqn.md.
     """
@@ -229,7 +229,7 @@ def command(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401  s
 
 
 def _files(options: Options) -> PolicyFiles:
-    """Where the policy goes, if the figures go elsewhere."""
+    """Return the paths of the policy's files, after a check that --json is not one of them."""
     from adlro.errors import OutputError
     from adlro.train.run import policy_files
 

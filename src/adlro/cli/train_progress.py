@@ -1,4 +1,4 @@
-"""Progress of `adlro train` on stderr: a live display in a terminal, else a line now and then."""
+"""Shows the progress of `adlro train` on stderr: live in a terminal, else line by line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT, _BAR = 60, 10, 20  # of the curve and of the bar, characters
 
 
 def duration(seconds: float) -> str:
-    """Minutes and seconds, with hours if there are any."""
+    """Format a duration as minutes and seconds, with hours if there are any."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -32,7 +32,7 @@ class Clock:
         self._begin: tuple[float, float] | None = None
 
     def left(self, share: float) -> str:
-        """The time left in words; empty while it cannot be estimated."""
+        """Return the time left as text; empty while it cannot be estimated."""
         now = time.monotonic()
         if self._begin is None:
             self._begin = now, share
@@ -43,7 +43,7 @@ class Clock:
 
 
 def line(status: Status, left: str) -> str:
-    """One line about a training."""
+    """Format the status of a training as one line."""
     phase = f"{status.phase}, {status.step}" if status.step else status.phase
     parts = (
         phase, f"{100 * status.share:.0f} %", status.summary, f"{duration(status.cpu_s)} CPU", left
@@ -52,7 +52,7 @@ def line(status: Status, left: str) -> str:
 
 
 def picture(status: Status) -> list[str]:
-    """Rows of the learning curve; none for algorithms without one."""
+    """Return the rows of the learning curve; none for algorithms without one."""
     from adlro.cli.curve import plot
 
     if not status.points:
@@ -62,13 +62,13 @@ def picture(status: Status) -> list[str]:
 
 
 class Lines:
-    """Writes a line for each phase, at the end, and every ten seconds."""
+    """Writes a status as a line: at each new phase, at the end, and every ten seconds."""
 
     def __init__(self) -> None:
         self._clock, self._phase, self._written_at = Clock(), "", 0.0
 
     def __call__(self, status: Status) -> None:
-        """Write a line if it is time."""
+        """Write the status if a line is due."""
         left, now = self._clock.left(status.share), time.monotonic()
         is_new = status.phase != self._phase or status.share >= 1.0
         if is_new or now - self._written_at >= _LINE_EVERY_S:
@@ -78,7 +78,7 @@ class Lines:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[Status], object]]:
-    """What to call with each status."""
+    """Yield the function to call with each status, which shows it on stderr."""
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         yield Lines()
         return

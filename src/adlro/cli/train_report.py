@@ -1,4 +1,4 @@
-"""What `adlro train` says in the end: table, figures as JSON, and a last line."""
+"""What `adlro train` prints at the end: a table, the figures as JSON, and a last line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _table(title: str, caption: str, headings: tuple[str, ...]) -> Table:
 
 
 def table(result: Result, request: Request) -> Table:
-    """The table that is printed."""
+    """Return the table to print: a comparison at each load, or a learning curve."""
     from adlro.train.tuning import TunedTraining
 
     if isinstance(result.training, TunedTraining):
@@ -80,22 +80,21 @@ def _curve(result: Result, training: PaperDqnTraining, request: Request) -> Tabl
 
 
 def _some(points: tuple[Point, ...]) -> list[Point]:
-    """About ten points, the last one included."""
+    """Return about ten points at even distances, the last one included."""
     every = max(len(points) // _ROWS, 1)
     return list(reversed(points[::-1][::every]))
 
 
 def gain(result: Result) -> str:
-    """The objective versus Min-Min, in words."""
+    """Format the difference of the objective from Min-Min's, in percent."""
     from adlro.train.evaluation import percent
 
     return percent(result.policy.evaluation.gain)
 
 
 def figures(result: Result, request: Request, files: PolicyFiles) -> str:
-    """All figures as JSON."""
-    import json
-
+    """Return all figures of a training as JSON."""
+    from adlro.cli.options import as_json
     from adlro.train.tuning import TunedTraining
 
     training, found = result.training, result.policy.evaluation
@@ -120,11 +119,14 @@ def figures(result: Result, request: Request, files: PolicyFiles) -> str:
             "levels": training.levels,
             "curve": [point.model_dump() for point in training.points],
         }
-    return json.dumps(data, indent=2)
+    return as_json(data)
 
 
 def advice(trained_on: Scenario, name: str, weights: Path) -> str:
-    """The next command: seeds separate generated jobs, but not those of a history."""
+    """Suggest how to compare the policy on jobs that it was not trained on.
+
+    Other seeds give other generated jobs; for a history, only another part of it does.
+    """
     if trained_on.history is None:
         return f"try: adlro compare {name} --policies min-min,{weights}"
     return (
@@ -134,7 +136,7 @@ def advice(trained_on: Scenario, name: str, weights: Path) -> str:
 
 
 def stopped(result: Result, files: PolicyFiles) -> str:
-    """What is left after Ctrl-C."""
+    """Describe the policy that was written when Ctrl-C stopped the training."""
     from adlro.train.tuning import TunedTraining
 
     if isinstance(result.training, TunedTraining):
@@ -146,7 +148,7 @@ def stopped(result: Result, files: PolicyFiles) -> str:
 
 
 def done(result: Result, files: PolicyFiles, next_command: str) -> str:
-    """The last line of a complete training."""
+    """Return the last line to print after a complete training."""
     from adlro.train.tuning import TunedTraining
 
     what, source = "mean JCT", ""

@@ -1,4 +1,4 @@
-"""Events of a scenario's cluster: failures, wear, throttling, updates."""
+"""Settings of events in a scenario's cluster: failures, wear, throttling and updates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Slower = Annotated[float, Field(ge=1e-3, lt=1)]  # of the speed without the cha
 
 
 class Failures(Record):
-    """Independent failures and repairs of nodes; both times are exponential."""
+    """Independent failures of nodes; times up and times down are exponentially distributed."""
 
     mtbf_h: _Mean  # mean hours that a node is up between failures
     repair_h: _Mean  # mean hours that it is down
@@ -24,19 +24,19 @@ class Failures(Record):
 
     @property
     def availability(self) -> float:
-        """Share of the time that a node is up."""
+        """Mean share of the time that a node that can fail is up."""
         return self.mtbf_h / (self.mtbf_h + self.repair_h)
 
     def touches(self, group: str) -> bool:
-        """True if the nodes of this group fail."""
+        """True if the nodes of this group can fail."""
         return not self.nodes or group in self.nodes
 
 
 class _OfGpus(Record):
-    """A change of some GPUs: the named ones, or GPUs drawn from the seed."""
+    """A slowdown of `count` GPUs, drawn among those that `node` and `gpu` allow."""
 
     node: Name | None = None  # a node or a group of nodes; None = any
-    gpu: Annotated[int, Field(ge=0)] | None = None  # its place on the node; None = any
+    gpu: Annotated[int, Field(ge=0)] | None = None  # its number on the node, from 0; None = any
     count: Number = 1  # how many GPUs
     from_h: Hours = 0.0
     to_h: Hours
@@ -50,16 +50,16 @@ class _OfGpus(Record):
 
 
 class Wear(_OfGpus):
-    """GPUs that permanently slow down, step by step, to `speed`."""
+    """GPUs that slow down step by step from `from_h` to `to_h`, and then stay at `speed`."""
 
     kind: Literal["wear"]
 
 
 class Throttling(_OfGpus):
-    """GPUs that are hot and slow for a limited time."""
+    """GPUs that are hotter and slower from `from_h` to `to_h`."""
 
     kind: Literal["throttling"]
-    heat_c: Annotated[float, Field(ge=0, le=100)] = HEAT  # degrees on top
+    heat_c: Annotated[float, Field(ge=0, le=100)] = HEAT  # degrees that the GPU is hotter
 
 
 class Update(Record):
@@ -69,7 +69,7 @@ class Update(Record):
     type: Name
     model: GpuName
     at_h: Hours
-    speed: Speed  # times the speed that the type had there at first
+    speed: Speed  # factor on the initial speed of the type on the model
 
 
 Change = Annotated[Wear | Throttling | Update, Field(discriminator="kind")]

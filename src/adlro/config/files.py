@@ -1,4 +1,4 @@
-"""Scenario and cluster files: TOML that is parsed into frozen records or refused by key."""
+"""Reads scenario and cluster files (TOML) into frozen records; errors name the wrong key."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MOST_BYTES = 4 << 20  # of a file
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
+    """Return the tables of a TOML file.
 
     Raises:
-        ConfigError: it cannot be read, or is not TOML.
+        ConfigError: the file cannot be read, or is not TOML.
     """
     try:
         text = read_bytes(path, _MOST_BYTES).decode()
@@ -51,7 +51,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 
 
 def validated(record: type[R], data: dict[str, Any], where: str) -> R:
-    """A record made from parsed data; `where` is named in errors.
+    """Return a record made from parsed data; error messages begin with `where`.
 
     Raises:
         ConfigError: a key is missing, unknown or of the wrong type.
@@ -74,7 +74,9 @@ def load_cluster(path: Path) -> Cluster:
 
 
 def cluster_of(data: dict[str, Any], where: str) -> Cluster:
-    """A cluster from parsed tables, checked like a file.
+    """Return the cluster that parsed tables describe, checked like a cluster file.
+
+    Error messages begin with `where`.
 
     Raises:
         ConfigError: a key is missing, unknown or of the wrong type.
@@ -83,7 +85,7 @@ def cluster_of(data: dict[str, Any], where: str) -> Cluster:
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A scenario's tables with changes applied; job types are matched by name."""
+    """Return a scenario's tables with changes applied; job types of the same name are merged."""
     both = {**base, **changes}
     theirs = changes.get("types")
     if isinstance(theirs, list) and all(isinstance(entry, dict) for entry in theirs):
@@ -96,7 +98,7 @@ def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_base(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The tables of a scenario file, merged into those of its `base` (a shipped scenario)."""
+    """Return a scenario file's tables, merged into those of its `base` (a shipped scenario)."""
     base = data.pop("base", None)
     if base is None:
         return data
@@ -113,9 +115,10 @@ def _read_scenario(path: Path) -> dict[str, Any]:
 
 
 def _expand_history(data: dict[str, Any], folder: Path) -> None:
-    """Resolve a history's path relative to the scenario's file, and fill in its job types.
+    """Complete the tables of a scenario that replays a history, in place.
 
-    Only names, shares and speeds are taken from the types of a shipped scenario.
+    Makes the path of the history relative to `folder`, that of the scenario's file, and adds job
+    types if there are none. Types from a shipped scenario keep only name, share, kind and speeds.
     """
     recorded = data.get("history")
     if isinstance(recorded, str):
@@ -141,14 +144,14 @@ def _expand_history(data: dict[str, Any], folder: Path) -> None:
 
 
 def _gpu_names(cluster: object) -> list[str]:
-    """The GPU models of a cluster's tables, as far as these are what they must be."""
+    """Return the GPU models named in a cluster's tables; malformed tables are skipped."""
     groups = cluster.get("nodes") if isinstance(cluster, dict) else None
     tables = [g for g in groups if isinstance(g, dict)] if isinstance(groups, list | tuple) else []
     return [table["gpu"] for table in tables if isinstance(table.get("gpu"), str)]
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read and check a scenario file; `cluster = "FILE"` is looked up beside it.
+    """Read and check a scenario file; `cluster = "FILE"` is relative to its folder.
 
     Raises:
         ConfigError: the file is not TOML, or a key is missing, unknown or of the wrong type.
@@ -157,7 +160,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def scenario_of(data: dict[str, Any], path: Path) -> Scenario:
-    """A scenario from parsed tables, as if read from a file at `path`.
+    """Return the scenario that parsed tables describe, as if they were read from `path`.
 
     Raises:
         ConfigError: a key is missing, unknown or of the wrong type.
@@ -172,13 +175,13 @@ def scenario_of(data: dict[str, Any], path: Path) -> Scenario:
 
 
 def shipped() -> dict[str, Path]:
-    """The scenarios that come with the package: name -> file."""
+    """Return the scenarios that come with the package: name -> file."""
     folder = Path(str(resources.files("adlro") / "scenarios"))
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def find_scenario(name: str) -> Scenario:
-    """A shipped scenario by name, or the user's own by path (anything with a slash or .toml).
+    """Load a shipped scenario by name, or a user's file by path (with a slash or .toml).
 
     Raises:
         ConfigError: there is no such scenario, or its file is wrong.
@@ -192,10 +195,12 @@ def find_scenario(name: str) -> Scenario:
 
 
 def find_cluster(name: str) -> Cluster:
-    """A cluster by its own file, or that of a scenario (by name or file).
+    """Load a cluster from a cluster file, or the cluster of a scenario.
+
+    `name` is the path of either file (with a slash or .toml), or the name of a shipped scenario.
 
     Raises:
-        ConfigError: there is no such file or scenario, or it is wrong.
+        ConfigError: there is no such file or scenario, or the file is wrong.
     """
     if "/" in name or name.endswith(".toml"):
         path = Path(name)
@@ -207,7 +212,7 @@ def find_cluster(name: str) -> Cluster:
 
 
 def adjusted(scenario: Scenario, **changes: object) -> Scenario:
-    """The scenario with some keys replaced (None = unchanged), checked like a file.
+    """Return a scenario with some keys replaced (None = unchanged), checked like a file.
 
     Raises:
         ConfigError: a value is out of range.

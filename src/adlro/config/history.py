@@ -1,4 +1,4 @@
-"""Scenarios whose jobs are replayed from a history: which jobs, and defaults for missing fields."""
+"""Settings of a scenario whose jobs are replayed from a history, a file of recorded jobs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from adlro.model.cluster import GpuName, Name
 from adlro.model.job import MAX_COUNT, Extra, Seconds
 from adlro.model.record import Record
 
-# Assumed speeds, as a history has none -> the shipped scenario whose job types are used.
+# Values of `speeds` -> the shipped scenario whose job types give the speeds, as a history has none.
 SPEEDS = {"measured-mix": "paper16", "gavel-types": "gavel16"}
-UNUSED = {"law": "constant", "seconds": 1.0}  # the size of a type whose jobs have their own
+UNUSED = {"law": "constant", "seconds": 1.0}  # size of a type: replayed jobs have their own
 
 Priority = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(ge=0, le=MAX_COUNT)]
@@ -20,7 +20,7 @@ Path = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class Rule(Record):
-    """Assigns a job type to jobs whose field matches a pattern."""
+    """Assigns a job type to the recorded jobs whose `field` matches the pattern `like`."""
 
     field: Literal["name", "queue", "account", "user", "qos"]
     like: Name  # * and ? stand for anything; upper and lower case are the same
@@ -30,24 +30,24 @@ class Rule(Record):
 class Recorded(Record):
     """The history, the part of it that is replayed, and defaults for missing fields."""
 
-    file: Path  # beside the scenario's file
-    format: str = ""  # "" = as the content says
-    columns: dict[str, str] = Field(default_factory=dict)  # of a plain CSV file
+    file: Path  # relative to the folder of the scenario's file
+    format: str = ""  # "" = recognised by the content
+    columns: dict[str, str] = Field(default_factory=dict)  # column names of a plain CSV file
     lenient: bool = False  # skip lines that are wrong
     from_s: float | None = None  # jobs submitted at or after, in seconds of the history
     to_s: float | None = None  # and before
     speeds: Literal["none", "measured-mix", "gavel-types", "own"] = "none"
-    rules: tuple[Rule, ...] = ()  # the first that fits says a job's type; else a hash of the job
+    rules: tuple[Rule, ...] = ()  # the first that matches sets a job's type; else a hash does
     gpus_from: Literal["gpus", "cores"] = "gpus"  # cores = each processor is played as a GPU
     unfit: Literal["refuse", "drop"] = "refuse"  # jobs that fit no pool of the cluster
-    gpu_names: dict[str, GpuName] = Field(default_factory=dict)  # the history's -> the catalogue's
-    cores_per_gpu: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1  # of a job that does not say
+    gpu_names: dict[str, GpuName] = Field(default_factory=dict)  # history -> catalogue
+    cores_per_gpu: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1  # if a job has no cores
     memory_gb_per_gpu: Amount = 0.0
     gpu_memory_gb: Amount = 0.0
     requested_s: Seconds | None = None  # None = the longest run in the history
     priority: Priority = 0.5
     priorities: dict[str, Priority] = Field(default_factory=dict)  # by qos
-    checkpoint_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # of all jobs; None = cannot
+    checkpoint_s: Annotated[float, Field(ge=0, le=1e9)] | None = None  # None = no checkpoints
     communication: Extra = 0.0  # of all jobs
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Quotas of a scenario: the share of the cluster that an account or a user may hold at once."""
+"""Quotas of a scenario: shares of the cluster that holders are entitled to, and caps on GPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Gpus = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 def by_model(entries: Mapping[str, float]) -> dict[str, float]:
-    """The entries, keyed by the GPU models' names in the catalogue."""
+    """Return the entries with GPU models renamed to their names in the catalogue."""
     return {gpu.find(name).name: entry for name, entry in entries.items()}
 
 
@@ -28,14 +28,14 @@ def _refuse_twins(key: str, entries: Mapping[str, float]) -> None:
 
 
 class Quota(Record):
-    """The limit of one holder: an account, a user (counted from 0), or each user separately."""
+    """The limits of one holder: an account, a user (numbered from 0), or each user separately."""
 
     account: Name | None = None
     user: Annotated[int, Field(ge=0)] | None = None
     users: Literal["each"] | None = None
-    share: Annotated[float, Field(gt=0, le=1)] | None = None  # of the cluster's worth
-    caps: dict[GpuName, _Gpus] = Field(default_factory=dict)  # GPUs of a model at once
-    borrow: bool = True  # beyond the share, where nobody waits for what is theirs
+    share: Annotated[float, Field(gt=0, le=1)] | None = None  # entitlement, of the total worth
+    caps: dict[GpuName, _Gpus] = Field(default_factory=dict)  # GPU model -> most GPUs at once
+    borrow: bool = True  # may exceed the share with GPUs that no entitled holder waits for
 
     @model_validator(mode="after")
     def _says_something(self) -> Quota:
@@ -52,18 +52,18 @@ class Quota(Record):
 
     @property
     def holder(self) -> str:
-        """The holder in words."""
+        """The holder in words, such as "user 3", for messages."""
         if self.users is not None:
             return "each user"
         return f"account {self.account!r}" if self.account is not None else f"user {self.user}"
 
 
 def refuse_quotas(quotas: tuple[Quota, ...], users: int) -> None:
-    """Raise ValueError for holders listed twice, or shares that exceed the cluster.
+    """Raise ValueError if a user is unknown, a holder is listed twice, or shares exceed 1 in sum.
 
     Args:
-        quotas: all of a scenario.
-        users: how many it has.
+        quotas: all quotas of a scenario.
+        users: number of users of the scenario.
     """
     seen: set[str] = set()
     for i, quota in enumerate(quotas):
@@ -86,7 +86,12 @@ def refuse_quotas(quotas: tuple[Quota, ...], users: int) -> None:
 
 
 def refuse_prices(prices: Mapping[str, float], models: list[str]) -> None:
-    """Raise ValueError for models (of the cluster) without a price, if there are prices at all."""
+    """Raise ValueError if only some of the cluster's models have a price, or one is listed twice.
+
+    Args:
+        prices: GPU model -> price.
+        models: all GPU models of the cluster, by their names in the catalogue.
+    """
     _refuse_twins("prices", prices)
     listed = by_model(prices)
     missing = [model for model in models if model not in listed]

@@ -21,7 +21,7 @@ Skew = Annotated[float, Field(ge=0, le=10)]
 
 
 class Poisson(Record):
-    """Poisson arrivals."""
+    """Poisson arrivals at a constant rate."""
 
     process: Literal["poisson"] = "poisson"
 
@@ -31,7 +31,7 @@ class Bursty(Record):
 
     process: Literal["bursty"]
     peak: Annotated[float, Field(gt=1)] = 3.0
-    share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the time that is burst
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.2  # of the time that bursts take up
     length_s: Seconds = 3600.0  # mean length of a burst
 
     @model_validator(mode="after")
@@ -42,7 +42,7 @@ class Bursty(Record):
 
 
 class Diurnal(Record):
-    """A daily wave: rate = mean * (1 + amplitude * sin(2 pi t / period))."""
+    """Poisson arrivals in a daily wave: rate = mean * (1 + amplitude * sin(2 pi t / period))."""
 
     process: Literal["diurnal"]
     amplitude: Annotated[float, Field(gt=0, le=1)] = 0.6
@@ -54,8 +54,8 @@ class Surge(Record):
 
     process: Literal["surge"]
     type: Name
-    share: Annotated[float, Field(gt=0, lt=1)] = 0.25  # of all jobs that belong to the wave
-    at: Annotated[float, Field(ge=0, le=1)] = 0.4  # when it begins, as a share of the run
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.25  # of all jobs: those in the wave
+    at: Annotated[float, Field(ge=0, le=1)] = 0.4  # start of the wave, as a share of the run
     length_s: Seconds = 1800.0
 
 
@@ -66,7 +66,7 @@ Price = Annotated[float, Field(gt=0, le=1e9)]
 
 
 class Measure(Record):
-    """The jobs that are measured, by order of arrival: after a warm-up, or the middle part."""
+    """Which jobs, in order of arrival, are measured: those after a warm-up, or a middle part."""
 
     middle: Share = 1.0
     warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.0
@@ -78,13 +78,13 @@ class Measure(Record):
         return self
 
     def __str__(self) -> str:
-        """As it is written in a scenario file."""
+        """Return the setting as it is written in a scenario file."""
         if self.warm_up:
             return f"after {self.warm_up * 100:g} %"
         return "all jobs" if self.middle == 1 else f"middle {self.middle * 100:g} %"
 
     def window(self, jobs: int) -> slice:
-        """Ids of the jobs that are measured."""
+        """Return the ids of the measured jobs, out of `jobs` in all."""
         if self.warm_up:
             return slice(min(round(jobs * self.warm_up), jobs - 1), jobs)
         skipped = min(round(jobs * (1 - self.middle) / 2), (jobs - 1) // 2)
@@ -112,7 +112,7 @@ class Estimates(Record):
     sigma: Spread = 0.0
 
     def __str__(self) -> str:
-        """As it is written on the command line."""
+        """Return the setting as it is written on the command line."""
         return f"noisy:{self.sigma:g}" if self.source == "noisy" else self.source
 
 
@@ -131,12 +131,12 @@ def _as_estimates(value: object) -> object:
 
 
 def _as_failures(value: object) -> object:
-    """None for false, which switches off the failures of a base (TOML has no null)."""
+    """Return None for false, which switches off the failures of a base (TOML has no null)."""
     return None if value is False else value
 
 
 class Scenario(Record):
-    """A scenario file."""
+    """All settings of a scenario: the keys of a scenario file."""
 
     name: Name
     about: str = ""
@@ -154,7 +154,7 @@ class Scenario(Record):
     users: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 10
     user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
-    least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # before a run may be preempted
+    least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # a run cannot be preempted earlier
     placement: Literal["best-fit", "fgd"] = "best-fit"
     telemetry: bool = False  # whether GPUs give readings (utilisation, power and so on)
     failures: Annotated[Failures | None, BeforeValidator(_as_failures)] = None
@@ -163,7 +163,7 @@ class Scenario(Record):
     quotas: tuple[Quota, ...] = ()
     ageing_h: Annotated[float, Field(ge=0, le=1e6)] = 0.0  # hours of waiting; 0 = no ageing
     prices: dict[GpuName, Price] = Field(default_factory=dict)  # money for an hour of one GPU
-    history: Recorded | None = None  # jobs are those of a file, not drawn
+    history: Recorded | None = None  # replays recorded jobs; None = jobs are drawn
 
     @model_validator(mode="after")
     def _types_agree(self) -> Scenario:
@@ -232,7 +232,7 @@ def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> Non
 
 
 def _refuse_failures(failures: Failures, cluster: Cluster) -> None:
-    """Raise ValueError for unknown groups, or if almost no node would ever be up."""
+    """Raise ValueError for unknown groups of nodes, or if too few nodes would be up on average."""
     names = [group.name for group in cluster.nodes]
     for name in failures.nodes:
         _refuse_unknown("failures.nodes", "group of nodes", name, names)
@@ -247,7 +247,7 @@ def _refuse_failures(failures: Failures, cluster: Cluster) -> None:
 
 
 def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
-    """Raise ValueError for nodes, GPUs and models that are not in the cluster."""
+    """Raise ValueError if a change names nodes, GPUs or a model that the cluster does not have."""
     groups = cluster.nodes
     if isinstance(change, Update):
         models = {gpu.find(group.gpu).name for group in groups}

@@ -10,12 +10,12 @@ from adlro.config.scenario import Scenario
 
 
 def as_toml(scenario: Scenario) -> str:
-    """The complete scenario as TOML, with its base and command-line options applied."""
+    """Return the complete scenario as TOML, with its base and command-line options applied."""
     return to_toml(scenario.model_dump(exclude_none=True))
 
 
 def to_toml(table: Mapping[str, object]) -> str:
-    """Nested tables as the text of a TOML file."""
+    """Return nested tables as the text of a TOML file."""
     return "\n".join(_table(table, "")) + "\n"
 
 
@@ -24,7 +24,7 @@ def _key(name: str) -> str:
 
 
 def _string(text: str) -> str:
-    """A basic string: JSON's escapes are valid TOML, but DEL must be escaped too."""
+    """Return text as a TOML basic string: escaped as in JSON, and DEL as well."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -50,7 +50,10 @@ def _inline(value: object) -> str:
 
 
 def _table(table: Mapping[str, object], path: str) -> list[str]:
-    """Lines of a table: plain keys first, then subtables with headings."""
+    """Return the lines of a table: first its plain keys, then its subtables with headings.
+
+    `path` is the table's own heading, "" for the whole file.
+    """
     lines, below = [], []
     for name, value in table.items():
         place = f"{path}.{_key(name)}" if path else _key(name)

@@ -1,7 +1,8 @@
-"""The simulator step by step: many copies at once, and as Gymnasium environments.
+"""The simulator as an environment for learners: many copies at once, or with Gymnasium.
 
-Importing this package registers `adlro/Cluster-v0`: `cluster.ClusterEnv`, and its vector form
-`cluster_vector.ClusterVectorEnv`. Both are built on `worlds.Worlds`.
+Importing this package registers the Gymnasium environment `adlro/Cluster-v0`, which is
+`cluster.ClusterEnv` or, as a vector environment, `cluster_vector.ClusterVectorEnv`. Both classes
+are built on `worlds.Worlds`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""adlro/Cluster-v0: one cluster, one decision per step."""
+"""The Gymnasium environment adlro/Cluster-v0: one cluster, one decision per step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from adlro.workloads.workload import Workload
 
 
 class ClusterEnv(gymnasium.Env[Vector, np.int64]):
-    """The simulator as an environment; every step is a decision at which a job can start.
+    """The simulator as a Gymnasium environment; at each step at least one job can start.
 
     Arguments: `render_mode`, None or "ansi", and those of `env_setup.ClusterEnvOptions`.
     Observations, actions and rewards: docs/gymnasium.md.
@@ -47,10 +47,12 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Vector, dict[str, Any]]:
-        """Begin an episode with the jobs of `seed`, or of one drawn by `np_random` from 1,000,000.
+        """Begin an episode with the jobs of `seed`, or of a drawn seed if `seed` is None.
+
+        `np_random` draws seeds of at least 1,000,000.
 
         Raises:
-            ConfigError: `seed` is not a seed.
+            ConfigError: `seed` is not a whole number from 0 to 2**62.
         """
         if seed is None:
             self.worlds.begin(self.worlds.following)
@@ -72,7 +74,8 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
         """Start a job, or wait, and advance to the next decision or the end of the episode.
 
         Raises:
-            PolicyError: there is no such action, or it is forbidden and `forbidden="error"`.
+            PolicyError: there is no such action, or the action is forbidden and the option
+                `forbidden` is "error".
         """
         if self._is_over:
             raise ResetNeeded("the episode is over, or none has begun: call reset() first")
@@ -90,12 +93,12 @@ class ClusterEnv(gymnasium.Env[Vector, np.int64]):
         return self.worlds.finals[0].copy(), reward, True, False, info
 
     def action_masks(self) -> Mask:
-        """Allowed actions, as MaskablePPO of sb3-contrib expects them; none at the end."""
+        """Return which actions are allowed, for MaskablePPO of sb3-contrib; none after the end."""
         mask: Mask = self.worlds.masks[0] & (not self._is_over)
         return mask
 
     def render(self) -> str | None:
-        """Running and waiting jobs as text; None without a render mode."""
+        """Return the running and waiting jobs as text; None without a render mode."""
         if self.render_mode is None:
             return None
         return render.render(self.setup.setting, self.worlds.world(0))

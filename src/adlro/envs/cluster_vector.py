@@ -1,4 +1,4 @@
-"""adlro/Cluster-v0 as a vector environment: many clusters, stepped by one compiled call."""
+"""adlro/Cluster-v0 as a vector environment: one compiled call steps many clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Step = tuple[Vector, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], 
 
 
 class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
-    """`num_envs` clusters; one whose episode ends begins the next in the same step.
+    """`num_envs` clusters; a cluster whose episode ends begins its next one in the same step.
 
     Arguments as in `cluster.ClusterEnv`, without rendering.
     """
@@ -54,13 +54,15 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         seed: int | Sequence[int | None] | NDArray[np.int64] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Vector, dict[str, Any]]:
-        """Begin an episode in every copy, with seeds n, n + 1, ... or one each from a sequence.
+        """Begin an episode in every cluster.
 
-        The seeds of all other episodes are drawn by `np_random`, from 1,000,000 on, in the order in
-        which the episodes begin.
+        A number n gives the clusters the seeds n, n + 1, ...; a sequence gives each its own. The
+        seeds of all later episodes (with None, of these too) are drawn by `np_random` in the order
+        in which the episodes begin; drawn seeds are at least 1,000,000.
 
         Raises:
-            ConfigError: `seed` is not a seed, or a sequence of another length.
+            ConfigError: a seed is not a whole number from 0 to 2**62, or the sequence does not have
+                `num_envs` entries.
         """
         if seed is None:
             self.worlds.begin(self.worlds.following)
@@ -84,7 +86,7 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         }
 
     def step(self, actions: NDArray[np.int64]) -> Step:
-        """Take one action in each copy; see `cluster.ClusterEnv.step`."""
+        """Take one action in each cluster; see `cluster.ClusterEnv.step`."""
         taken = self.setup.replaced(actions, self.worlds.masks)
         self.worlds.step(taken)
         over, info = self.worlds.dones.copy(), self._info()
@@ -100,10 +102,11 @@ class ClusterVectorEnv(VectorEnv[Vector, NDArray[np.int64], NDArray[Any]]):
         )
 
     def _final(self, over: NDArray[np.bool_], taken: NDArray[np.int64]) -> dict[str, Any]:
-        """The entries of `info` on episodes that ended in this step, in Gymnasium's form.
+        """Return the entries of `info` about episodes that ended in this step, in Gymnasium's form.
 
-        Nested arrays have a row for every copy, 0 where no episode ended, with a mask beside them.
-        `taken` are the last actions.
+        The arrays in `final_info` have a row for every cluster, 0 where no episode ended; the array
+        named _KEY is the mask of KEY. `over` [B]: clusters whose episode ended; `taken` [B]: the
+        last actions.
         """
         observed = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(over):

@@ -1,4 +1,4 @@
-"""Arguments, spaces and actions that the single and the vector environment share."""
+"""Code that the single and the vector environment share: arguments, spaces, actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ClusterEnvOptions(Record):
     observation: Literal["paper", "full"] = "paper"
     wait: bool = False  # True = the last action waits for the next event
     reward_scale: PositiveFloat | None = None  # seconds; None = GPU-seconds of a typical job
-    forbidden: Literal["nearest", "error"] = "nearest"  # replaces or refuses forbidden actions
+    forbidden: Literal["nearest", "error"] = "nearest"  # nearest = replaced by it, error = refused
 
 
 class EnvSetup(NamedTuple):
@@ -43,20 +43,21 @@ class EnvSetup(NamedTuple):
 
     @property
     def action_space(self) -> spaces.Discrete:
-        """All actions, allowed or not."""
+        """The space of all action numbers, allowed or not."""
         gpus = len(self.setting.layout.gpus)
         return spaces.Discrete(self.options.window * gpus + int(self.options.wait))
 
     def observation_space(self, length: int) -> spaces.Box[np.float32]:
-        """Bounds of an observation of `length` numbers."""
+        """Return the space of observations of `length` numbers."""
         low = 0.0 if self.options.observation == "paper" else -1.0
         return spaces.Box(low, 1.0, (length,), np.float32)
 
     def replaced(self, actions: NDArray[np.int64], masks: Mask) -> NDArray[np.int64]:
-        """Actions [B] with forbidden ones replaced by the nearest that masks [B, A] allow.
+        """Return actions [B] with each forbidden one replaced by the nearest allowed one.
 
-        Of two equally near actions the lower one is taken. Numbers that are no action stay, and so
-        does every action with `forbidden="error"`: stepping refuses them.
+        masks [B, A] is True for allowed actions; of two equally near ones the lower is taken.
+        Numbers outside 0 to A - 1 are not replaced, and with `forbidden="error"` no action is:
+        `Worlds.step` refuses them.
         """
         taken = np.array(actions)
         fits = taken.shape == (len(masks),) and taken.dtype.kind in "iu"
@@ -69,11 +70,14 @@ class EnvSetup(NamedTuple):
         return taken
 
     def draw(self, seed: int) -> Workload:
-        """The workload of a seed, as in `adlro simulate --seed`."""
+        """Return the workload of a seed, the same as of `adlro simulate --seed`."""
         return generate(self.setting, seed)
 
     def worlds(self, supply: EpisodeSupply, count: int, *, stops: bool = False) -> Worlds:
-        """`count` copies of the scenario; `stops` as in `Worlds`."""
+        """Return `count` copies of the scenario, which play episodes of `supply`.
+
+        `stops`: see `Worlds`.
+        """
         wanted = self.options
         return Worlds(
             supply,
@@ -99,7 +103,10 @@ def prepare_env(options: dict[str, Any]) -> EnvSetup:
 
 
 def summary(ending: Records) -> dict[str, NDArray[Any]]:
-    """Mean JCT, idle GPU-seconds and makespan of an episode that has ended."""
+    """Return mean JCT, idle GPU-seconds and makespan of episodes that have ended.
+
+    `ending`: one record of worlds_kernel.ENDING, or an array of them.
+    """
     return {
         "mean_jct_s": ending["job_seconds"] / ending["jobs"],
         "idle_gpu_s": ending["idle_seconds"],

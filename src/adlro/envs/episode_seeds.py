@@ -1,4 +1,4 @@
-"""The seed of each episode of an environment."""
+"""Determines the seed of each episode of an environment: given by the user, or drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 2**62
 
 
 def checked(seed: Any) -> int:  # noqa: ANN401  checked here
-    """A seed given by the user, as an int.
+    """Check a seed given by the user and return it as an int.
 
     Raises:
         ConfigError: the seed is not a whole number, or is out of range.
@@ -27,7 +27,9 @@ def checked(seed: Any) -> int:  # noqa: ANN401  checked here
 
 
 def first_seeds(seed: object, count: int) -> NDArray[np.int64]:
-    """Seeds of the first episodes of `count` copies: n, n + 1, ... or the entries of a sequence.
+    """Return the seeds of the first episodes of `count` copies.
+
+    These are n, n + 1, ... if `seed` is a number n, or the entries of `seed` if it is a sequence.
 
     Raises:
         ConfigError: the sequence has another length than `count`, or an entry is not a seed.
@@ -41,17 +43,17 @@ def first_seeds(seed: object, count: int) -> NDArray[np.int64]:
 
 
 class EpisodeSeeds:
-    """Seeds by episode: the given ones first, then seeds drawn when an episode needs one.
+    """Seed of each episode: the given seeds for the first episodes, drawn seeds for the others.
 
-    Later seeds are drawn, not counted up: environments with neighbouring seeds would otherwise play
-    the same episodes.
+    Seeds are drawn, not counted up from the given ones: otherwise environments with neighbouring
+    seeds would play the same episodes.
     """
 
     def __init__(self, given: ArrayLike, rng: np.random.Generator) -> None:
         self._known, self._rng = np.array(given, np.int64), rng
 
     def of(self, episodes: ArrayLike) -> NDArray[np.int64]:
-        """The seeds of episodes, which are numbered from 0; an episode always has the same seed."""
+        """Return the seeds of episodes, numbered from 0; an episode always has the same seed."""
         wanted = np.asarray(episodes)
         missing = int(wanted.max()) + 1 - len(self._known)
         if missing > 0:

@@ -1,4 +1,4 @@
-"""Episodes by number: workloads, whole or cut into short pieces."""
+"""Supplies numbered episodes: whole workloads, or pieces that workloads are cut into."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from adlro.workloads.workload import Workload
 
 
 class EpisodeSupply(NamedTuple):
-    """Episodes of one scenario by number; a number always gives the same episode."""
+    """Supplies the episodes of one scenario; a number always gives the same episode."""
 
     setting: Setting
-    draw: Callable[[int], Workload]  # the workload of a number; all have the same number of jobs
+    draw: Callable[[int], Workload]  # workload number -> workload; all of J jobs
     pieces: int = 1  # episodes cut from each workload: drawing a workload costs about 1 ms
 
     def batch(self, first: int, count: int) -> EpisodeBatch:
-        """At least `count` episodes, the first of them number `first`.
+        """Return `count` or more episodes with consecutive numbers, starting with `first`.
 
         Raises:
             ConfigError: a workload cannot be cut into `pieces` pieces of equal length.
@@ -35,8 +35,9 @@ class EpisodeSupply(NamedTuple):
 def _cut(workload: Workload, pieces: int) -> EpisodeBatch:
     """Cut a workload into pieces of consecutive jobs, each with its first arrival at 0.
 
-    A single piece keeps its arrival times. Each piece has all events of the workload: those before
-    its first job happen at once, so that the cluster starts in the state of that time.
+    If there is only one piece, its arrival times stay unchanged. Each piece has all events of the
+    workload: events before the piece's first arrival take effect at its start, so that the cluster
+    starts in the state that it has in the workload at that time.
     """
     jobs = len(workload.jobs)
     if pieces < 1 or jobs % pieces > 0:
@@ -61,7 +62,7 @@ def _cut(workload: Workload, pieces: int) -> EpisodeBatch:
 
 
 def widened(events: Records, width: int) -> Records:
-    """Lists of events [S, E], padded to a width with events that never happen."""
+    """Return lists of events [S, E], each padded to `width` with events that never happen."""
     never = np.zeros((len(events), max(width - events.shape[1], 0)), EVENT)
     never["time"] = np.inf
     return np.concatenate([events, never], axis=1)

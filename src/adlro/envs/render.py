@@ -1,4 +1,4 @@
-"""A world as text, for `render_mode="ansi"`."""
+"""Renders the state of a world as text, for `render_mode="ansi"`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN_WAITING = 3  # waiting jobs that are listed
 
 
 def _gpu(gpu: Records, node: Records) -> str:
-    """The number of the job on a GPU, the share that slices take, "-" if idle, "x" if down."""
+    """Return the job on a GPU, the percentage used by slices, "-" if idle, or "x" if down."""
     if node["up"] == 0:
         return "x"
     if gpu["job"] >= 0:
@@ -19,7 +19,7 @@ def _gpu(gpu: Records, node: Records) -> str:
 
 
 def render(setting: Setting, world: World) -> str:
-    """The clock, a line per node with the job on each GPU, and the head of the queue."""
+    """Return the time, a line per node with the job on each GPU, and the head of the queue."""
     w = world.totals[0]
     lines = [
         f"{w['now']:,.0f} s: {w['waiting']} waiting, {w['running']} running, "

@@ -1,4 +1,4 @@
-"""Many copies of a scenario, stepped together by a learner."""
+"""Steps many copies of a scenario together, for a learner that acts in all of them at once."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _LEDGER = ("begins", "episodes", "paid")
 
 
 def typical_seconds(setting: Setting) -> float:
-    """GPU-seconds of a mean job at the fluid capacity of the cluster."""
+    """Return the mean GPU-seconds of a job: GPUs / jobs per second at the fluid-LP capacity."""
     return len(setting.layout.gpus) / setting.capacity_per_s
 
 
 def _stacked(one: types.Array) -> types.Array:
-    """The type of an array with an additional first dimension."""
+    """Return the numba type of an array with an additional first dimension."""
     return types.Array(one.dtype, one.ndim + 1, "C")
 
 
 def _signature() -> tuple[types.Type, ...]:
-    """The argument types of `worlds_kernel.step`."""
+    """Return the argument types of `worlds_kernel.step`."""
     of_world = dict(zip(World._fields, WORLD.types, strict=True))
     own = {name: _stacked(of_world[name]) for name in _OWN}
     worlds = types.NamedTuple([own.get(name, one) for name, one in of_world.items()], World)
@@ -62,26 +62,27 @@ def _compiled_once() -> Callable[..., int]:
 
 
 def _compiled() -> Callable[..., int]:
-    """The kernel's `step` without its dispatcher, which would check all types in each call."""
+    """Return the compiled `step` without its dispatcher, which would check types in each call."""
     with _ONE_AT_A_TIME:
         return _compiled_once()
 
 
 class Worlds:
-    """B copies of a scenario, each at a decision: at least one job can start.
+    """B copies of a scenario, each stepped from one decision (a job can start) to the next.
 
     Copies play the episodes of the supply in the order of their numbers. A copy whose episode ends
-    begins the next one in the same step; a single copy with `stops` keeps its last state until
-    `begin`. The arrays below are filled by the constructor, `begin` and `step`, and overwritten by
-    the next step. O and A: see `features.observation_kernel`.
+    begins the next one in the same step; with `stops`, the only copy stays in its last state until
+    `begin`. The constructor, `begin` and `step` fill the arrays below; each step overwrites them.
+    O numbers of an observation and A actions: see `features.observation_kernel`.
 
-    observations: float32 [B, O]; where dones, those of the next episode.
-    masks: bool [B, A], the allowed actions.
+    observations: float32 [B, O]; if dones, the first observation of the next episode.
+    masks: bool [B, A], True = the action is allowed.
     rewards: float64 [B], minus (seconds in the system of all jobs + idle_weight * idle GPU-seconds)
-        since the last decision; over an episode they add up to -(sum of JCT + weight * idle).
+        since the last decision; over an episode they add up to
+        -(sum of JCTs + idle_weight * idle GPU-seconds).
     dones: bool [B], whether the episode ended in this step.
-    finals: float32 [B, O], the last observation of the episode, where dones.
-    endings: [B] worlds_kernel.ENDING, where dones: number, jobs, sums of JCT and of idle time.
+    finals: float32 [B, O], the last observation of the episode; valid only if dones.
+    endings: [B] worlds_kernel.ENDING, the sums of the episode; valid only if dones.
     """
 
     def __init__(  # noqa: PLR0913  three of them are flags
@@ -126,7 +127,7 @@ class Worlds:
         self.begin(0)
 
     def _new_copies(self, count: int) -> Copies:
-        """Arrays for `count` copies, as large as an episode can need them."""
+        """Return empty arrays for `count` copies, large enough for any episode."""
         batch, layout = self.supply.batch(0, 1), self.supply.setting.layout
         episode = {name: array[0] for name, array in batch._asdict().items()}
         workload = self.supply.draw(0)._replace(**episode)
@@ -156,32 +157,35 @@ class Worlds:
 
     @property
     def following(self) -> int:
-        """Number of the next episode to begin."""
+        """The number of the next episode to begin."""
         return int(self._copies.cursor.sum())
 
     def world(self, i: int) -> World:
-        """Copy i as a world: its own arrays, not to be changed; outcomes are not recorded."""
+        """Return copy i as a world with the copy's own arrays, which must not be changed.
+
+        The outcomes of its jobs are not recorded.
+        """
         worlds = self._copies.worlds
         return worlds._replace(**{name: getattr(worlds, name)[i] for name in _OWN})
 
     def workload(self, i: int) -> Workload:
-        """The workload of copy i."""
+        """Return the workload that copy i is playing."""
         world = self.world(i)
         return Workload._make(getattr(world, name) for name in Workload._fields)
 
     def begin(self, first: int) -> None:
-        """Begin an episode in every copy, from number `first` on."""
+        """Begin an episode in every copy; the episodes are numbered from `first` on."""
         self._empty_batch(first)
         self.begins[:] = True
         self.rewards[:], self.dones[:] = 0.0, False
         self._run(np.zeros(self.count, np.int64))
 
     def step(self, actions: ArrayLike) -> None:
-        """Take one action in each copy and fill the arrays.
+        """Take one action in each copy, and fill the arrays of the class with the results.
 
         Raises:
             PolicyError: an action is forbidden by the mask of its copy (then no copy has moved), or
-                a copy would wait for ever.
+                jobs of a copy are left waiting for ever, with nothing running.
         """
         given = np.asarray(actions)
         if given.shape != (self.count,) or given.dtype.kind not in "iu":
@@ -197,7 +201,7 @@ class Worlds:
         self._run(wanted)
 
     def meaning(self, action: int) -> str:
-        """Describe an action in words."""
+        """Return a description of an action in words, for messages."""
         if not 0 <= action < self.masks.shape[1]:
             return f"action {action} (there are 0 to {self.masks.shape[1] - 1})"
         if action == self.sizes.actions:
@@ -226,7 +230,7 @@ class Worlds:
         self._copies.cursor[:] = rows, following - rows
 
     def _refill(self) -> None:
-        """Replace a batch that is used up."""
+        """Replace the batch, which is used up, by the next episodes of the supply."""
         number, worlds = self.following, self._copies.worlds
         batch = self.supply.batch(number, self.count)
         width = max(batch.events.shape[1], worlds.events.shape[1])
@@ -237,19 +241,19 @@ class Worlds:
         self._copies.cursor[:] = 0, number
 
     def _mutable_arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays that change, by name; the number of the next episode is not among them."""
+        """Return all arrays that steps change, by name; without the number of the next episode."""
         worlds = self._copies.worlds
         arrays = {f"state.{name}": getattr(worlds, name) for name in STATE_FIELDS}
         arrays |= {f"episode.{name}": getattr(worlds, name) for name in EpisodeBatch._fields}
         return arrays | {name: getattr(self, name) for name in (*_LEDGER, *StepOutputs._fields)}
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """Copies of all arrays that `restore` needs to continue with identical steps."""
+        """Return copies of all arrays that `restore` needs to continue with identical steps."""
         copies = {name: array.copy() for name, array in self._mutable_arrays().items()}
         return copies | {"following": np.array([self.following], np.int64)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a checkpoint of `Worlds` that were made with the same arguments.
+        """Restore a checkpoint, taken from `Worlds` created with the same arguments.
 
         Raises:
             ConfigError: the checkpoint belongs to other worlds.

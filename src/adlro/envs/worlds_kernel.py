@@ -1,4 +1,4 @@
-"""The compiled step of many copies of a scenario, each from one decision to the next.
+"""The compiled function that steps many copies of a scenario, each to its next decision.
 
 A copy has its own arrays for its episode, so that the batch that the episode was taken from can be
 replaced at any time. Dimensions: B copies, S episodes in the batch, J jobs of an episode, others as
@@ -20,7 +20,7 @@ from adlro.sim.kernel import advance, apply, clone
 from adlro.sim.rollout_kernel import copy_job
 from adlro.sim.world import World, view_of
 
-# An episode that has ended.
+# Number and sums of an episode that has ended.
 ENDING = np.dtype(
     [
         ("episode", "i8"),  # its number
@@ -34,10 +34,10 @@ ENDING = np.dtype(
 
 
 class StepOptions(NamedTuple):
-    """Observation, actions and reward."""
+    """Options that define the observation, the actions and the reward."""
 
     window: int  # waiting jobs that are observed and can be started
-    types: int  # of jobs
+    types: int  # number of job types
     columns: int  # most GPUs of any node
     is_full: int  # 1 = full observations
     may_wait: int  # 1 = the last action waits
@@ -46,20 +46,20 @@ class StepOptions(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """B copies, and the episodes that they begin next."""
+    """State of B copies, and a batch of the S episodes that they begin next."""
 
     worlds: World  # state and episode [B, ...] each; arrays that all copies share as in one world
     empty: World  # a world before the first arrival
     batch: EpisodeBatch  # [S, ...] the next episodes
     cursor: Counts  # [2] the next row of the batch, and the number of the episode in row 0
-    begins: Mask  # [B] copies without an episode
+    begins: Mask  # [B] copies that must begin an episode
     episodes: Counts  # [B] number of the episode of each copy
-    paid: Floats  # [B] cost of the present episode that rewards have covered so far
+    paid: Floats  # [B] cost of the current episode that rewards have covered so far
     out: Records  # [1] buffer for a decision
 
 
 class StepOutputs(NamedTuple):
-    """The outputs of a step; written here, read by learners."""
+    """Arrays with the results of a step, for the learner; explained in `worlds.Worlds`."""
 
     observations: Vector  # [B, O]
     masks: Mask  # [B, A]
@@ -71,7 +71,7 @@ class StepOutputs(NamedTuple):
 
 @njit
 def _world(i: int, worlds: World, k: int, episodes: EpisodeBatch) -> World:
-    """Copy i with row k of `episodes` as its workload."""
+    """Return copy i as a world with row k of `episodes` as its workload."""
     return World(
         worlds.totals[i],
         worlds.queue[i],
@@ -104,7 +104,7 @@ def _world(i: int, worlds: World, k: int, episodes: EpisodeBatch) -> World:
 
 @njit
 def _episodes(worlds: World) -> EpisodeBatch:
-    """The present episodes of the copies."""
+    """Return the episodes that the copies are playing, a row per copy."""
     return EpisodeBatch(
         worlds.jobs, worlds.est, worlds.allowed, worlds.seconds, worlds.events, worlds.holders
     )
@@ -112,7 +112,10 @@ def _episodes(worlds: World) -> EpisodeBatch:
 
 @njit
 def _begin(source: World, empty: World, world: World) -> None:
-    """Reset a copy to the first arrival of the episode of `source`."""
+    """Reset the copy `world` to the first arrival of the episode that `source` holds.
+
+    `empty`: the state of a world before the first arrival.
+    """
     clone(empty, world)
     for j in range(len(source.jobs)):
         copy_job(j, source, j, world)
@@ -140,7 +143,7 @@ def _observe(options: StepOptions, world: World, x: Vector) -> None:
 
 @njit
 def _record_ending(episode: int, world: World, ending: Row) -> None:
-    """Write the sums of an episode that has ended into `ending`."""
+    """Write number and sums of the episode that has ended in `world` into `ending`."""
     w = world.totals[0]
     ending.episode, ending.jobs = episode, len(world.jobs)
     ending.job_seconds, ending.idle_seconds = w.job_seconds, w.idle_seconds
@@ -149,7 +152,10 @@ def _record_ending(episode: int, world: World, ending: Row) -> None:
 
 @njit
 def first_forbidden(actions: Counts, begins: Mask, masks: Mask) -> int:
-    """The first copy whose action is forbidden, or -1; copies that begin take any action."""
+    """Return the first copy whose action is forbidden, or -1.
+
+    Copies that are about to begin an episode (`begins`) ignore their action.
+    """
     for i in range(len(actions)):
         a = actions[i]
         if not begins[i] and (a < 0 or a >= masks.shape[1] or not masks[i, a]):
@@ -161,15 +167,16 @@ def first_forbidden(actions: Counts, begins: Mask, masks: Mask) -> int:
 def step(
     first: int, actions: Counts, options: StepOptions, copies: Copies, outputs: StepOutputs
 ) -> int:
-    """Take actions [B], all allowed, and advance each copy to its next decision.
+    """Take the actions [B], one per copy and all allowed; advance each copy to its next decision.
 
-    A copy whose episode ends (dones) begins the next one of the batch at once. `first` is the copy
-    to continue with: 0, or the result of the last call. There is one call each of `apply` and
-    `advance`, because each takes seconds to compile.
+    A copy whose episode ends (dones) begins the next episode of the batch at once. `first` is the
+    copy to continue with: 0, or the result of the last call. `apply` and `advance` are called at
+    only one place each, because each call takes seconds to compile.
 
     Returns:
-        B; or the copy at which the batch was used up (call again with it as `first`); or -1 - i
-        after a fault of copy i.
+        B if all copies have advanced; the index of the copy for which the batch has no episode left
+        (refill the batch and call again with this index as `first`); or -1 - i after a fault of
+        copy i.
     """
     worlds, batch, cursor, out = copies.worlds, copies.batch, copies.cursor, copies.out
     begins, episodes, paid = copies.begins, copies.episodes, copies.paid

@@ -1,1 +1,1 @@
-"""Run-time estimates: one file an estimator, the same in simulations, histories and live use."""
+"""Run-time estimators, one module for each; simulations, histories and live clusters share them."""

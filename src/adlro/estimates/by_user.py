@@ -1,4 +1,7 @@
-"""Estimators from the run times of the same user's jobs; the request or the median otherwise."""
+"""Base of the estimators that predict from the run times of the same user's ended jobs.
+
+Where the user has none, they predict the requested time, or else the median of all ended jobs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _File(Record):
-    """What has been learned, as JSON."""
+    """Saved estimator (JSON): GPU models, statistics of each user, histogram of run times."""
 
     models: tuple[str, ...]
     log_speeds: tuple[Finite, ...]
@@ -37,10 +40,10 @@ class _File(Record):
 
 
 class ByUser:
-    """Predicts one statistic of the user's jobs that have ended.
+    """Estimator that predicts one statistic of the run times of the user's ended jobs.
 
-    Without any: the request; without a request: the median of all jobs that have ended. Jobs
-    without a user count as those of one user.
+    If the user has no ended job, it predicts the requested time; if there is no request either, the
+    median run time of all ended jobs. All jobs without a user count as jobs of one user.
     """
 
     needs_past: ClassVar[bool] = True
@@ -55,14 +58,14 @@ class ByUser:
 
     @classmethod
     def create(cls, settings: Settings) -> Self:
-        """See Estimator."""
+        """Return an estimator with these settings that has learned nothing."""
         return cls(settings)
 
     def tune(self, jobs: JobTable) -> None:
-        """Do nothing: there are no parameters."""
+        """Do nothing, since this estimator has no parameters."""
 
     def _rows(self, jobs: JobTable) -> Counts:
-        """Rows [J] of the jobs' users, new ones appended."""
+        """Return the row [J] of each job's user in `_users`; users not seen before are appended."""
         if jobs.fillings.shape[1] == 0:
             keys = np.zeros(len(jobs.fillings), np.uint64)
         else:
@@ -74,14 +77,19 @@ class ByUser:
         return np.array(rows, np.int64)[codes]
 
     def statistics(self, jobs: JobTable) -> Floats:
-        """Columns [J, 4] of by_user_kernel at each submission, while ends are learned."""
+        """Process a table's events: learn jobs at their ends, record statistics at submissions.
+
+        Returns:
+            [J, 4] statistics at each job's submission, in the columns of by_user_kernel.py; nan =
+            unknown.
+        """
         out = np.full((len(jobs.log_s), 4), np.nan)
         rows = self._rows(jobs)
         follow_users(self._users, self._histogram, jobs, rows, out)
         return out
 
     def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
-        """See Estimator."""
+        """Process events in time order: learn each job that ends, estimate each one submitted."""
         found = self.statistics(jobs)
         progress(len(jobs.order))
         count, models = len(found), jobs.prior.shape[1]
@@ -98,29 +106,32 @@ class ByUser:
         return Predictions(seconds[:, None], log_s[:, None], confidence, False)
 
     def learn(self, jobs: JobTable) -> None:
-        """See Estimator."""
+        """Learn every job that has an end event in the table."""
         self.statistics(ends_only(jobs))
 
     def predict(self, jobs: JobTable) -> Predictions:
-        """See Estimator."""
+        """Return estimates of all jobs of a table from what has been learned so far."""
         return self.follow(submissions_only(jobs))
 
     def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
-        """See Estimator; the jobs behind the statistic are not kept."""
+        """Return the estimate of one job on one GPU model, with its confidence.
+
+        It names no neighbours, since only statistics of the ended jobs are stored.
+        """
         found = self.predict(jobs)
         confidence = float(found.confidence[job])
         matched = "same user" if confidence > 0 else ""
         return Explanation(float(found.seconds[job, model]), confidence, np.nan, (), matched)
 
     def copy(self) -> Self:
-        """See Estimator."""
+        """Return an independent copy that has learned the same jobs."""
         other = type(self)(self.settings)
         other._row_of, other._users = dict(self._row_of), self._users.copy()
         other._histogram = self._histogram.copy()
         return other
 
     def pack(self) -> bytes:
-        """See Estimator."""
+        """Return what has been learned as the content of a JSON file."""
         users = {key: tuple(self._users[row].tolist()) for key, row in self._row_of.items()}
         bins = {int(b): float(self._histogram[b]) for b in np.flatnonzero(self._histogram)}
         models, log_speeds = self.settings.models, self.settings.log_speeds
@@ -129,7 +140,11 @@ class ByUser:
 
     @classmethod
     def unpack(cls, data: bytes, where: str) -> Self:
-        """See Estimator."""
+        """Restore an estimator from the bytes of `pack`; error messages call the file `where`.
+
+        Raises:
+            TraceError: the bytes are not such a file.
+        """
         try:
             file = _File.model_validate_json(data)
         except ValidationError as exc:

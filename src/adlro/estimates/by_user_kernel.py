@@ -1,4 +1,4 @@
-"""Run times by user, compiled: running statistics of the jobs that have ended."""
+"""Statistics of each user's run times, updated as jobs end; compiled."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from adlro.model.state import Counts, Floats, Records
 
 USER = np.dtype(
     [
-        ("ended", "f8"),  # jobs
+        ("ended", "f8"),  # number of the user's ended jobs
         ("total", "f8"),  # sum of their log seconds
-        ("last", "f8"),  # seconds of the last one
-        ("before", "f8"),  # and of the one before; of the last if there is one only
+        ("last", "f8"),  # seconds of the last ended job
+        ("before", "f8"),  # seconds of the job before the last; as `last` if there is only one
     ],
     align=True,
 )
@@ -25,9 +25,18 @@ MEDIAN, LAST_TWO, USER_MEAN, ENDED = range(4)  # columns of statistics
 def follow_users(
     users: Records, histogram: Floats, jobs: JobTable, user: Counts, out: Floats
 ) -> None:
-    """Go through a table's events and write statistics out [J, 4] at each submission.
+    """Process a table's events: update statistics at job ends, write them at submissions.
 
-    All run times are log seconds on the reference GPU. users [U] USER; user [J] is a row of it.
+    All run times are converted to the reference GPU.
+
+    Args:
+        users: [U] USER records, updated in place.
+        histogram: [BINS] run times of all ended jobs in log seconds, updated in place.
+        jobs: the table.
+        user: [J] row of each job's user in `users`.
+        out: [J, 4] receives, for each job submitted, the columns MEDIAN, LAST_TWO and USER_MEAN in
+            log seconds, and ENDED, the number of the user's ended jobs. LAST_TWO and USER_MEAN are
+            left unchanged for users without ended jobs.
     """
     for event in jobs.order:
         if event >= 0:

@@ -11,7 +11,7 @@ from adlro.model.state import Floats, Mask
 
 
 class Errors(NamedTuple):
-    """Errors of estimates over some jobs."""
+    """Errors of estimates over a set of jobs: mean log error, shares near and below the truth."""
 
     jobs: int
     mae_log: float  # mean of |log(estimate / truth)|
@@ -20,7 +20,13 @@ class Errors(NamedTuple):
 
 
 def errors(estimate: Floats, log_s: Floats, counted: Mask) -> Errors:
-    """Compare estimates with run times, both log seconds [J], over counted jobs that have both."""
+    """Return the errors of run-time estimates against the true run times.
+
+    Args:
+        estimate: [J] log of the estimated seconds; nan = no estimate.
+        log_s: [J] log of the true seconds; nan = unknown.
+        counted: [J] jobs to compare; those without an estimate or a true run time are left out.
+    """
     off = (estimate - log_s)[counted]
     off = off[~np.isnan(off)]
     if len(off) == 0:
@@ -30,7 +36,10 @@ def errors(estimate: Floats, log_s: Floats, counted: Mask) -> Errors:
 
 
 def later_part(history: History, share: float) -> Mask:
-    """Mask [J] of the jobs after the first `share` of all by submission."""
+    """Return a mask [J] of the jobs submitted after the first `share` (0 to 1) of all jobs.
+
+    Jobs are ranked by submission time; jobs without a submission time are not in the mask.
+    """
     place = np.empty(history.jobs, np.int64)
     place[np.argsort(history.submit_s, kind="stable")] = np.arange(history.jobs)
     known = int((~np.isnan(history.submit_s)).sum())

@@ -1,7 +1,9 @@
-"""Fields of a job that are known at its submission, as the fillers of a pattern.
+"""Job fields known at submission, encoded as patterns for the associative memory of `memory`.
 
-One set of roles for all sources. Weights are nats; they were fitted on the first halves of public
-histories, one set for all of them: see docs/estimators.md.
+A pattern has one role for each field (see features/hypervectors/schema.py); its fillers hold the
+values of the fields as 64-bit numbers. Histories, simulated jobs and live jobs use the same roles
+with the same weights, in nats, which were fitted on the first halves of public histories: see
+docs/estimators.md.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ _STEPS = 16  # levels of a doubling
 
 
 def _log_level(name: str, weight: float, cap: int) -> Role:
-    """Role of a number on a log scale from 1; similarity vanishes after `cap` doublings."""
+    """Return the role of a number from 1 on, on a log scale.
+
+    The similarity of two numbers falls to 0 when they differ by a factor of 2**cap.
+    """
     levels = _DOUBLINGS * _STEPS + 1
     return Role(name, "level", weight, 1.0, 2.0**_DOUBLINGS, True, levels, _DOUBLINGS // cap)
 
@@ -106,13 +111,20 @@ _UNKNOWN = 1 << 62  # a word too: jobs without a request are alike
 
 @njit
 def _whole(value: float) -> int:
-    """Number that stands for a value as a word."""
+    """Return a whole number that represents a value where values only match or differ."""
     return _UNKNOWN if math.isnan(value) else int(value * _THOUSANDTHS)
 
 
 @njit_apart
 def fill(roles: Records, levels: Counts, numbers: Floats, fillings: Words) -> None:
-    """Fill in levels and the words for request and shape from numbers [J, N]."""
+    """Write the fillers of number fields, the request and the shape (all demands as one word).
+
+    Args:
+        roles: [R] ROLE records of the schema.
+        levels: [L, 2] for each number field its role and its column in `numbers`.
+        numbers: [J, N] fields NUMBERS of each job; nan = unknown.
+        fillings: [J, F] receives the fillers.
+    """
     request, shape = roles[_REQUEST_ROLE], roles[_SHAPE_ROLE]
     for j in range(len(numbers)):
         fillings[j, request.filler] = number_key(request, _whole(numbers[j, _REQUESTED]))
@@ -127,13 +139,20 @@ def fill(roles: Records, levels: Counts, numbers: Floats, fillings: Words) -> No
 
 
 def _parts(name: str) -> list[int]:
-    """Keys of the parts of a name: runs of letters and runs of digits."""
+    """Return keys of the first _PARTS distinct parts of a name: runs of letters or digits."""
     found = dict.fromkeys(re.findall(r"[^\W\d_]+|\d+", name.lower()))
     return [key("name parts", part) for part in list(found)[:_PARTS]]
 
 
 def _fill_words(fillings: Words, role: str, codes: Codes | Counts, words: Sequence[str]) -> None:
-    """Fill a role for all jobs; codes [J] into words, -1 = missing."""
+    """Write the fillers of a text field for all jobs; for the job name, also those of its parts.
+
+    Args:
+        fillings: [J, F] receives the fillers.
+        role: name of the field's role.
+        codes: [J] index of each job's text in `words`; -1 = missing.
+        words: the distinct texts.
+    """
     keys = np.array([*(key(role, word) if word else 0 for word in words), 0], np.uint64)
     fillings[:, _PLACES[role]] = keys[codes]
     if role != "name":
@@ -147,9 +166,9 @@ def _fill_words(fillings: Words, role: str, codes: Codes | Counts, words: Sequen
 
 
 def of_history(history: History) -> Words:
-    """Fillings [J, F] of a history's jobs.
+    """Return the fillers [J, F] of the patterns of a history's jobs.
 
-    The recorded priority is left out: Slurm records the last one, which depends on the wait.
+    The recorded priority is not used: Slurm records its last value, which depends on the wait.
     """
     fillings = np.zeros((history.jobs, SPACE.fillers), np.uint64)
     for role in ("user", "account", "queue", "qos", "name"):
@@ -171,7 +190,10 @@ def of_history(history: History) -> Words:
 
 
 def of_jobs(jobs: Records) -> Words:
-    """Fillings [J, F] of JOB records; types, users and accounts go by their numbers."""
+    """Return the fillers [J, F] of the patterns of JOB records [J].
+
+    Types, users and accounts are represented by their numbers, written as text.
+    """
     fillings = np.zeros((len(jobs), SPACE.fillers), np.uint64)
     for role in ("user", "account", "type"):
         numbers, codes = np.unique(jobs[role], return_inverse=True)
@@ -194,7 +216,7 @@ def of_jobs(jobs: Records) -> Words:
 
 
 def of_one(job: JobFields) -> Words:
-    """Filling [F] of one job.
+    """Return the fillers [F] of the pattern of one job.
 
     Raises:
         ConfigError: a number is negative or infinite.

@@ -1,7 +1,7 @@
-"""Tables of jobs as estimators see them, with the order in which ends and submissions occur.
+"""Tables of jobs that estimators read, with the job ends and submissions as events in time order.
 
-An estimate is made when a job is submitted, from jobs that have ended by then: an end at that very
-moment counts, the job's own never does.
+An estimate is made when a job is submitted, from the jobs that have ended by then. Jobs that end
+exactly at that time are included; the submitted job itself never is.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ SHORTEST_S = 1.0  # shorter run times count as this
 
 
 class EventOrder(NamedTuple):
-    """Ends and submissions of J jobs in the order of time; E events."""
+    """Run times of J jobs, and their E events (job ends and submissions) sorted by time."""
 
     log_s: Floats  # [J] log of the run time in seconds; nan = never known
-    order: Counts  # [E] by time: j = job j ends, -1 - j = it is submitted
-    time: Floats  # [E] seconds
+    order: Counts  # [E] by time: j = job j ends, -1 - j = job j is submitted
+    time: Floats  # [E] time of each event, seconds
 
 
 class JobTable(NamedTuple):
-    """J jobs, their fields and their events; E events, F fillers, C classes of jobs, M models."""
+    """J jobs with their fields, run times and E events.
+
+    F is the number of fillers of a job's pattern, C of job classes, M of GPU models.
+    """
 
     source: Counts  # [J] id of each job, >= 0
     fillings: Words  # [J, F] see job_fields.py; [J, 0] = only requests are known
     requested_s: Floats  # [J] nan = no request
-    asked: Floats  # [J] log of it
+    asked: Floats  # [J] log of requested_s
     log_s: Floats  # [J] log of the run time: must not be read before the job ends
-    model: Counts  # [J] GPU model that it ran on; -1 = unknown
+    model: Counts  # [J] GPU model that the job ran on; -1 = unknown
     kind: Counts  # [J] class, a row of `prior`
     prior: Floats  # [C, M] assumed log speed of each class on each model
     order: Counts  # [E] see EventOrder
@@ -43,13 +46,22 @@ class JobTable(NamedTuple):
 
 
 def end_times(history: History) -> Floats:
-    """When each job ended [J]: as recorded, else its start (or submission) + its run time."""
+    """Return the time [J] at which each job ended, in seconds of the history; nan = unknown.
+
+    A missing end is computed as start + run time, or submission + run time if there is no start.
+    """
     start = np.where(np.isnan(history.start_s), history.submit_s, history.start_s)
     return np.where(np.isnan(history.end_s), start + history.run_s, history.end_s)
 
 
 def event_order(submit: Floats, end: Floats, run_s: Floats) -> EventOrder:
-    """Order the ends and submissions of J jobs; nan in any of the three = unknown."""
+    """Sort the ends and submissions of J jobs by time; at equal times, ends come first.
+
+    Args:
+        submit: [J] seconds; nan = unknown, and the job has no events.
+        end: [J] seconds.
+        run_s: [J] run times in seconds. If it or the end is nan, the job has no end event.
+    """
     jobs = np.arange(len(submit))
     is_known = ~np.isnan(submit + end + run_s)
     log_s = np.where(is_known, np.log(np.maximum(run_s, SHORTEST_S)), np.nan)
@@ -62,12 +74,18 @@ def event_order(submit: Floats, end: Floats, run_s: Floats) -> EventOrder:
 
 
 def event_order_of(history: History) -> EventOrder:
-    """Order the ends and submissions of a history's jobs."""
+    """Sort the ends and submissions of a history's jobs by time."""
     return event_order(history.submit_s, end_times(history), history.run_s)
 
 
 def table(fillings: Words, requested_s: Floats, events: EventOrder) -> JobTable:
-    """Table of jobs whose GPU models are unknown; requested_s [J], nan or 0 = no request."""
+    """Return a table of jobs whose GPU models and true run times on each model are unknown.
+
+    Args:
+        fillings: [J, F] fillers of each job's pattern, see job_fields.py.
+        requested_s: [J] requested seconds; nan or 0 = no request.
+        events: run times and events of the jobs.
+    """
     count = len(fillings)
     requested = np.where(requested_s > 0, requested_s, np.nan)
     return JobTable(
@@ -86,17 +104,20 @@ def table(fillings: Words, requested_s: Floats, events: EventOrder) -> JobTable:
 
 
 def table_of(history: History) -> JobTable:
-    """Table of a history's jobs."""
+    """Return a table of a history's jobs, without GPU models."""
     return table(job_fields.of_history(history), history.requested_s, event_order_of(history))
 
 
 def requests(requested_s: Floats, truth: Floats) -> JobTable:
-    """Table of jobs of which only requests [J] and true run times [J, M] are known."""
+    """Return a table without events from requested seconds [J] and true seconds `truth` [J, M].
+
+    All other fields of the jobs are unknown.
+    """
     nothing = EventOrder(np.full(len(truth), np.nan), np.zeros(0, np.int64), np.zeros(0))
     found = table(np.zeros((len(truth), 0), np.uint64), requested_s, nothing)
     return found._replace(truth=truth)
 
 
 def with_events(jobs: JobTable, wanted: Mask) -> JobTable:
-    """The same jobs with some of the events [E] only."""
+    """Return a table of the same jobs with only the events where the mask `wanted` [E] is True."""
     return jobs._replace(order=jobs.order[wanted], time=jobs.time[wanted])

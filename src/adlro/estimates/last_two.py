@@ -1,4 +1,4 @@
-"""The estimator `last-two`: the mean of the user's last two run times."""
+"""The estimator `last-two`: the mean run time of the user's last two ended jobs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from adlro.estimates.by_user import ByUser
 
 
 class LastTwo(ByUser):
-    """The mean of the user's last two run times."""
+    """Estimator that predicts the mean run time of the user's last two ended jobs."""
 
     statistic: ClassVar[int | None] = by_user_kernel.LAST_TWO

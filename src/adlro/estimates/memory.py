@@ -1,4 +1,4 @@
-"""The estimator `memory`: run times from similar jobs that have ended."""
+"""The estimator `memory`: it predicts a job's run time from similar jobs that have ended."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Note(Record):
-    """What a file holds besides the patterns."""
+    """Part of a saved estimator that is stored beside its patterns: speeds, FACTS and histogram."""
 
     log_speeds: tuple[Annotated[float, Field(allow_inf_nan=False)], ...]  # [M] assumed
     asked: Amount  # as FACTS
@@ -58,7 +58,7 @@ class _Note(Record):
 
 
 def _state_of(patterns: Patterns) -> MemoryState:
-    """State with these patterns, no facts and an empty histogram."""
+    """Return a state with these patterns, zero FACTS and an empty histogram of run times."""
     space = job_fields.SPACE
     return MemoryState(
         space,
@@ -78,34 +78,37 @@ def _fresh(models: Sequence[str], classes: int) -> MemoryState:
 
 
 class Memory:
-    """An associative memory of jobs that have ended.
+    """Estimator that predicts from an associative memory of ended jobs.
 
-    With GPU models it learns their speeds from similar jobs on different models; without, all run
-    times are those on the reference GPU.
+    If the settings name GPU models, it learns their relative speeds from similar jobs that ran on
+    different models. Otherwise all run times count as run times on the reference GPU.
     """
 
     needs_past: ClassVar[bool] = True
     needs_truth: ClassVar[bool] = False
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
-        """Start with nothing learned.
+        """Create a memory that has learned nothing.
 
         Raises:
-            ConfigError: there are too many models or classes, or two models have one name.
+            ConfigError: there are too many GPU models or job classes, or two models have the same
+                name.
         """
         self.settings = settings
         self.state = _fresh(settings.models, settings.classes)
 
     @classmethod
     def create(cls, settings: Settings) -> Self:
-        """See Estimator."""
+        """Return a memory with these settings that has learned nothing."""
         return cls(settings)
 
     def tune(self, jobs: JobTable) -> None:
-        """Choose the weighing that predicts the last fifth of the events best.
+        """Choose the weighing of CHOICES with the smallest error on the last fifth of the events.
 
-        How sharply a memory should tell jobs apart, and how soon it should forget, depends on how
-        much users and hours reveal about run times: in a simulation often nothing.
+        For each choice, a copy learns the first four fifths and then predicts the rest. The best
+        choice depends on how much users and hours reveal about run times (in a simulation often
+        nothing): it sets how strongly dissimilar jobs are discounted, and how fast old jobs lose
+        weight.
         """
         at = np.arange(len(jobs.order))
         later = at >= _LEARNED * len(at)
@@ -121,19 +124,19 @@ class Memory:
         self.weigh(CHOICES[0] if np.isnan(found).any() else CHOICES[int(np.argmin(found))])
 
     def weigh(self, weighing: Weighing) -> None:
-        """Replace the weighing of patterns."""
+        """Set how estimates weigh the patterns of ended jobs, by similarity and age."""
         self.state = self.state._replace(weighing=weighing)
 
     def learn(self, jobs: JobTable) -> None:
-        """See Estimator."""
+        """Learn every job that has an end event in the table, in the order of the events."""
         self.follow(ends_only(jobs))
 
     def predict(self, jobs: JobTable) -> Predictions:
-        """See Estimator."""
+        """Return estimates of all jobs of a table from what has been learned so far."""
         return self.follow(submissions_only(jobs))
 
     def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
-        """See Estimator."""
+        """Process events in time order: learn each job that ends, estimate each one submitted."""
         count, models = len(jobs.log_s), len(self.state.memory.model_bits)
         log_s, confidence = np.full((count, max(1, models)), np.nan), np.zeros(count)
         for first in range(0, len(jobs.order), _STRETCH):
@@ -143,7 +146,7 @@ class Memory:
         return Predictions(np.exp(log_s), log_s, confidence, models > 0)
 
     def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
-        """See Estimator."""
+        """Return how one job's estimate on one GPU model is made, and from which jobs."""
         space, memory, work, weighing, *_ = self.state
         out = np.full(work.answers.shape, np.nan)
         confidence = predict(self.state, jobs, job, out)
@@ -166,7 +169,10 @@ class Memory:
         return Explanation(seconds, confidence, spread, tuple(neighbours), matched)
 
     def _matched(self, slot: int) -> str:
-        """Which fields of the job last predicted agree with a pattern."""
+        """Describe in which fields the last predicted job agrees with a stored pattern.
+
+        slot: index of the pattern in the memory.
+        """
         pattern = np.zeros(len(self.state.bits), np.uint64)
         pattern_of(self.state.memory, slot, pattern)
         parts = np.zeros(len(self.state.space.roles))
@@ -174,7 +180,7 @@ class Memory:
         return sentence(job_fields.SCHEMA, parts)
 
     def copy(self) -> Self:
-        """See Estimator."""
+        """Return an independent copy that has learned the same jobs."""
         other = type(self).__new__(type(self))
         other.settings = self.settings
         other.state = _state_of(memories.copy(self.state.memory))
@@ -183,7 +189,7 @@ class Memory:
         return other
 
     def pack(self) -> bytes:
-        """Return an .npz file; the same memory gives the same bytes."""
+        """Return the memory as the content of an .npz file; equal memories give equal bytes."""
         facts, histogram = self.state.facts[0], self.state.histogram
         note = _Note(
             log_speeds=self.settings.log_speeds or (0.0,) * len(self.settings.models),
@@ -198,7 +204,11 @@ class Memory:
 
     @classmethod
     def unpack(cls, data: bytes, where: str) -> Self:
-        """See Estimator."""
+        """Restore a memory from the bytes of `pack`; error messages call the file `where`.
+
+        Raises:
+            TraceError: the bytes are not such a file, or another version of adlro wrote it.
+        """
         file = saved.unpack(data, where)
         try:
             note = _Note.model_validate_json(file.note)

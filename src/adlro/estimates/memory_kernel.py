@@ -1,7 +1,8 @@
-"""The estimator `memory`, compiled: ends are learned, submissions are predicted.
+"""The estimator `memory`, compiled: it learns jobs when they end and predicts them at submission.
 
-Dimensions: J jobs, E events, F fillers, M GPU models that the memory knows, C classes of jobs.
-Log seconds throughout. Without models (M = 0) they are those on the reference GPU.
+Dimensions: J jobs, E events, F fillers, M GPU models that the memory tells apart, C job classes, W
+words of 64 bits. All run times are in log seconds. Without GPU models (M = 0), they count as run
+times on the reference GPU.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from adlro.model.state import Floats, Records
 FACTS = np.dtype(
     [
         ("asked", "f8"),  # jobs learned that had a request
-        ("beyond", "f8"),  # of these, those that ran longer
+        ("beyond", "f8"),  # jobs among `asked` that ran longer than requested
     ],
     align=True,
 )
@@ -39,7 +40,7 @@ _SLACK = 0.02  # log seconds: Slurm terminates jobs up to a minute late
 
 
 class MemoryState(NamedTuple):
-    """What has been learned, and scratch."""
+    """Everything that the estimator has learned, its weighing of patterns, and scratch arrays."""
 
     space: Space
     memory: Memory
@@ -47,13 +48,13 @@ class MemoryState(NamedTuple):
     weighing: Weighing
     facts: Records  # [1] FACTS
     histogram: Floats  # [BINS] of all run times on the reference GPU, for the median
-    bits: Words  # [W] scratch, as `known`
-    known: Words
+    bits: Words  # [W] scratch: pattern of the job at hand
+    known: Words  # [W] scratch: which of its bits are known
 
 
 @njit
 def is_bounded(state: MemoryState) -> bool:
-    """Whether nearly all jobs learned so far ended within their request."""
+    """Return whether nearly all jobs learned so far ended within their requested time."""
     facts = state.facts[0]
     return bool(facts.asked >= _ENOUGH and facts.beyond <= _RARE * facts.asked)
 
@@ -62,10 +63,19 @@ def is_bounded(state: MemoryState) -> bool:
 def _settled(
     state: MemoryState, found: float, confidence: float, asked: float, speed: float
 ) -> float:
-    """Log seconds: the memory's answer, else the request or the median; bounded by the request.
+    """Return the final estimate in log seconds from the memory's answer `found`.
 
-    `speed` is the assumed log speed of the model: request and median hold for the reference GPU.
-    The bound holds for any GPU, as jobs are terminated at their request.
+    If the memory has no answer or too little confidence, the requested time is used instead, or the
+    median of all run times if there is no request; both hold for the reference GPU and are divided
+    by the model's assumed speed. If jobs are found to end within their requests (is_bounded), the
+    estimate is at most the requested time on any GPU.
+
+    Args:
+        state: of the estimator.
+        found: the memory's answer in log seconds; nan = none.
+        confidence: in `found`, 0 to 1.
+        asked: log of the requested seconds; nan = no request.
+        speed: assumed log speed of the GPU model, 0 = as fast as the reference GPU.
     """
     if math.isnan(found) or confidence < _NOTHING:
         found = (asked if not math.isnan(asked) else median_of(state.histogram)) - speed
@@ -76,10 +86,12 @@ def _settled(
 
 @njit
 def _confidence(state: MemoryState, evidence: float) -> float:
-    """Confidence from 0 to 1; one job that agrees in all known fields gives 1/2.
+    """Return the confidence, 0 to 1, that follows from the evidence found by the memory.
 
-    The memory's evidence is lowered by missing roles, which is undone here. The GPU model does not
-    count as missing where the memory knows models: predictions are made for each of them.
+    The memory lowers the evidence for each field (role) that the job leaves unknown; this is undone
+    here, so that with half_evidence = 1 one ended job that agrees in all known fields gives 1/2. If
+    the memory tells GPU models apart, the model does not count as unknown, because there is one
+    prediction for each model.
     """
     known = np.uint64(0)
     for w in range(len(state.known)):
@@ -94,7 +106,7 @@ def _confidence(state: MemoryState, evidence: float) -> float:
 
 @njit_apart
 def take_in(state: MemoryState, jobs: JobTable, j: int, when: float) -> None:
-    """Learn a job that has ended."""
+    """Learn job j of the table, which ended at time `when` (seconds)."""
     encode(jobs.fillings[j], state.space, state.bits, state.known)
     model, log_s, asked = jobs.model[j], jobs.log_s[j], jobs.asked[j]
     speed = 0.0
@@ -117,10 +129,12 @@ def take_in(state: MemoryState, jobs: JobTable, j: int, when: float) -> None:
 
 @njit_apart
 def predict(state: MemoryState, jobs: JobTable, j: int, out: Floats) -> float:
-    """Write a job's log seconds on each model, out [max(M, 1)]; nan = nothing is known at all.
+    """Write the estimated log seconds of job j on each GPU model into out [max(M, 1)].
+
+    An estimate is nan if there is no similar job, no request and no job learned so far.
 
     Returns:
-        The confidence for the model that it is greatest for.
+        The largest of the confidences for the models, 0 to 1.
     """
     encode(jobs.fillings[j], state.space, state.bits, state.known)
     kind, best = jobs.kind[j], 0.0
@@ -139,7 +153,16 @@ def predict(state: MemoryState, jobs: JobTable, j: int, out: Floats) -> float:
 def follow(
     state: MemoryState, jobs: JobTable, first: int, last: int, out: Floats, confidence: Floats
 ) -> None:
-    """Go through events first to last - 1; write out [J, max(M, 1)] and confidence [J]."""
+    """Process events first to last - 1: learn each job that ends, predict each one submitted.
+
+    Args:
+        state: of the estimator, updated in place.
+        jobs: the table.
+        first: index of the first event.
+        last: index after the last event.
+        out: [J, max(M, 1)] receives the estimated log seconds of each job submitted.
+        confidence: [J] receives the confidence of its estimate, 0 to 1.
+    """
     for e in range(first, last):
         event = jobs.order[e]
         if event >= 0:

@@ -1,4 +1,4 @@
-"""The estimator `noisy`: the true run times times a lognormal error."""
+"""The estimator `noisy`: the true run times multiplied by lognormal errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ _MODEL_SPREAD = 0.3  # part of the error that differs between GPU models, relati
 
 
 class Noisy(Oracle):
-    """Multiplies JobTable.truth by errors of spread `sigma`, drawn from `rng`."""
+    """Estimator that returns JobTable.truth multiplied by lognormal errors.
+
+    The settings give the spread `sigma` of the log error and the random stream `rng`. Most of a
+    job's error is the same on all GPU models; a smaller part is drawn for each model.
+    """
 
     def _seconds(self, jobs: JobTable) -> Floats:
         rng, sigma = self.settings.rng, self.settings.sigma

@@ -13,7 +13,7 @@ from adlro.model.state import Floats
 
 
 class Oracle:
-    """Returns JobTable.truth."""
+    """Estimator that returns the true run times, JobTable.truth."""
 
     needs_past: ClassVar[bool] = False
     needs_truth: ClassVar[bool] = True
@@ -23,23 +23,23 @@ class Oracle:
 
     @classmethod
     def create(cls, settings: Settings) -> Self:
-        """See Estimator."""
+        """Return an estimator with these settings."""
         return cls(settings)
 
     def tune(self, jobs: JobTable) -> None:
-        """Do nothing: there are no parameters."""
+        """Do nothing, since this estimator has no parameters."""
 
     def learn(self, jobs: JobTable) -> None:
-        """Do nothing: the truth is known."""
+        """Do nothing, since the true run times are already in the table."""
 
     def _seconds(self, jobs: JobTable) -> Floats:
         return jobs.truth
 
     def predict(self, jobs: JobTable) -> Predictions:
-        """See Estimator.
+        """Return the estimates of all jobs of a table, with confidence 1.
 
         Raises:
-            ConfigError: the table does not hold the truth.
+            ConfigError: the table does not hold true run times.
         """
         if jobs.truth.shape[1] == 0:
             raise ConfigError("true run times are known in simulations only; choose 'memory'")
@@ -47,24 +47,24 @@ class Oracle:
         return Predictions(seconds, np.log(seconds), np.ones(len(seconds)), True)
 
     def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
-        """See Estimator."""
+        """Return the same as `predict`, and report all events as done."""
         progress(len(jobs.order))
         return self.predict(jobs)
 
     def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
-        """See Estimator."""
+        """Return the estimate of one job on one GPU model, without neighbours."""
         seconds = float(self.predict(jobs).seconds[job, model])
         return Explanation(seconds, 1.0, np.nan, (), "the true run time")
 
     def copy(self) -> Self:
-        """Return itself: nothing is learned."""
+        """Return this same object, since it learns nothing."""
         return self
 
     def pack(self) -> bytes:
-        """Return no bytes: nothing is learned."""
+        """Return empty bytes, since nothing is learned."""
         return b""
 
     @classmethod
     def unpack(cls, data: bytes, where: str) -> Self:
-        """See Estimator."""
+        """Return an estimator with default settings; `data` is ignored."""
         return cls(Settings())

@@ -1,7 +1,8 @@
-"""The past that a scenario without a history gives to estimators that learn.
+"""Past jobs from which estimators learn in a scenario without a history.
 
-Every policy must see the same estimates, so what is learned of a job does not depend on the policy:
-the job ran at its arrival, without waiting, on a GPU model drawn by the shares of the capacity LP.
+All policies must see the same estimates, so what estimators learn must not depend on the policy.
+Each job is therefore assumed to have run at its arrival, without waiting, on a GPU model drawn by
+the shares of the capacity LP.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ PAST_JOBS = 5_000
 
 
 class Runs(NamedTuple):
-    """J jobs of a scenario and how they ran."""
+    """J jobs of a scenario, the GPU model that each ran on and its run time there."""
 
     jobs: Records  # [J] JOB
-    model: Counts  # [J] GPU model that each ran on
-    seconds: Floats  # [J] run times on it
+    model: Counts  # [J] GPU model that each job ran on
+    seconds: Floats  # [J] run time on that model
 
 
 def draw_models(shares: Floats, allowed: Mask, pool_models: Counts, u: Floats) -> Counts:
-    """Draw a GPU model for each job [J].
+    """Draw the GPU model [J] that each job ran on.
 
     Args:
-        shares: [J, P] how the capacity LP spreads jobs of its type over the pools.
-        allowed: [J, P] where it may run; if no share is left, such pools are equally likely.
-        pool_models: [P].
-        u: [J] uniform numbers.
+        shares: [J, P] share of the job's type that the capacity LP puts on each pool.
+        allowed: [J, P] pools where the job may run. If the LP puts none of the type on them, they
+            are equally likely.
+        pool_models: [P] GPU model of each pool.
+        u: [J] uniform random numbers in [0, 1), one for each job.
     """
     odds = shares * allowed
     odds = np.where(odds.sum(axis=1, keepdims=True) > 0, odds, allowed)
@@ -45,7 +47,10 @@ def draw_models(shares: Floats, allowed: Mask, pool_models: Counts, u: Floats) -
 
 
 def _table(runs: Runs, speeds: Floats, last_end: float) -> JobTable:
-    """Table with run times on the reference GPU; ends after `last_end` are left out."""
+    """Return a table of the jobs with their run times converted to the reference GPU.
+
+    Jobs that end after `last_end` (seconds) have no end event and no run time in the table.
+    """
     jobs = runs.jobs
     end = jobs["arrival"] + runs.seconds
     reference_s = runs.seconds * speeds[jobs["type"], runs.model]
@@ -55,9 +60,15 @@ def _table(runs: Runs, speeds: Floats, last_end: float) -> JobTable:
 
 
 def learn_past(estimator: Estimator, runs: Runs, speeds: Floats) -> None:
-    """Tune an estimator on jobs that came before time 0, and learn them; speeds [T, M].
+    """Tune an estimator on past jobs, then let it learn them.
 
-    Their arrivals are moved back by whole days; jobs that would end after 0 are not learned.
+    All arrivals are moved back by the same number of whole days, so that the jobs arrive before
+    time 0; jobs that would end after time 0 are not learned.
+
+    Args:
+        estimator: is changed in place.
+        runs: the past jobs, sorted by arrival.
+        speeds: [T, M] speed of each job type on each GPU model, relative to the reference GPU.
     """
     days = math.floor(runs.jobs["arrival"][-1] / job_fields.DAY_S) + 1
     moved = runs.jobs.copy()
@@ -68,6 +79,11 @@ def learn_past(estimator: Estimator, runs: Runs, speeds: Floats) -> None:
 
 
 def predict_arrivals(before: Estimator, runs: Runs, speeds: Floats) -> Floats:
-    """Estimates [J, M] of jobs at their arrivals by a copy of `before` that goes on learning."""
+    """Return estimated seconds [J, M] of each job on each GPU model, made when the job arrives.
+
+    A copy of `before` makes the estimates and learns each job when it ends; `before` is not
+    changed.
+    speeds [T, M]: speed of each job type on each GPU model, relative to the reference GPU.
+    """
     found = before.copy().follow(_table(runs, speeds, math.inf))
     return found.on_models(speeds[runs.jobs["type"]])

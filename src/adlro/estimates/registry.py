@@ -1,4 +1,4 @@
-"""All estimators by the name that `--estimates` takes; one file each."""
+"""All estimators, by the name that the option `--estimates` takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The estimator `request`: what the user asked for."""
+"""The estimator `request`: the run time that the user requested."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from adlro.estimates.by_user import ByUser
 
 
 class Request(ByUser):
-    """The request, without one the median of all jobs that have ended."""
+    """Estimator that predicts the requested time.
+
+    For a job without a request it predicts the median run time of all ended jobs.
+    """
 
     needs_past: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Any estimator for live use, job by job: learn jobs as they end, predict those that arrive."""
+"""An estimator for live use: it learns each job when it ends and predicts submitted jobs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,18 @@ from adlro.model.state import Floats
 
 
 class Prediction(NamedTuple):
-    """The estimate of one job."""
+    """Estimated run time of one job on each of M GPU models, and the confidence in it."""
 
     seconds: Floats  # [M] on each model asked for; nan = nothing is known at all
-    confidence: float  # 0 to 1, for the model that it is greatest for
+    confidence: float  # 0 to 1, the largest over the models
 
 
 class RunTimes:
-    """An estimator that is asked about one job at a time; ages count in jobs, not in time."""
+    """An estimator that learns and predicts one job at a time.
+
+    The estimator `memory` gives less weight to older jobs; a job's age is the number of jobs
+    learned after it, not the time that has passed.
+    """
 
     def __init__(
         self,
@@ -34,15 +38,17 @@ class RunTimes:
         speeds: Sequence[float] = (),
         estimator: EstimateSource = "memory",
     ) -> None:
-        """Start with nothing learned.
+        """Create an estimator that has learned nothing.
 
         Args:
-            models: names of the GPU models; none = they do not matter.
-            speeds: assumed speed of jobs on each of them; none = all alike.
-            estimator: name in the registry.
+            models: names of the GPU models to tell apart; none = all GPUs count as the reference
+                GPU.
+            speeds: assumed speed of jobs on each of `models`, above 0; none = all equally fast.
+            estimator: name of the estimator in registry.py.
 
         Raises:
-            ConfigError: two models have one name, or there is not a speed above 0 for each.
+            ConfigError: two models have the same name, or `speeds` is given without one speed above
+                0 for each model.
         """
         if speeds and (len(speeds) != len(models) or not all(0 < s < math.inf for s in speeds)):
             raise ConfigError("a memory of run times needs one speed above 0 for each GPU model")
@@ -52,11 +58,11 @@ class RunTimes:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of the GPU models."""
+        """Names of the GPU models that the estimator tells apart."""
         return self._estimator.settings.models
 
     def _model(self, name: str) -> int:
-        """Place of a model; -1 = "", unknown."""
+        """Return the index of a GPU model in `models`; -1 for the name "" (model unknown)."""
         if not name:
             return -1
         if name not in self.models:
@@ -66,13 +72,13 @@ class RunTimes:
 
     @functools.cached_property
     def _blank(self) -> JobTable:
-        """Table of one job without fields and events."""
+        """Table of one job without events, with all of its fields unknown."""
         nothing = EventOrder(np.full(1, np.nan), np.zeros(0, np.int64), np.zeros(0))
         found = table(np.zeros((1, 0), np.uint64), np.full(1, np.nan), nothing)
         return found._replace(prior=np.array([self._estimator.settings.log_speeds]))
 
     def _table(self, job: JobFields) -> JobTable:
-        """Table of one job without events."""
+        """Return a table that holds this one job and no events."""
         requested = job.requested_s if job.requested_s > 0 else math.nan
         return self._blank._replace(
             fillings=of_one(job)[None],
@@ -83,14 +89,14 @@ class RunTimes:
     def learn(
         self, job: JobFields, seconds: float, when: float, source: int, model: str = ""
     ) -> None:
-        """Learn a job that has ended.
+        """Learn the run time of a job that has ended.
 
         Args:
-            job: as it was submitted.
-            seconds: its run time.
-            when: its end, in seconds of one clock for all jobs.
-            source: its id, 0 or more; explanations name it.
-            model: GPU model that it ran on; "" = unknown.
+            job: fields of the job at its submission.
+            seconds: run time of the job.
+            when: time at which the job ended, in seconds of a clock that is the same for all jobs.
+            source: id of the job, 0 or more; explanations name it.
+            model: GPU model that the job ran on; "" = unknown.
 
         Raises:
             ConfigError: a number is negative or not finite, or the model is not one of `models`.
@@ -110,7 +116,9 @@ class RunTimes:
         self._estimator.learn(ended)
 
     def predict(self, job: JobFields, models: Sequence[str] = ()) -> Prediction:
-        """Predict a job's run time on models [M]; none = all that the estimator was created with.
+        """Return the estimated run time of a job on each of `models`.
+
+        Without `models`, the estimate is made for all models that the estimator was created with.
 
         Raises:
             ConfigError: a number of the job is negative or infinite, or a model is not known.
@@ -122,7 +130,7 @@ class RunTimes:
         return Prediction(found.seconds[0][places], float(found.confidence[0]))
 
     def explain(self, job: JobFields, model: str = "") -> Explanation:
-        """Explain the estimate on one model; "" = the first.
+        """Return how the estimate of a job on one GPU model was made; model "" = the first model.
 
         Raises:
             ConfigError: a number of the job is negative or infinite, or the model is not known.
@@ -130,15 +138,20 @@ class RunTimes:
         return self._estimator.explain(self._table(job), 0, max(0, self._model(model)))
 
     def pack(self) -> bytes:
-        """Return the content of a file; the same estimator gives the same bytes."""
+        """Return what has been learned as a file's content; equal estimators give equal bytes."""
         return self._estimator.pack()
 
     @classmethod
     def unpack(cls, data: bytes, where: str, estimator: EstimateSource = "memory") -> RunTimes:
-        """Restore what `pack` returned; errors call the file `where`.
+        """Restore an estimator from the bytes that `pack` returned.
+
+        Args:
+            data: content of the file.
+            where: name of the file in error messages.
+            estimator: name of the estimator in registry.py that wrote the file.
 
         Raises:
-            TraceError: it is not such a file, or of another version.
+            TraceError: the bytes are not such a file, or another version of adlro wrote it.
         """
         found = cls()
         found._estimator = ESTIMATORS[estimator].unpack(data, where)

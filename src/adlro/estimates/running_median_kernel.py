@@ -1,4 +1,4 @@
-"""The running median of all run times that have ended, by a histogram of log seconds."""
+"""The running median of all ended jobs' run times, from a histogram of log seconds; compiled."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ BINS, BINS_PER_LOG = 600, 25.0  # up to e^24 seconds
 
 @njit
 def count_in(histogram: Floats, log_s: float) -> None:
-    """Add a run time to the histogram [BINS]."""
+    """Add one run time, in log seconds, to the histogram [BINS]."""
     place = int(log_s * BINS_PER_LOG)
     histogram[min(max(place, 0), BINS - 1)] += 1.0
 
 
 @njit
 def median_of(histogram: Floats) -> float:
-    """Median log seconds to 1 / BINS_PER_LOG; nan = the histogram is empty."""
+    """Return the median of a histogram, in log seconds to 1 / BINS_PER_LOG; nan = it is empty."""
     total = 0.0
     for b in range(BINS):
         total += histogram[b]

@@ -1,4 +1,4 @@
-"""The estimator `user-mean`: the geometric mean of all run times of the user."""
+"""The estimator `user-mean`: the geometric mean of the run times of all ended jobs of the user."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from adlro.estimates.by_user import ByUser
 
 
 class UserMean(ByUser):
-    """The geometric mean of all run times of the user."""
+    """Estimator that predicts the geometric mean of the run times of all ended jobs of the user."""
 
     statistic: ClassVar[int | None] = by_user_kernel.USER_MEAN

@@ -1,4 +1,4 @@
-"""Compares policies on the same jobs, seed by seed, each run played to the end."""
+"""Runs policies on the jobs of the same seeds, to the last job, and compares their metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Comparison", "PolicyRow", "Stopped", "Until", "compare", "in_backgro
 
 R = TypeVar("R")
 Watch = Callable[[Policy, int, Workload, simulator.RunResult], object]  # policy, seed, jobs, result
-Hindsight = Callable[[Setting, Workload, int], float]  # mean JCT of one seed, all known beforehand
+Hindsight = Callable[[Setting, Workload, int], float]  # mean JCT on one seed if the future is known
 
 FIRST_BATCH = 20  # seeds before the first test of widths: intervals of few seeds may be too narrow
 _AHEAD = 1_000  # seeds by which other policies may be ahead of the slowest
@@ -38,24 +38,24 @@ _FAR = 0.1  # a half width below this share of the difference is narrow enough
 
 
 class Width(NamedTuple):
-    """The interval whose half width is largest relative to the wanted one."""
+    """The confidence interval that is widest relative to the width wanted for it."""
 
     policy: str
-    half: float  # of its interval, percentage points
-    wanted: float
+    half: float  # half width of its interval, percentage points
+    wanted: float  # largest half width that is narrow enough
 
     @property
     def is_narrow(self) -> bool:
-        """True if all intervals are as narrow as wanted."""
+        """True if this interval, and hence every other, is as narrow as wanted."""
         return self.half <= self.wanted
 
 
 class Until(NamedTuple):
-    """A stopping rule: seeds from 0 on, until the intervals are narrow, whatever their sign.
+    """A stopping rule: run seeds from 0 on until the confidence intervals are narrow enough.
 
-    The difference of each policy in mean JCT to the best one must be known to ± `points` percentage
-    points, or to ± a tenth of itself if that is more. For a single policy, its mean JCT must be
-    known to ± `points` percent.
+    Only their widths count, not their signs. The difference in mean JCT between each policy and the
+    best one must be known to ± `points` percentage points, or to ± a tenth of the difference if
+    that is more. The mean JCT of a single policy must be known to ± `points` percent.
     """
 
     points: float
@@ -75,7 +75,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def _named(policy: Policy) -> Iterator[None]:
-    """Prefix a shipped policy's PolicyError with the policy's name."""
+    """Prefix the message of a PolicyError raised in the `with` block with the policy's name."""
     try:
         yield
     except PolicyError as exc:
@@ -107,7 +107,7 @@ def run_one(
 
 
 def in_background(work: Callable[[], R]) -> R:
-    """Run compiled work in another thread, so that Ctrl-C interrupts this one at once."""
+    """Run compiled work in another thread and return its result; Ctrl-C stops the wait at once."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(work).result()
@@ -116,7 +116,7 @@ def in_background(work: Callable[[], R]) -> R:
 
 
 class _Task(NamedTuple):
-    """The runs of each seed: policies and the hindsight reference."""
+    """What to run on each seed: the policies and, unless None, the hindsight reference."""
 
     setting: Setting
     policies: Sequence[Policy]
@@ -124,7 +124,7 @@ class _Task(NamedTuple):
     hindsight: Hindsight | None
 
     def play(self, chosen: Sequence[int], seed: int) -> list[RunFigures]:
-        """Run the chosen policies on one seed, in this thread."""
+        """Run the policies with the chosen indices on one seed, in this thread."""
         if not chosen:
             return []
         workload = generate(self.setting, seed)
@@ -142,29 +142,33 @@ class _Task(NamedTuple):
         return runs
 
     def look_back(self, seed: int) -> float | None:
-        """Mean JCT of the hindsight reference on a seed; None without one."""
+        """Return the mean JCT of the hindsight reference on a seed; None if none is wanted."""
         if self.hindsight is None:
             return None
         return self.hindsight(self.setting, generate(self.setting, seed), seed)
 
 
 def _runs_alone(policy: Policy) -> bool:
-    """True for a user's Python file, which may keep state between calls: one seed at a time."""
+    """True if a policy must run one seed at a time.
+
+    This holds for a user's file in plain Python, which may keep state between calls.
+    """
     return policy.file is not None and not simulator.is_compiled(policy.decide)
 
 
 class _Begun(NamedTuple):
-    """Futures of a seed in progress."""
+    """Futures of the runs on one seed in progress."""
 
-    shared: Future[list[RunFigures]]
-    alone: Future[list[RunFigures]]
+    shared: Future[list[RunFigures]]  # policies that run several seeds at once
+    alone: Future[list[RunFigures]]  # policies that run one seed at a time
     hindsight: Future[float | None]
 
 
 class _Workers:
-    """Thread pools that run seeds: one shared by most policies, one thread for those run alone.
+    """Runs seeds in a pool of threads; policies that run one seed at a time have a separate thread.
 
-    Compiled policies do not wait for a slow Python file. With one thread, all policies share it.
+    Compiled policies thus do not wait for a slow Python file. If `threads` is 1, there is no
+    separate thread.
     """
 
     def __init__(self, task: _Task, threads: int) -> None:
@@ -195,13 +199,13 @@ class _Workers:
             begun.extend(self._begin(seed) for seed in islice(rest, 1))
 
     def dismiss(self) -> None:
-        """Shut down without waiting for runs in progress."""
+        """Shut down the threads without waiting for runs in progress."""
         for pool in (self._many, self._one):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def widest(policies: Sequence[Policy], done: Sequence[SeedRuns], points: float) -> Width:
-    """The interval that is furthest from the width that `Until` asks for."""
+    """Return the interval that is widest relative to the width that `Until(points)` asks for."""
     jct = np.array([[run.metrics.mean_jct_s for run in seed.runs] for seed in done]).T
     if len(policies) == 1:
         alone = estimate(jct[0])
@@ -219,7 +223,11 @@ def widest(policies: Sequence[Policy], done: Sequence[SeedRuns], points: float) 
 def _play_until(
     crew: _Workers, policies: Sequence[Policy], until: Until, done: list[SeedRuns]
 ) -> str:
-    """Run batches of seeds until the intervals are narrow; returns a note on how it ended."""
+    """Run batches of seeds until the intervals are narrow enough, or there are `until.most` seeds.
+
+    Returns:
+        A note for the comparison that says which of the two happened.
+    """
     count = min(FIRST_BATCH, until.most)
     while True:
         crew.play(range(len(done), count), done)
@@ -243,7 +251,7 @@ def _play_until(
 def _play(
     crew: _Workers, policies: Sequence[Policy], seeds: range | Until, done: list[SeedRuns]
 ) -> list[str]:
-    """Run all requested seeds; returns notes for the comparison."""
+    """Run all requested seeds, append their results to `done`, and return notes for the reader."""
     if isinstance(seeds, Until):
         return [_play_until(crew, policies, seeds, done)]
     crew.play(seeds, done)
@@ -266,19 +274,19 @@ def compare(
     watch: Watch = lambda *_: None,
     hindsight: Hindsight | None = None,
 ) -> Comparison:
-    """Run every policy on every seed; the result does not depend on `threads`.
+    """Run every policy on every seed and compare them; the result does not depend on `threads`.
 
     Args:
         setting: the prepared scenario.
         policies: policies to compare.
         seeds: at least one seed, or a stopping rule.
-        threads: number of seeds run at once; users' Python files have one more thread.
+        threads: number of seeds run at once; users' Python files run in one more thread.
         watch: called after each run, from any thread.
-        hindsight: reference mean JCT of a seed; called once a seed, from any thread.
+        hindsight: returns the reference mean JCT of a seed; called once per seed, from any thread.
 
     Raises:
         PolicyError: a policy failed or made an infeasible decision.
-        Stopped: Ctrl-C after at least two complete seeds; holds their comparison.
+        Stopped: Ctrl-C after at least two complete seeds; holds the comparison over these seeds.
     """
     _refuse_twins(policies)
     crew = _Workers(_Task(setting, policies, watch, hindsight), threads)

@@ -38,7 +38,7 @@ BASELINE = "min-min"  # the gap to hindsight starts here
 
 
 class JctDifference(Estimate):
-    """A difference in mean JCT with its test and effect sizes; None where undefined."""
+    """A difference in mean JCT in percent, with p values and effect sizes; None = undefined."""
 
     p_wilcoxon: float | None  # two-sided Wilcoxon signed-rank test
     p_holm: float | None  # Holm-corrected over all rivals of the table's best policy
@@ -56,11 +56,11 @@ class PolicyRow(BaseModel):
     is_preemptive: bool  # declared, or observed to preempt
     metrics: dict[str, Estimate]
     per_seed: dict[str, list[float]]  # the metrics in PER_SEED, in the order of the seeds
-    versus: dict[str, dict[str, JctDifference | Estimate]]  # rival -> METRIC_pct
+    versus: dict[str, dict[str, JctDifference | Estimate]]  # rival -> METRIC_pct -> difference
     gap_closed: Estimate | None = None  # percent of the gap between min-min and hindsight
     decision_us: float  # CPU time per call of decide, including the simulator's own work
     decisions: int  # calls of decide over all seeds
-    real_decisions: int  # those with at least one feasible pair
+    real_decisions: int  # calls with at least one feasible pair (job, pool)
 
     @property
     def jct(self) -> float:
@@ -68,7 +68,7 @@ class PolicyRow(BaseModel):
         return self.metrics["mean_jct_s"].mean
 
     def jct_versus(self, rival: str) -> JctDifference:
-        """Percent by which this policy's mean JCT exceeds the rival's."""
+        """Return the percent by which this policy's mean JCT exceeds the rival's."""
         found = self.versus[rival]["mean_jct_pct"]
         if not isinstance(found, JctDifference):
             raise TypeError(f"{rival}: mean_jct_pct without its tests")
@@ -86,7 +86,7 @@ def _versions() -> dict[str, str]:
 
 
 class Comparison(BaseModel):
-    """The result of a comparison; `adlro compare --json` writes it."""
+    """The result of a comparison, as `adlro compare --json` writes it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -106,9 +106,9 @@ class Comparison(BaseModel):
     notes: list[str] = []  # caveats for readers of the figures
 
     def tables(self) -> list[list[PolicyRow]]:
-        """Rows of the policies that never preempt, then of those that do; each list best first.
+        """Return the rows of policies that never preempt and, as a second list, of those that do.
 
-        Empty lists are left out.
+        Each list begins with the best policy; empty lists are left out.
         """
         ranked = sorted(self.policies, key=lambda row: row.jct)
         halves = ([row for row in ranked if row.is_preemptive is kind] for kind in (False, True))
@@ -126,17 +126,17 @@ class RunFigures(NamedTuple):
 
 
 class SeedRuns(NamedTuple):
-    """The figures of all runs on one seed."""
+    """The figures of all policies, and of the hindsight reference if any, on one seed."""
 
     runs: list[RunFigures]  # [P] in the order of the policies
-    hindsight: float | None  # mean JCT in seconds
+    hindsight: float | None  # mean JCT of the reference in seconds
 
 
 class _Results(NamedTuple):
-    """Results of P policies on S seeds."""
+    """All metrics of P policies on S seeds."""
 
     names: list[str]
-    is_preemptive: list[bool]
+    is_preemptive: list[bool]  # declared, or observed to preempt
     figures: dict[str, Floats]  # metric -> [P, S]
 
 
@@ -153,7 +153,7 @@ def _results(policies: Sequence[Policy], done: Sequence[SeedRuns]) -> _Results:
 
 
 def _preemption_notes(policies: Sequence[Policy], results: _Results) -> list[str]:
-    """A note for each policy that preempts without declaring it."""
+    """Return a note for each policy that preempts without declaring it."""
     return [
         f"{policy.name} stops running jobs without saying so (PREEMPTIVE = True); it is listed "
         "with the preemptive policies."
@@ -184,7 +184,11 @@ def _percent_by_rival(results: _Results) -> list[dict[str, dict[str, Estimate]]]
 def _holm_by_pair(
     results: _Results, p_values: dict[tuple[int, int], float | None]
 ) -> dict[tuple[int, int], float | None]:
-    """Holm-corrected p values of each table's best policy against its rivals, keyed both ways."""
+    """Return the Holm-corrected p values of each table's best policy against its rivals.
+
+    There is a table of policies that never preempt, and one of those that do. A value is stored
+    under both (best, rival) and (rival, best).
+    """
     jct = results.figures[RESPONSE].mean(axis=1)
     corrected: dict[tuple[int, int], float | None] = {}
     for kind in (False, True):
@@ -200,7 +204,7 @@ def _holm_by_pair(
 
 
 def _versus(results: _Results) -> list[dict[str, dict[str, JctDifference | Estimate]]]:
-    """Return the paired differences of each policy to all others; mean JCT with its tests."""
+    """Return each policy's paired differences to every rival; those of mean JCT have tests."""
     jct, names = results.figures[RESPONSE], results.names
     pairs = [(p, k) for p in range(len(names)) for k in range(len(names)) if p != k]
     tests = {(p, k): paired_test(jct[p], jct[k]) for p, k in pairs}
@@ -227,7 +231,10 @@ def _versus(results: _Results) -> list[dict[str, dict[str, JctDifference | Estim
 def _gaps_closed(
     results: _Results, hindsight: Floats | None
 ) -> tuple[list[Estimate | None], list[str]]:
-    """Share of the gap to hindsight that each policy closes, and a note if there is no gap."""
+    """Return the percent of the gap between min-min and hindsight that each policy closes.
+
+    None for all if the gap is unknown or there is none, with a note that says why.
+    """
     unknown: list[Estimate | None] = [None] * len(results.names)
     if hindsight is None:
         return unknown, []
@@ -241,7 +248,7 @@ def _gaps_closed(
 
 
 def _replay_notes(setting: Setting, seeds: range) -> list[str]:
-    """Notes on what a seed means where the jobs are replayed from a history."""
+    """Return notes on what a seed means, if the jobs are replayed from a history."""
     if setting.played is None:
         return []
     scenario = setting.scenario
@@ -263,7 +270,7 @@ def summarise(
     done: Sequence[SeedRuns],
     notes: Sequence[str] = (),
 ) -> Comparison:
-    """Compare policies over the completed seeds, which are the first of `seeds`."""
+    """Return the comparison of policies over the completed seeds, the first of `seeds`."""
     seeds = seeds[: len(done)]
     results, scenario = _results(policies, done), setting.scenario
     references = [seed.hindsight for seed in done if seed.hindsight is not None]

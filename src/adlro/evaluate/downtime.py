@@ -13,14 +13,14 @@ from adlro.workloads.workload import Workload
 
 
 class Window(NamedTuple):
-    """The period of a run, in seconds."""
+    """The period of a run from its first arrival to its last finish, in seconds."""
 
     first: float  # first arrival
     last: float  # last finish
 
     @property
     def length(self) -> float:
-        """The makespan."""
+        """Length of the period in seconds: the makespan of the run."""
         return self.last - self.first
 
 
@@ -30,7 +30,7 @@ class Downtime(NamedTuple):
     node: NDArray[np.int64]  # [D]
     start: Floats  # [D]
     end: Floats  # [D]
-    planned: Mask  # [D] a planned shutdown, not a failure; also before a node joins
+    planned: Mask  # [D] False = failure; True = planned shutdown, or before the node joins
 
 
 def window(workload: Workload, result: RunResult) -> Window:
@@ -39,7 +39,7 @@ def window(workload: Workload, result: RunResult) -> Window:
 
 
 def downtime(events: Records, within: Window) -> Downtime:
-    """Return when nodes were down, clipped to the window; empty intervals are left out.
+    """Return the intervals in which nodes were down, clipped to the window, without empty ones.
 
     The failure of a node that is down and the repair of one that is up have no effect.
     """
@@ -60,7 +60,7 @@ def downtime(events: Records, within: Window) -> Downtime:
 
 
 def up_seconds(events: Records, nodes: Records, within: Window) -> Floats:
-    """Seconds [N] of the window during which each node was in service."""
+    """Return the seconds [N] of the window during which each node was up."""
     down = downtime(events, within)
     away = np.bincount(down.node, down.end - down.start, len(nodes))
     up: Floats = np.maximum(within.length - away, 0.0)

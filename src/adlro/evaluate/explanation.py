@@ -1,8 +1,9 @@
-"""Explanation of one decision of a run: its options, their costs and what tipped the balance.
+"""Explains one decision of a run: its options, their costs and which features decided.
 
-The run is repeated up to the decision in question. Its options (features/start_kernel.py) are
-listed with their drain costs and, for a learned policy, the network's predictions; the Min-Min plan
-after each option shows which jobs it helps. cli/reason.py turns this into sentences.
+The run is repeated up to that decision. The options (features/start_kernel.py) are listed with
+their drain costs and, for a learned policy, the network's predictions. The Min-Min plans after the
+choice and after the option it is compared with show which jobs each of them helps. cli/reason.py
+turns the explanation into sentences.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ Observer = Callable[[View, int, Records], bool]
 
 
 class DecisionQuery(NamedTuple):
-    """Which decision of a run to explain; all None = the one that saves most over Min-Min."""
+    """Which decision to explain; all None = the one that saves most over Min-Min's choice."""
 
     at: float | None = None  # the first at or after this time, seconds
     decision: int | None = None  # the K-th, from 1
@@ -82,7 +83,7 @@ class Option(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A decision with at least one feasible start: C options, F features."""
+    """A policy's choice among C options with F features each; at least one job could start."""
 
     number: int  # within the run, from 1
     view: View
@@ -95,7 +96,7 @@ class Decision(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """When and where the plan runs a job; seconds from now."""
+    """The pool on which the Min-Min plan runs a job, and start and end in seconds from now."""
 
     pool: int
     start: float
@@ -103,17 +104,17 @@ class Planned(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A decision, the option it is compared with, and the reasons for either."""
+    """A decision compared with a rival option: the plan after each, and what separates them."""
 
     decision: Decision
-    rival: int | None  # None = there was no other option
-    plan: dict[int, Planned]  # by job, after the choice
-    rival_plan: dict[int, Planned]  # after the other option
+    rival: int | None  # index of the rival option; None = there was no other option
+    plan: dict[int, Planned]  # job -> its place in the Min-Min plan after the policy's choice
+    rival_plan: dict[int, Planned]  # the same after the rival option
     shares: dict[str, float]  # feature group -> share of the score difference; see _shares
 
 
 def compile_all(policy: Policy) -> None:
-    """Compile, or load from the cache, everything an explanation needs."""
+    """Compile, or load from the compile cache, all compiled functions that an explanation calls."""
     if is_compiled(policy.decide):
         compile_decide(policy.decide)
     compiled_steps()
@@ -122,9 +123,11 @@ def compile_all(policy: Policy) -> None:
 
 
 def watch(setting: Setting, workload: Workload, policy: Policy, seed: int, see: Observer) -> None:
-    """Run a policy and pass each call of decide, with its answer, to `see` until it returns True.
+    """Run a policy, and call `see` after each call of decide until `see` returns True.
 
-    The arrays passed change as the run continues: copy what must be kept.
+    `see` gets the view, the number of decisions and the buffer with the decisions.
+
+    The arrays passed change as the run continues: `see` must copy what it needs later.
 
     Raises:
         PolicyError: the policy made an infeasible decision, or a user's policy failed.
@@ -162,7 +165,7 @@ def _writable_copy(array: Records) -> Records:
 
 
 class _ChoiceTable(NamedTuple):
-    """Buffers that the compiled code fills for one state."""
+    """Buffers that compiled code fills with the options of one state and their features."""
 
     scratch: Floats
     choices: Floats  # [MOST_CHOICES, columns of CHOICE]
@@ -176,7 +179,10 @@ def _empty_choice_table(view: View) -> _ChoiceTable:
 
 
 def _optional_features(policy: Policy, view: View) -> tuple[int, Floats]:
-    """Return the optional feature kinds of the policy's network, and its telemetry ranges."""
+    """Return the optional feature kinds of the policy's network, and its telemetry ranges.
+
+    0 and an empty array for policies without such a network.
+    """
     params = policy.params
     if policy.decide is not adlro.decide:
         return 0, params[:0]
@@ -186,7 +192,10 @@ def _optional_features(policy: Policy, view: View) -> tuple[int, Floats]:
 def _chosen_row(
     view: View, answered: int, out: Records, table: _ChoiceTable, count: int
 ) -> int | None:
-    """Return the row of the choice that the policy made; None if it is not in the table."""
+    """Return the row of the table that is the policy's choice; None if no row is.
+
+    Only the first `count` rows of the table are filled; row 0 is waiting.
+    """
     given = out[:answered]
     if (given["kind"] == WAKE).all():
         return 0
@@ -200,10 +209,16 @@ def _chosen_row(
 
 
 def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Decision | None:
-    """Return a policy's decision in a state, with its options; None if nothing could start.
+    """Return a policy's decision in a state, with its options; None if no job could start.
+
+    Args:
+        view: the state.
+        answered: the number of decisions that the policy returned.
+        out: the buffer that holds these decisions.
+        policy: the policy that made them.
 
     Raises:
-        PolicyError: its answer is not among the options that can be explained.
+        PolicyError: the policy's answer is not among the options that can be explained.
     """
     table = _empty_choice_table(view)
     count, planned, tau = write_choices(view, *_optional_features(policy, view), *table)
@@ -231,9 +246,10 @@ def _copied(view: View) -> View:
 def _option(
     i: int, view: View, table: _ChoiceTable, tau: float, network: Floats | None, base: float
 ) -> Option:
-    """Build option i; base is the score of Min-Min's choice.
+    """Return row i of the table as an option; its score is relative to `base`.
 
-    Training gives a meaning only to differences of scores within a state.
+    `base` is the network's score of Min-Min's choice: training gives a meaning only to differences
+    of scores within a state. `tau` is the unit of predicted costs in seconds.
     """
     place, pool, seconds, drain_s = table.choices[i]
     job = int(view.queue["job"][int(place)]) if i > 0 else -1
@@ -247,12 +263,12 @@ def _score(x: Floats, network: Floats) -> float:
 
 
 def _inverse_symlog(score: float) -> float:
-    """Inverse of symlog, in units of tau; the score is clipped to ±_MOST_SCORE."""
+    """Return the inverse of symlog, in units of tau, of a score clipped to ±_MOST_SCORE."""
     return math.copysign(math.expm1(min(abs(score), _MOST_SCORE)), score)
 
 
 class _Search:
-    """Observer that finds the decision a query asks for."""
+    """Observer of a run that finds the decision a query asks for."""
 
     def __init__(self, query: DecisionQuery, policy: Policy) -> None:
         self.query, self.policy = query, policy
@@ -293,7 +309,7 @@ class _Search:
 
 
 def _gain(decision: Decision) -> float:
-    """Seconds the choice saves over Min-Min's, by prediction or by drain cost."""
+    """Return the seconds that the policy's choice saves over Min-Min's, by `cost_s`."""
     options = decision.options
     return options[decision.planned].cost_s - options[decision.chosen].cost_s
 
@@ -333,13 +349,16 @@ def _not_found_message(search: _Search) -> str:
 
 
 def ranked(decision: Decision) -> list[int]:
-    """Indices of the options by ascending cost; the chosen one first among equals."""
+    """Return the options' indices by ascending cost; the chosen one first among equals."""
     options, chosen = decision.options, decision.chosen
     return sorted(range(len(options)), key=lambda i: (options[i].cost_s, i != chosen))
 
 
 def explain(decision: Decision) -> Explanation:
-    """Compare the choice with Min-Min's, or with the next best option if it is Min-Min's."""
+    """Compare the policy's choice with Min-Min's choice.
+
+    If the two are the same, compare with the cheapest of the other options.
+    """
     chosen, planned = decision.chosen, decision.planned
     others = [i for i in ranked(decision) if i != chosen]
     plan = _plan_after(decision, chosen)
@@ -351,7 +370,7 @@ def explain(decision: Decision) -> Explanation:
 
 
 def _plan_after(decision: Decision, i: int) -> dict[int, Planned]:
-    """Return the Min-Min plan after option i, by job."""
+    """Return where and when Min-Min would run each planned job after option i was taken."""
     view, table = decision.view, decision.table
     scratch = np.zeros(drain.scratch_size(len(view.gpus), len(view.pools)))
     plan = np.zeros((MAX_PLANNED, len(PLANNED)))
@@ -366,11 +385,12 @@ def _plan_after(decision: Decision, i: int) -> dict[int, Planned]:
 
 
 def _shares(decision: Decision, rival: int) -> dict[str, float]:
-    """Contribution of each feature group to the difference of two scores, largest first.
+    """Return each feature group's share in the score difference between choice and rival.
 
-    Shapley values: the features of the choice are replaced by the rival's group by group, and the
-    change due to each group is averaged over all orders, so the values sum to the difference. They
-    are normalised so that their absolute values sum to 1; a negative one favours the rival.
+    Largest first. The shares are Shapley values: the features of the choice are replaced by the
+    rival's, group by group, and the change due to each group is averaged over all orders of the
+    groups, so that the values sum to the difference. They are normalised so that their absolute
+    values sum to 1; a negative share favours the rival.
     """
     network = decision.network
     x, y = decision.features[decision.chosen], decision.features[rival]
@@ -392,7 +412,10 @@ def _shares(decision: Decision, rival: int) -> dict[str, float]:
 
 
 def _shapley(bit: int, scores: Floats) -> float:
-    """Shapley value of one member: its mean marginal contribution over all orders."""
+    """Return the Shapley value of one feature group: its mean contribution over all orders.
+
+    `scores` is indexed by bit sets of groups; `bit` is the group's place in them.
+    """
     count, value = len(scores).bit_length() - 1, 0.0
     for mask in range(len(scores)):
         if not mask >> bit & 1:

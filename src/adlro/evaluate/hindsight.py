@@ -1,6 +1,6 @@
-"""A clairvoyant reference that shows how much min-min could be improved upon.
+"""A clairvoyant reference schedule that shows how far min-min could be improved.
 
-It is not a policy, because it reads the true future. At each decision it tries every option, rolls
+It is not a policy, because it reads the true future. At each decision it tries the options, rolls
 min-min out on a copy of the world with the actual future jobs, run times and failures, and takes
 the option of least cost. This is one step of policy improvement, not a bound: a policy may beat it.
 """
@@ -42,7 +42,7 @@ _MIN_SAVING_S = 1e-6  # an option must save this much over min-min's choice
 
 
 class _Choice(NamedTuple):
-    """A start, or waiting for the next event (job < 0)."""
+    """A choice in a decision: start a job on a pool, or wait for the next event (job < 0)."""
 
     job: int
     pool: int
@@ -72,20 +72,20 @@ def _compiled_calls(decide: Callable[..., int]) -> _CompiledCalls:
 
 
 class _Rollout(NamedTuple):
-    """Everything a rollout needs, created once per run."""
+    """Policy, compiled functions and buffers for rollouts, created once per run."""
 
     policy: Policy  # the rollout policy, min-min
     calls: _CompiledCalls
     horizon: int
     pairs: int  # feasible pairs to try at most
-    memory: Floats  # the rollout policy's, in the world itself
-    copy: World
-    copied_memory: Floats
-    out: Records
+    memory: Floats  # memory of the rollout policy in the real world
+    copy: World  # buffer for the world of a rollout
+    copied_memory: Floats  # memory of the rollout policy in the copy
+    out: Records  # buffer for decisions
 
 
 def _view(world: World) -> View:
-    """The view of a world that compiled code receives: its own arrays, not copies."""
+    """Return the view of a world for compiled code, made of the world's own arrays, not copies."""
     w = world.totals[0]
     arrived, rows = int(w["arrived"]), int(w["rows"])
     waiting = slice(w["head"], w["head"] + w["waiting"])
@@ -105,7 +105,7 @@ def _view(world: World) -> View:
 
 
 def _min_min_choice(view: View, rollout: _Rollout) -> _Choice:
-    """Return what min-min would do."""
+    """Return the choice that min-min makes in a state."""
     out = rollout.out
     if rollout.calls.decide(view, rollout.policy.params, rollout.memory, out) == 0:
         return _WAIT
@@ -113,7 +113,7 @@ def _min_min_choice(view: View, rollout: _Rollout) -> _Choice:
 
 
 def _choices(view: View, rollout: _Rollout) -> list[_Choice]:
-    """List min-min's choice, then waiting, then the feasible pairs with the shortest estimates."""
+    """Return the choices to try: min-min's, waiting, and the feasible pairs estimated shortest."""
     pairs = Pairs(*np.empty((3, MAX_PAIRS)))
     count = rollout.calls.shortest_pairs(MAX_PAIRS - 1, view, pairs)
     if count == 0:
@@ -133,7 +133,7 @@ def _write(choice: _Choice, out: Records) -> None:
 
 
 def _cost(choice: _Choice, world: World, rollout: _Rollout) -> float:
-    """Total seconds that all jobs up to the horizon spend in the system after a choice."""
+    """Return the total seconds that jobs up to the horizon spend in the system after a choice."""
     policy, memory, out = rollout.policy, rollout.copied_memory, rollout.out
     foreseen = world.arrivals[: int(world.totals["arrived"][0]) + rollout.horizon]
     copy = rollout.copy._replace(arrivals=foreseen)
@@ -168,17 +168,18 @@ def hindsight(
 ) -> RunResult:
     """Run a workload to its end, making each decision with knowledge of the future.
 
-    At each decision with a feasible pair, min-min's choice, waiting and the feasible pairs with the
-    shortest estimates are tried: min-min is rolled out until the next `horizon` jobs have arrived
-    and every job in the system has finished. The option whose jobs spend the least total time in
-    the system is taken; on ties (to a microsecond) min-min's choice. Nothing is preempted.
+    At each decision with a feasible pair (job, pool), the options are min-min's choice, waiting and
+    the feasible pairs with the shortest estimates. After each option, min-min is rolled out until
+    the next `horizon` jobs have arrived and every job in the system has finished. The option
+    whose jobs spend the least total time in the system is taken; on ties (to a microsecond)
+    min-min's choice. Nothing is preempted.
 
     Args:
         setting: the prepared scenario.
         workload: the jobs of this seed.
         seed: seed of the run.
         horizon: number of future arrivals in a rollout.
-        pairs: feasible pairs to try at most, up to 15; 0 = min-min's choice only.
+        pairs: number of feasible pairs to try, at most 15; 0 = min-min's choice only.
 
     Raises:
         PolicyError: some jobs can never start.
@@ -215,7 +216,7 @@ def hindsight(
 
 
 def mean_jct(setting: Setting, workload: Workload, seed: int) -> float:
-    """Mean JCT in seconds of the measured jobs under the reference; called by `compare`."""
+    """Return the mean JCT in seconds of the measured jobs under the hindsight reference."""
     counted = setting.scenario.measure.window(len(workload.jobs))
     finish = hindsight(setting, workload, seed).outcome["finish"]
     return float((finish - workload.jobs["arrival"])[counted].mean())

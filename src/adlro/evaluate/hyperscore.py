@@ -8,7 +8,7 @@ BETA, GAMMA, KAPPA = 5.0, -math.log(2), 2.1
 
 
 def value(jct: float, throughput: float, utilisation: float) -> float:
-    """Return V in [0, 1], the geometric mean of three ratios to their best possible value.
+    """Return V in [0, 1], the geometric mean of three ratios that are 1 at best.
 
     Args:
         jct: lower bound on the mean completion time / mean completion time.
@@ -19,7 +19,7 @@ def value(jct: float, throughput: float, utilisation: float) -> float:
 
 
 def hyperscore(v: float) -> float:
-    """Return 100 * [1 + sigmoid(5 ln V - ln 2)^2.1].
+    """Return the HyperScore of V (see `value`): 100 * [1 + sigmoid(5 ln V - ln 2)^2.1].
 
     The sigmoid compresses: V = 1 gives 109.96, 0.9 gives 104.48, and every V below about 0.75
     gives less than 101. Compare completion times, not HyperScores.

@@ -16,7 +16,10 @@ from adlro.workloads.workload import Workload
 
 
 def pool_seconds(workload: Workload, layout: Layout) -> Floats:
-    """Run time [J, P] of each job on each pool in seconds, with the span penalty if it applies."""
+    """Return the run time [J, P] in seconds of each job on each pool.
+
+    It includes the span penalty where a job needs more GPUs than a node of the pool has.
+    """
     jobs, pools = workload.jobs, layout.pools
     must_span = jobs["gpus"][:, None] > pools["node_gpus"]
     factor = 1 + must_span * jobs["communication"][:, None] * pools["span_cost"]
@@ -25,16 +28,16 @@ def pool_seconds(workload: Workload, layout: Layout) -> Floats:
 
 
 def width(jobs: Records) -> Floats:
-    """Width [J] of each job in GPUs; a slice counts as its share."""
+    """Return the number of GPUs [J] that each job occupies; a slice counts as its share."""
     size: Floats = jobs["gpus"] * (jobs["share"] / WHOLE)
     return size
 
 
 def _spread(shares: Floats, allowed: Mask) -> Floats:
-    """Return the fraction of each row's work that goes to each pool, [K, P].
+    """Return the fraction [K, P] of the work of each of K jobs (or job classes) on each pool.
 
-    The capacity LP's shares of the job type, restricted to the allowed pools; equal shares if the
-    LP uses none of these.
+    These are the capacity LP's `shares` [K, P] of the job's type, restricted to the `allowed` pools
+    [K, P]; equal shares if the LP uses none of the allowed pools.
     """
     usable = shares * allowed
     usable = np.where(usable.any(axis=1, keepdims=True), usable, allowed)
@@ -44,7 +47,10 @@ def _spread(shares: Floats, allowed: Mask) -> Floats:
 
 @functools.lru_cache(maxsize=32)
 def _expected(text: str, _: tuple[int, ...]) -> float:
-    """Expected GPU-seconds of a job of a scenario (as JSON), placed as the capacity LP does."""
+    """Return the expected GPU-seconds of a job of a scenario, on the pools the capacity LP uses.
+
+    The arguments are the cache's key: the scenario as JSON, and the edition of its history file.
+    """
     setting = prepare(Scenario.model_validate_json(text))
     if setting.played is None:
         grouped = capacity.classes(setting.scenario, setting.layout)
@@ -55,10 +61,10 @@ def _expected(text: str, _: tuple[int, ...]) -> float:
 
 
 def offered_load(setting: Setting, workload: Workload) -> float:
-    """Return the work that arrived per second relative to the capacity: about the scenario's load.
+    """Return the work that arrived per second / the capacity; close to the scenario's load.
 
-    Work is counted in GPU-seconds of each job where the capacity LP places its type, over the time
-    from 0 to the last arrival. NaN if all jobs arrive at time 0.
+    The work of a job is its GPU-seconds on the pools where the capacity LP places its type. The
+    time is that from 0 to the last arrival. NaN if all jobs arrive at time 0.
     """
     jobs = workload.jobs
     last = float(jobs["arrival"][-1])

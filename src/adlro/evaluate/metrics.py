@@ -1,4 +1,4 @@
-"""The metrics of one run. Every job has run to its end, so no metric is censored."""
+"""Computes the metrics of one run, in which every job has ended: no metric is censored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEVER_UP = 1e-9  # share of the makespan: a GPU up for less counts as never up
 
 
 class Metrics(NamedTuple):
-    """Metrics over the measured jobs (the scenario's `measure`) unless marked "whole run"."""
+    """Metrics of one run, over the jobs that `measure` selects unless marked "whole run"."""
 
     mean_jct_s: float  # JCT = finish - arrival
     weighted_jct_s: float  # weighted by priority
@@ -58,9 +58,10 @@ class Metrics(NamedTuple):
 
 
 def fastest_possible(workload: Workload, layout: Layout) -> Floats:
-    """Seconds [J] of each job alone on its best pool, at the initial speeds.
+    """Return the run time [J] in seconds of each job if it ran alone on its fastest pool.
 
-    A lower bound on its JCT, unless an update makes its type faster later on.
+    At the initial speeds of the GPUs, and at most the job's time limit. It is a lower bound on the
+    job's JCT, unless an update event makes the job's type faster later on.
     """
     seconds = np.where(workload.allowed, pool_seconds(workload, layout), np.inf)
     fastest: Floats = np.minimum(seconds.min(axis=1), workload.jobs["limit"])
@@ -68,14 +69,14 @@ def fastest_possible(workload: Workload, layout: Layout) -> Floats:
 
 
 def _variation(share: Floats) -> float:
-    """Coefficient of variation; 0 if the mean is 0."""
+    """Return the coefficient of variation, standard deviation / mean; 0 if the mean is 0."""
     return float(share.std() / share.mean()) if share.mean() > 0 else 0.0
 
 
 def jain(x: Floats, weight: Floats | None = None) -> float:
-    """Jain's fairness index: 1 = all equal, 1/n = one has everything.
+    """Return Jain's fairness index of x [n]: 1 = all equal, 1/n = one entry has everything.
 
-    An entry of weight w counts like w equal entries.
+    An entry of weight w counts like w entries of the same value.
     """
     weight = np.ones(len(x)) if weight is None else weight
     total = float((weight * x**2).sum() * weight.sum())
@@ -83,11 +84,11 @@ def jain(x: Floats, weight: Floats | None = None) -> float:
 
 
 class _GpuUse(NamedTuple):
-    """Use of the cluster's GPUs; shares refer to the time they were up."""
+    """Use of the cluster's GPUs in a run; a busy share is busy time / time up."""
 
-    share: float
-    by_gpu: Floats  # GPUs that were ever up
-    by_model: Floats  # models with a GPU that was ever up
+    share: float  # busy share of all GPUs together
+    by_gpu: Floats  # busy share of each GPU that was ever up
+    by_model: Floats  # busy share of each model with a GPU that was ever up
     energy_kwh: float
     cost: float
 
@@ -111,13 +112,21 @@ def _gpu_use(setting: Setting, workload: Workload, result: RunResult) -> _GpuUse
 
 
 def _mean_by_holder(holder: Records, speed: Floats) -> tuple[Records, Floats]:
-    """Return the users or accounts with jobs, and their mean speed; holder and speed [J]."""
+    """Return the users (or accounts) that have jobs, and the mean speed of the jobs of each.
+
+    Args:
+        holder: [J] user or account of each job.
+        speed: [J] fastest possible JCT / actual JCT of each job.
+    """
     names, of = np.unique(holder, return_inverse=True)
     return names, np.bincount(of, speed) / np.bincount(of)
 
 
 def _account_weights(scenario: Scenario) -> Floats:
-    """Weights [A] of the accounts: their quota shares; those without one split the rest evenly."""
+    """Return the weight of each account: its quota share; 1 for all if no account has a share.
+
+    Accounts without a share divide the rest of the cluster evenly.
+    """
     shares = {q.account: q.share for q in scenario.quotas if q.account and q.share}
     if not shares:
         return np.ones(len(scenario.accounts))
@@ -127,10 +136,11 @@ def _account_weights(scenario: Scenario) -> Floats:
 
 
 def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple[float, float]:
-    """Return Jain's index over users and the 95th percentile of finish-time fairness.
+    """Return Jain's index over users and the 95th percentile of the jobs' finish-time fairness.
 
-    A user's equal share is gpus / users; a larger gang is slowed down in proportion.
-    A slice counts as its share of a GPU.
+    Finish-time fairness is JCT / time the job would take alone on an equal share of the cluster.
+    That share is gpus / users; a job that is wider takes longer in proportion. A slice counts as
+    its share of a GPU. best and jct [J]: fastest possible and actual JCT.
     """
     users, progress = _mean_by_holder(jobs["user"], best / jct)
     alone = best * np.maximum(1.0, width(jobs) * len(users) / gpus)

@@ -1,4 +1,4 @@
-"""Errors of every estimator on a history, each job predicted at its submission."""
+"""Measures the errors of run-time estimators on a history; jobs are predicted at submission."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class PredictionErrors(NamedTuple):
     """Predictions of the J jobs of a history by several estimators."""
 
     jobs: JobTable
-    log_s: dict[str, Floats]  # by estimator, words separated by blanks: log seconds [J]
-    confidence: Floats  # [J] of `memory`
-    learned: dict[EstimateSource, Estimator]  # after the last event
+    log_s: dict[str, Floats]  # name of the estimator, - as blank -> predicted log seconds [J]
+    confidence: Floats  # [J] of the predictions of the estimator `memory`
+    learned: dict[EstimateSource, Estimator]  # the estimators after the last event
 
     def errors(self, counted: Mask) -> dict[str, Errors]:
-        """Errors of each estimator over the counted jobs [J]."""
+        """Return the errors of each estimator over the jobs for which `counted` [J] is True."""
         return {name: errors(found, self.jobs.log_s, counted) for name, found in self.log_s.items()}
 
 
 def events(history: History) -> int:
-    """Number of events that `prediction_errors` reports as done at the end."""
+    """Return the total number of events that `prediction_errors` reports to `progress`."""
     return len(job_table.event_order_of(history).order) * len(_MEASURED)
 
 
@@ -42,7 +42,10 @@ def _offset(progress: Progress, before: int) -> Progress:
 
 
 def prediction_errors(history: History, progress: Progress = lambda _: None) -> PredictionErrors:
-    """Run every estimator that needs no truth through a history."""
+    """Predict the jobs of a history with every estimator that does not read true run times.
+
+    `progress` is called with the number of events done so far, over all estimators.
+    """
     jobs = job_table.table_of(history)
     learned, found = {}, {}
     for place, (name, kind) in enumerate(_MEASURED.items()):
@@ -58,10 +61,10 @@ def explain(
     progress: Progress = lambda _: None,
     estimator: EstimateSource = "memory",
 ) -> Explanation:
-    """Explain the estimate of one job at its submission.
+    """Explain how an estimator predicts one job of a history at the job's submission.
 
     Raises:
-        TraceError: the history has no time of submission for it.
+        TraceError: the history has no time of submission for the job.
     """
     jobs = job_table.table_of(history)
     place = np.flatnonzero(jobs.order == -1 - job)

@@ -21,7 +21,7 @@ _SINGULAR = 1e-7  # smallest singular value of the standardised columns, relativ
 
 
 class Coefficient(BaseModel):
-    """One term of a regression."""
+    """One coefficient of a regression with its 95 % confidence interval."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,14 +32,14 @@ class Coefficient(BaseModel):
 
 
 class Regression(BaseModel):
-    """A least-squares fit; with a `problem` it has no coefficients."""
+    """A least-squares fit, or the `problem` because of which there is no fit."""
 
     model_config = ConfigDict(frozen=True)
 
     n: int  # runs
     r2: float | None = None
     coefficients: list[Coefficient] = []
-    intervals: str | None = None  # how they were computed
+    intervals: str | None = None  # how the confidence intervals were computed
     problem: str | None = None  # why there is no fit, in one sentence
 
 
@@ -54,7 +54,7 @@ class Regressions(BaseModel):
 
 
 def _problem(y: Floats, x: Floats, names: Sequence[str], clusters: int) -> str | None:
-    """Why y [n] cannot be regressed on x [n, K], in one sentence; None if it can."""
+    """Return why y [n] cannot be regressed on x [n, K], in one sentence; None if it can."""
     terms = len(names) + 1
     if clusters <= terms:
         return f"{clusters} seeds are too few for {terms} coefficients; {terms + 1} would do."
@@ -72,10 +72,11 @@ def _problem(y: Floats, x: Floats, names: Sequence[str], clusters: int) -> str |
 def _covariance(
     design: Floats, residuals: Floats, seeds: NDArray[np.int64], *, is_clustered: bool
 ) -> tuple[Floats, int]:
-    """Return the covariance [K, K] of the coefficients and its degrees of degrees.
+    """Return the covariance [K, K] of the K coefficients and its degrees of freedom.
 
-    Clustered: the cluster-robust sandwich estimator, clusters = seeds, with the usual small-sample
-    correction; otherwise the classical estimator for independent, homoscedastic errors.
+    If clustered, by the cluster-robust sandwich estimator with seeds as clusters and the usual
+    small-sample correction; otherwise by the classical estimator for independent, homoscedastic
+    errors. design [n, K]: terms of n runs; residuals [n]; seeds [n].
     """
     n, terms = design.shape
     bread = np.linalg.inv(design.T @ design)
@@ -133,7 +134,7 @@ def regressions(figures: dict[str, Floats], names: Sequence[str], seeds: range) 
     Args:
         figures: metric -> its values [P, S], for RESPONSE and REGRESSORS.
         names: [P] policies.
-        seeds: [S].
+        seeds: [S] the seed of each column.
     """
     y, number = figures[RESPONSE], np.array(seeds)
     x = np.stack([figures[name] for name in REGRESSORS], axis=-1)

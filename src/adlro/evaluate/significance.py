@@ -20,22 +20,28 @@ _TOLERANCE = 1e-9  # relative: figures this close are equal up to rounding
 
 
 class PairedTest(NamedTuple):
-    """Test and effect sizes of two policies on the same seeds; None = undefined or too few."""
+    """p value and effect sizes of differences ours - theirs by seed; None = undefined."""
 
-    p_wilcoxon: float | None  # two-sided
+    p_wilcoxon: float | None  # two-sided; None also with fewer than FEWEST_PAIRS differences
     dz: float | None  # mean / standard deviation of the differences
-    rank_biserial: float | None  # -1 = smaller, 1 = larger on every seed
+    rank_biserial: float | None  # -1 = ours is smaller on every seed, 1 = larger on every seed
 
 
 def _ranks(sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the rank of each size, from 1, with mid-ranks for ties, and the size of each tie."""
+    """Return the rank of each value, from 1, and how often each distinct value occurs.
+
+    Equal values get the mean of their ranks (mid-ranks).
+    """
     _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - (counts - 1) / 2
     return middle[place], counts.astype(np.float64)
 
 
 def _exact_p(ranks: Floats, positive: float) -> float:
-    """Two-sided p of the sum of positive ranks from its exact null distribution, with ties."""
+    """Return the two-sided p value of the sum `positive` of ranks of positive differences.
+
+    From the exact null distribution, which takes ties into account.
+    """
     doubled = np.rint(2 * ranks).astype(np.int64)  # mid-ranks may end in .5
     null = np.zeros(int(doubled.sum()) + 1)
     null[0] = 1.0
@@ -47,7 +53,13 @@ def _exact_p(ranks: Floats, positive: float) -> float:
 
 
 def _normal_p(ranks: Floats, ties: Floats, positive: float) -> float:
-    """Two-sided p by the normal approximation, corrected for ties and continuity."""
+    """Return the two-sided p value by the normal approximation, corrected for ties and continuity.
+
+    Args:
+        ranks: ranks of the absolute differences.
+        ties: how often each distinct rank occurs.
+        positive: sum of the ranks of positive differences.
+    """
     count = len(ranks)
     variance = count * (count + 1) * (2 * count + 1) / 24 - float((ties**3 - ties).sum()) / 48
     distance = abs(positive - count * (count + 1) / 4)
@@ -55,7 +67,7 @@ def _normal_p(ranks: Floats, ties: Floats, positive: float) -> float:
 
 
 def paired_test(ours: Floats, theirs: Floats) -> PairedTest:
-    """Return the test and effect sizes of ours - theirs, [S] each.
+    """Return the p value and effect sizes of ours [S] - theirs [S], paired by seed.
 
     Zero differences are dropped before ranking (Wilcoxon 1945).
     """
@@ -78,7 +90,7 @@ def paired_test(ours: Floats, theirs: Floats) -> PairedTest:
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction of a family of p values; a missing p is not in the family."""
+    """Return p values corrected by Holm's step-down method; None stays None and is not counted."""
     known = sorted((value, i) for i, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     largest = 0.0

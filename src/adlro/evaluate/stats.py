@@ -26,7 +26,7 @@ _NEGLIGIBLE = 1e-12  # relative variance below which it is rounding error
 
 
 class Estimate(BaseModel):
-    """A mean over seeds with its 95 % confidence interval (None with a single seed)."""
+    """Mean over seeds, with standard deviation and 95 % confidence interval (None for one seed)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,22 +36,22 @@ class Estimate(BaseModel):
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval; infinite without one."""
+        """Half the width of the interval; infinite if there is no interval."""
         return math.inf if self.ci95 is None else (self.ci95[1] - self.ci95[0]) / 2
 
     @property
     def is_settled(self) -> bool:
-        """Whether the interval excludes 0."""
+        """True if the interval excludes 0; False if there is no interval."""
         return self.ci95 is not None and not self.ci95[0] <= 0 <= self.ci95[1]
 
 
 def _t_quantile(count: int) -> float:
-    """The 97.5 % quantile of Student's t for `count` independent values."""
+    """Return the 97.5 % quantile of Student's t with count - 1 degrees of freedom."""
     return float(stdtrit(count - 1, 0.975))
 
 
 def estimate(values: Floats) -> Estimate:
-    """Return the mean, standard deviation and t interval of values over seeds."""
+    """Return the mean, standard deviation and Student's t interval of one value per seed [S]."""
     mean, count = float(np.mean(values)), len(values)
     if count < 2:
         return Estimate(mean=mean, sd=None, ci95=None)
@@ -70,30 +70,35 @@ class Bootstrap:
         self._weights = counts.reshape(resamples, seeds).T / seeds
 
     def means(self, figures: Floats) -> Floats:
-        """Mean of each row of figures [K, S] in each resample, [K, B]."""
+        """Return the mean of each row of figures [K, S] over each resample of seeds, [K, B]."""
         found: Floats = figures @ self._weights
         return found
 
 
 def bootstrap(seeds: int, resamples: int) -> Bootstrap | None:
-    """Return resamples of `seeds` seeds; None where Student's t is as good or better."""
+    """Return `resamples` bootstrap resamples of `seeds` seeds, or None if Student's t is preferred.
+
+    It is preferred with fewer than FEWEST_SEEDS and more than MOST_SEEDS seeds.
+    """
     return Bootstrap(seeds, resamples) if FEWEST_SEEDS <= seeds <= MOST_SEEDS else None
 
 
 class _Moments(NamedTuple):
-    """First and second moments of K pairs of figures in each of B resamples."""
+    """Means over each of B resamples of our figure, K rival figures, squares and products."""
 
-    ours: Floats  # [K, B]
+    ours: Floats  # [1, B]
     theirs: Floats  # [K, B]
-    ours_squared: Floats  # [K, B]
-    product: Floats  # [K, B]
+    ours_squared: Floats  # [1, B]
+    product: Floats  # [K, B] ours * theirs
     theirs_squared: Floats  # [K, B]
 
 
 def _studentised_quantiles(drawn: _Moments, ratio: Floats, seeds: int) -> Floats:
-    """2.5 % and 97.5 % quantiles of (resampled ratio - ratio) / its standard error, [K, 2].
+    """Return the 2.5 % and 97.5 % quantiles [K, 2] of the studentised ratio over the resamples.
 
-    Not finite where a quantile falls on resamples without variance, whose statistic is undefined.
+    In each resample it is (ratio of the resample - ratio) / standard error in the resample.
+    A quantile is not finite where it falls on resamples without variance, whose statistic is
+    undefined.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = drawn.ours / drawn.theirs  # in place from here on: [K, B] is large
@@ -117,18 +122,18 @@ def _studentised_quantiles(drawn: _Moments, ratio: Floats, seeds: int) -> Floats
 
 
 class _Ratios(NamedTuple):
-    """Ratios of the means of K pairs of figures, paired by seed."""
+    """Ratios of the mean of ours to the means of K rivals (theirs), paired by seed."""
 
     value: Floats  # [K]
     sd: Floats  # [K] standard deviation of ours - ratio * theirs, relative to the mean of theirs
-    interval: Floats  # [K, 2]
+    interval: Floats  # [K, 2] bounds of the 95 % confidence interval
 
 
 def _ratios(ours: Floats, theirs: Floats, drawn: _Moments | None) -> _Ratios:
-    """Return the ratio of the mean of each row of ours [K, S] to that of theirs.
+    """Return the ratios of the mean of ours [1, S] to the mean of each row of theirs [K, S].
 
-    Intervals use Student's t without resamples, and where the bootstrap quantiles are not finite:
-    policies that agree on most seeds.
+    Intervals use the bootstrap moments `drawn`. They use Student's t if `drawn` is None, and for
+    rivals whose bootstrap quantiles are not finite, as those that agree with ours on most seeds.
     """
     seeds, denominator = theirs.shape[1], theirs.mean(axis=1)
     ratio = ours.mean(axis=1) / denominator
@@ -144,9 +149,9 @@ def _ratios(ours: Floats, theirs: Floats, drawn: _Moments | None) -> _Ratios:
 
 
 class _PairMoments:
-    """Resampled moments of every pair of rows of figures [P, S].
+    """Means over each resample of all rows of figures [P, S] and of the products of row pairs.
 
-    Computed by a few large matrix products: many small ones would start BLAS threads each time.
+    A few large matrix products compute them: many small ones would start BLAS threads each time.
     """
 
     def __init__(self, figures: Floats, resamples: Bootstrap) -> None:
@@ -157,7 +162,7 @@ class _PairMoments:
         self._products = resamples.means(figures[first] * figures[second])
 
     def of(self, p: int, rivals: list[int]) -> _Moments:
-        """Moments of row p against each of the rivals."""
+        """Return the moments of row p (ours) and each row in `rivals` (theirs)."""
         place = self._place
         return _Moments(
             self._means[[p]],
@@ -177,10 +182,12 @@ def _percent(found: _Ratios) -> list[Estimate]:
 def percent_differences(
     figures: Floats, resamples: Bootstrap | None
 ) -> dict[tuple[int, int], Estimate]:
-    """Percent by which the mean of row p of figures [P, S] exceeds that of row k, by (p, k).
+    """Return for each (p, k) the percent by which the mean of row p exceeds the mean of row k.
 
-    Paired by seed: from the ratio of means; sd is the standard deviation of ours - ratio * theirs
-    in percent of the mean of theirs. Rows k whose mean is 0 are left out.
+    figures [P, S] has a row per policy and a column per seed. The percentage comes from the ratio
+    of the two means, and its interval pairs the rows by seed; sd is the standard deviation of
+    row p - ratio * row k in percent of the mean of row k. Pairs in which row k has mean 0 are left
+    out.
     """
     mean = figures.mean(axis=1)
     rivals = {p: [k for k in np.flatnonzero(mean).tolist() if k != p] for p in range(len(mean))}
@@ -198,15 +205,16 @@ def percent_differences(
 
 
 def percent_difference(ours: Floats, theirs: Floats) -> Estimate:
-    """Percent by which the mean of ours [S] exceeds that of theirs [S], paired by seed."""
+    """Return the percent by which the mean of ours [S] exceeds that of theirs, paired by seed."""
     resamples = bootstrap(len(ours), RESAMPLES)
     return percent_differences(np.stack((ours, theirs)), resamples)[0, 1]
 
 
 def gap_closed(policy: Floats, min_min: Floats, hindsight: Floats) -> Estimate:
-    """Percent of the gap between min-min and hindsight that a policy closes; mean JCTs [S].
+    """Return the percent of the gap between min-min and hindsight that a policy closes.
 
-    100 = as good as hindsight, 0 = as min-min, below 0 = worse than min-min.
+    The arguments are mean JCTs by seed [S]. 100 = as good as hindsight, 0 = as good as min-min,
+    below 0 = worse than min-min.
 
     Raises:
         ValueError: hindsight is no better than min-min on average: there is no gap.
@@ -225,10 +233,11 @@ def gap_closed(policy: Floats, min_min: Floats, hindsight: Floats) -> Estimate:
 
 
 def seeds_to_settle(difference: Estimate, seeds: int) -> int | None:
-    """Number of seeds at which the interval would exclude 0 if the observed difference is true.
+    """Return the number of seeds at which the interval of a difference would exclude 0.
 
+    It assumes that the observed difference is the true one: with n seeds so far, the result is
     n (half width / |mean|)², as the width shrinks with the square root of n. None if the interval
-    excludes 0 already, if the difference is 0, or if there are too few seeds.
+    excludes 0 already, if the difference is 0, or if n is less than FEWEST_SEEDS.
     """
     if seeds < FEWEST_SEEDS or difference.is_settled or difference.mean == 0:
         return None

@@ -1,7 +1,7 @@
-"""Sensor readings of every GPU during a simulated run, as a time series in CSV.
+"""Computes the sensor readings of every GPU during a simulated run, as a time series in CSV.
 
-Computed after the run from its spans and events, by the same rules as `read` in
-sim/terminate_kernel.py. Dimensions: S sample times, G GPUs.
+They are derived after the run from its spans (which job ran on which GPU, and when) and events, by
+the same rules as `read` in sim/terminate_kernel.py. Dimensions: S sample times, G GPUs.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ _ROWS_AT_ONCE = 100_000
 
 
 class SensorSamples(NamedTuple):
-    """Readings of the cluster at S moments, after all events of each moment."""
+    """Readings of G GPUs at S times, and R pairs of a job and the GPU that it runs on then.
 
-    readings: Records  # [S, G] READING; NaN while down
-    cell: Indices  # [R] index into the flattened [S, G] of each job on each GPU, ascending
-    job: Indices  # [R]
+    Each sample shows the state after all events of its time.
+    """
+
+    readings: Records  # [S, G] READING; NaN while the node is down
+    cell: Indices  # [R] index of time and GPU in the flattened [S, G], ascending
+    job: Indices  # [R] the job on that GPU at that time
 
 
 class _SpeedChanges(NamedTuple):
-    """K intervals in which a GPU has another speed and temperature."""
+    """K intervals, each with the speed and the additional heat of one GPU during it."""
 
     gpu: Indices  # [K]
     start: Floats  # [K]
@@ -51,7 +54,10 @@ class _SpeedChanges(NamedTuple):
 
 
 def _moments_within(times: Floats, start: Floats, end: Floats) -> tuple[Indices, Indices]:
-    """Return the pairs (interval [R], moment [R]) with start <= moment < end."""
+    """Return all R pairs of an interval and a time with start <= time < end, as indices.
+
+    `times` are ascending; `start` and `end` have an entry for each interval.
+    """
     first = np.searchsorted(times, start)
     count = np.maximum(np.searchsorted(times, end) - first, 0)
     interval = np.repeat(np.arange(len(start)), count)
@@ -60,7 +66,7 @@ def _moments_within(times: Floats, start: Floats, end: Floats) -> tuple[Indices,
 
 
 def _speed_changes(events: Records) -> _SpeedChanges:
-    """Each change of a GPU's speed, lasting until the next change of the same GPU."""
+    """Return each change of a GPU's speed as an interval that ends at its next change."""
     own = events[(events["kind"] == SPEED) & (events["gpu"] >= 0)]
     own = own[np.argsort(own["gpu"], kind="stable")]
     is_next = np.diff(own["gpu"], append=-1) == 0
@@ -74,9 +80,9 @@ def sample_sensors(
     """Return the readings of all GPUs at ascending times from the first arrival to the last finish.
 
     Args:
-        times: [S].
-        setting: the cluster.
-        workload: with readings.
+        times: [S] in seconds.
+        setting: the prepared scenario, with the cluster.
+        workload: jobs and events of the run; its scenario must have telemetry.
         result: a run with `keep_spans`.
     """
     layout, jobs, shape = setting.layout, workload.jobs, (len(times), len(setting.layout.gpus))
@@ -109,7 +115,7 @@ def sample_sensors(
 
 
 def _types(samples: SensorSamples, workload: Workload, names: list[str]) -> list[str]:
-    """Job types on each GPU at each moment [S * G], ordered by job id, separated by ;."""
+    """Return the job types on each GPU at each time [S * G], joined by ; in order of job id."""
     types = workload.jobs["type"][samples.job]
     texts = [""] * samples.readings.size
     for cell, name in zip(samples.cell.tolist(), np.array(names, object)[types], strict=True):
@@ -139,7 +145,9 @@ def count_rows(setting: Setting, length_s: float, every_s: float) -> int:
 def series(
     setting: Setting, workload: Workload, result: RunResult, every_s: float
 ) -> tuple[int, Iterator[str]]:
-    """Return the number of rows of the time series, and its CSV text part by part.
+    """Return the number of rows and the CSV text of a run's time series.
+
+    It has a sample every `every_s` seconds; the text is generated part by part.
 
     Raises:
         OutputError: more than _MOST_ROWS rows.
@@ -150,7 +158,7 @@ def series(
 
 
 def _parts(setting: Setting, workload: Workload, result: RunResult, times: Floats) -> Iterator[str]:
-    """Yield CSV text with samples at `times`, seconds after the first arrival."""
+    """Yield the CSV header, then rows sampled at `times` [S] in seconds after the first arrival."""
     layout, first = setting.layout, float(workload.jobs["arrival"][0])
     node = layout.gpus["node"]
     node_names = [layout.node_names[n] for n in node]

@@ -1,1 +1,1 @@
-"""Features of a view for networks: of a start, of a job-pool pair, of a state; hypervectors."""
+"""Features for networks: of a start, of a job-pool pair and of a whole state; hypervectors."""

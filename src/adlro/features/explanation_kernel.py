@@ -1,7 +1,7 @@
-"""The choices of a state as tables for an explanation: their costs and the plans they lead to.
+"""Tables for `adlro policy explain`: the choices of a state, their costs and the plans after them.
 
-Compiled code cannot return views of a scratch to Python, so both functions write to the caller's
-tables.
+Compiled code cannot return views of a scratch buffer to Python, so both functions write to tables
+of the caller.
 """
 
 from __future__ import annotations
@@ -33,10 +33,18 @@ PLANNED = (
 def write_choices(
     view: View, kinds: int, ranges: Floats, scratch: Floats, table: Floats, features: Floats
 ) -> tuple[int, int, float]:
-    """Write the choices of a state to table [MOST_CHOICES, 4] and features [MOST_CHOICES, F].
+    """Write the choices of a state to `table`, and their F first features to `features`.
+
+    Args:
+        view: the state.
+        kinds: kinds of features to compute besides PLAIN, see start_kernel.kinds_of.
+        ranges: [M * RANGES] bounds of telemetry readings, see telemetry_kernel.py.
+        scratch: of the length start_kernel.scratch_size.
+        table: [MOST_CHOICES, 4] with the columns CHOICE.
+        features: [MOST_CHOICES, F].
 
     Returns:
-        The number of choices (0 = nothing can start), the index of Min-Min's, and tau.
+        The number of choices (0 = nothing can start), the index of Min-Min's choice, and tau.
     """
     choices = describe_choices(view, scratch)
     if kinds > 0 and choices.count > 0:
@@ -51,9 +59,18 @@ def write_choices(
 
 @njit
 def write_plan(i: int, count: int, table: Floats, view: View, scratch: Floats, plan: Floats) -> int:
-    """Write Min-Min's plan after choice i of a table to plan [MOST_PLANNED, 4].
+    """Write the plan that Min-Min makes after choice i to `plan`.
 
-    The job that the choice starts comes first. Waiting starts nothing before the next expected end.
+    The job that the choice starts comes first. After the choice to wait (i = 0) nothing starts
+    before the next expected end.
+
+    Args:
+        i: index of the choice.
+        count: number of choices in the table.
+        table: as written by `write_choices`.
+        view: the same state.
+        scratch: of the same length as for `write_choices`.
+        plan: [MAX_PLANNED, 4] with the columns PLANNED.
 
     Returns:
         The number of planned jobs.

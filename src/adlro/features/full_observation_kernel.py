@@ -1,4 +1,4 @@
-"""Observations beyond the paper's: estimates, gang size and waiting time of each slot, compiled."""
+"""Additions to the paper's observation: estimates, GPUs and waiting time of each slot's job."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ _MOST_WAITED = math.log1p(1000.0)
 
 
 def more(pools: int, window: int) -> int:
-    """Length of what `observe_more` writes."""
+    """Return how many numbers `observe_more` writes."""
     return window * (pools + 2)
 
 
 @njit
 def observe_more(view: View, window: int, tau: float, x: Vector) -> None:
-    """Write P + 2 numbers per slot to x, each in [-1, 1]; tau: seconds of a typical job.
+    """Write P + 2 numbers to x for each of the first `window` waiting jobs, each in [-1, 1].
 
-    They are the log of the job's estimated remaining time on each pool, in tau (1 where it may not
-    run), and its GPUs and waiting time on logarithmic scales from 0 to 1. An empty slot is all 0.
+    For each of P pools: the log of the job's estimated remaining time there over tau, the run time
+    of a typical job in seconds, scaled to [-1, 1]; 1 where it may not run. Then its GPUs and its
+    waiting time, on logarithmic scales from 0 to 1. All numbers of an empty slot are 0.
     """
     now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
     pools, gpus, at = view.pools, view.gpus, 0

@@ -27,7 +27,7 @@ Vector = NDArray[float32]
 
 
 class Sizes(NamedTuple):
-    """Shapes of the observation and the actions."""
+    """Sizes of cluster, job types and window, which give the lengths of observation and actions."""
 
     rows: int  # nodes
     columns: int  # most GPUs of any node
@@ -37,12 +37,12 @@ class Sizes(NamedTuple):
 
     @property
     def observation(self) -> int:
-        """O: length of the observation."""
+        """O, the length of the observation."""
         return self.rows * self.columns + 1 + self.window * (1 + self.types)
 
     @property
     def actions(self) -> int:
-        """A: number of actions, allowed or not."""
+        """A, the number of actions, allowed or not."""
         return self.window * self.gpus
 
 
@@ -51,18 +51,18 @@ class Cluster(Protocol):
 
     @property
     def nodes(self) -> Records:
-        """[N] NODE."""
+        """NODE records [N] of the N nodes."""
 
     @property
     def gpus(self) -> Records:
-        """[G] GPU."""
+        """GPU records [G] of the G GPUs."""
 
 
 def sizes(cluster: Cluster, types: int, window: int) -> Sizes:
-    """The shapes for a cluster, a number of job types and a window of W slots.
+    """Return the sizes for a cluster, a number of job types and a window of W slots.
 
     Raises:
-        ConfigError: the window holds no job.
+        ConfigError: the window is less than 1.
     """
     if window < 1:
         raise ConfigError(f"window: at least 1 waiting job must be seen, not {window}")
@@ -72,10 +72,10 @@ def sizes(cluster: Cluster, types: int, window: int) -> Sizes:
 
 @njit
 def observe(view: View, window: int, types: int, columns: int, x: Vector) -> None:
-    """Write the observation to x [O]; every number is in [0, 1].
+    """Write the observation of a state to x [O]; every number is in [0, 1].
 
-    GPUs that are down, and cells beyond the GPUs of a small node, count as allocated (1). An empty
-    slot is all 0.
+    GPUs that are down count as allocated (1), as do the matrix cells of a node with fewer GPUs than
+    columns. All numbers of an empty slot are 0.
     """
     jobs, queue, nodes, gpus = view.jobs, view.queue, view.nodes, view.gpus
     at = 0
@@ -98,7 +98,7 @@ def observe(view: View, window: int, types: int, columns: int, x: Vector) -> Non
 
 @njit
 def _mark(job: Row, pool: Row, nodes: Records, gpus: Records, mask: Mask) -> int:
-    """Mark the GPUs of a pool on which this job may start; returns their number."""
+    """Set mask [G] to True for the GPUs of a pool where a job may start; return their number."""
     count = 0
     for g in range(pool.first_gpu, pool.first_gpu + pool.size):
         if anchors(job, gpus[g], nodes[gpus[g].node], gpus):
@@ -109,7 +109,7 @@ def _mark(job: Row, pool: Row, nodes: Records, gpus: Records, mask: Mask) -> int
 
 @njit
 def allow(view: View, window: int, mask: Mask) -> int:
-    """Write the feasible actions to mask [A]; returns their number."""
+    """Write to mask [A] which actions are feasible, and return their number."""
     jobs, queue, eligible, pools = view.jobs, view.queue, view.eligible, view.pools
     nodes, gpus = view.nodes, view.gpus
     count = 0
@@ -128,7 +128,7 @@ def allow(view: View, window: int, mask: Mask) -> int:
 
 @njit
 def act(a: int, view: View, out: Records) -> int:
-    """Write the start of action a to `out`; returns 1."""
+    """Write the start that action a stands for to `out`; return 1, the number of decisions."""
     nodes, gpus = view.nodes, view.gpus
     slot, g = a // len(gpus), a % len(gpus)
     return start_on(out, view.queue[slot].job, gpus[g].node, g, nodes, gpus)

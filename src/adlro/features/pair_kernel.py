@@ -1,11 +1,11 @@
 """The features of every pair of an active job and a pool, for a learned policy that may preempt.
 
 Active jobs are waiting or running. start_kernel.py has the features for policies that only start
-jobs. Times are in `tau`, the geometric mean of the remaining times of the open jobs. As there, the
-meaning of a feature's name never changes.
+jobs; here too the meaning of a feature's name never changes. Times are in units of `tau`, the
+geometric mean of the remaining times of the open jobs.
 
-Dimensions: A active jobs, oldest first, P pools. A pair is *open* if a plan may use it, and a job
-is open if one of its pairs is: it is not pinned to the pool where it runs.
+Dimensions: A active jobs, oldest first, P pools. A pair is *open* if a plan may use it. A job is
+*open* if one of its pairs is open; a job that is pinned to the pool where it runs is not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from adlro.planning.active_jobs import ActiveJobs
 
 PAIR_FEATURES = (
     "runs_here",  # 1 = the job runs on this pool
-    "runs_there",  # 1 = it runs on another
+    "runs_there",  # 1 = it runs on another pool
     "srpt",  # minus the log of the weight of the pair in Hetero-SRPT, per tau
     "time_left",  # log of its remaining time on its fastest pool, in tau
     "speed_here",  # log of its speed here over that on its fastest pool
@@ -31,14 +31,14 @@ PAIR_FEATURES = (
     "age",  # log of 1 + the time since its arrival over its time left
     "done",  # share of its work that is done
     "others_speed",  # log of the other jobs' mean speed here, weighted by 1 / time left
-    "advantage",  # speed_here minus that
-    "lead",  # speed_here minus that on the best other pool
+    "advantage",  # speed_here minus others_speed
+    "lead",  # speed_here minus the log of its speed on its best other pool
     "rank",  # log of its rank by time left, per GPU of the cluster
     "rank_here",  # log of its rank by the time left on this pool, per GPU of the pool
     "crowd",  # log of the open jobs per GPU
     "wanted",  # log of 1 + the jobs that are fastest here, per GPU of the pool
     "arriving_speed",  # log of the mean speed here of the last RECENT arrivals
-    "arriving_advantage",  # speed_here minus that
+    "arriving_advantage",  # speed_here minus arriving_speed
     "arriving_load",  # log of their work over the GPU time since the first of them
     "pool_share",  # share of all GPUs that are in this pool
 )
@@ -53,32 +53,35 @@ _FEW = 8  # with fewer arrivals the features of arrivals are 0
 
 
 class Contention(NamedTuple):
-    """Figures of all open jobs together."""
+    """Figures of all open jobs together, shared by the features of all pairs."""
 
     now: float
     tau: float
     weight: float  # sum of 1 / (time left + SOON)
-    here: Floats  # [P] the same, times the speed here
+    here: Floats  # [P] the same sum, each term times the job's relative speed on the pool
     fastest: Floats  # [A] seconds on the fastest pool
     rank: Floats  # [A] number of open jobs that need less time
-    rank_here: Floats  # [A, P] the same by the time on each pool
+    rank_here: Floats  # [A, P] number of open jobs that need less time on that pool
     fans: Floats  # [P] number of open jobs that are fastest there
     arriving: Floats  # [P] log of the mean speed of the last arrivals
     load: float  # see "arriving_load"
-    crowd: float
-    gpus: float
+    crowd: float  # open jobs per GPU
+    gpus: float  # GPUs that a plan may use
 
 
 @njit
 def _log(x: float) -> float:
-    """Log clipped to its bounds; the lower bound for 0."""
+    """Return the log of x, clipped to [-_LOG_MOST, _LOG_MOST]; for 0 the lower bound."""
     bounded: float = max(min(np.log(max(x, 1e-9)), _LOG_MOST), -_LOG_MOST)
     return bounded
 
 
 @njit_allocating
 def _ranks(values: Floats, is_open: Mask, ranks: Floats) -> None:
-    """Write the number of open jobs with a smaller value, for each job, to ranks [A]."""
+    """Write to ranks [A], for each job, the number of open jobs with a smaller value.
+
+    Shapes: values [A], is_open [A].
+    """
     order, before, equal, last = np.argsort(values), 0.0, 0.0, -np.inf
     for a in order:
         if values[a] > last:
@@ -89,7 +92,10 @@ def _ranks(values: Floats, is_open: Mask, ranks: Floats) -> None:
 
 @njit_allocating
 def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
-    """Log of the recent arrivals' mean speed on each pool [P], and log of their load."""
+    """Return logs of the recent arrivals' mean relative speed on each pool [P], and of their load.
+
+    Both are 0 if there are few arrivals; see the features "arriving_speed" and "arriving_load".
+    """
     jobs, est, pools, recent = view.jobs, view.est, view.pools, view.recent
     first, speeds = max(len(recent) - RECENT, 0), np.zeros(len(pools))
     if len(recent) < _FEW:
@@ -111,7 +117,7 @@ def _arrivals(view: View, gpus: float) -> tuple[Floats, float]:
 
 @njit_allocating
 def measure(active: ActiveJobs, is_open: Mask, view: View) -> Contention:
-    """The figures that all pairs share: ranks, mean speeds and the recent arrivals."""
+    """Compute the figures that all pairs share; is_open [A] marks the open jobs."""
     count, total = active.seconds.shape
     fastest, rank, rank_here = np.empty(count), np.empty(count), np.empty((count, total))
     here, fans, column = np.zeros(total), np.zeros(total), np.empty(count)
@@ -144,7 +150,7 @@ def measure(active: ActiveJobs, is_open: Mask, view: View) -> Contention:
 
 @njit
 def _lead(a: int, p: int, seconds: Floats) -> float:
-    """Log of the job's time on the best other pool over its time on pool p."""
+    """Return the log of job a's time on its best other pool over its time on pool p."""
     best = np.inf
     for o in range(seconds.shape[1]):
         if o != p:
@@ -154,7 +160,7 @@ def _lead(a: int, p: int, seconds: Floats) -> float:
 
 @njit
 def describe(a: int, p: int, job: Row, active: ActiveJobs, crowd: Contention, x: Floats) -> None:
-    """Write the features of the open pair of job a and pool p to x."""
+    """Write the features of the open pair of active job a and pool p to x [PAIR_FEATURES]."""
     left = crowd.fastest[a]
     speed, stays = left / active.seconds[a, p], active.pool[a] == p
     cost = job.checkpoint if active.begun[a] and not stays else 0.0

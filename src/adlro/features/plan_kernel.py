@@ -1,6 +1,6 @@
-"""The Min-Min plan of a state and the load on its pools, from which the features of a start follow.
+"""The Min-Min plan of a state and the load of its pools, used for the features of a start.
 
-Times are measured in `tau`, the geometric mean of the estimates of all planned and running jobs,
+Times are in units of `tau`, the geometric mean of the estimates of all planned and running jobs,
 and compressed by `symlog`: clusters whose jobs take seconds and clusters whose jobs take days give
 similar features. Dimensions: K planned jobs, P pools.
 """
@@ -23,7 +23,7 @@ LEAST = 1e-9  # seconds: an estimate of 0 counts as this in a division
 
 
 class QueuePlan(NamedTuple):
-    """The Min-Min plan, by job."""
+    """The Min-Min plan as arrays by planned job: position, start, end and pool of each."""
 
     ranks: Floats  # [K] position in the plan; K = not planned
     starts: Floats  # [K] infinite = not planned
@@ -34,7 +34,7 @@ class QueuePlan(NamedTuple):
 
 
 class PoolLoad(NamedTuple):
-    """The work on each pool."""
+    """The remaining work of each pool, and the next expected end there."""
 
     work: Floats  # [P] GPU-seconds left of its runs, and of the planned jobs that are fastest there
     next: Floats  # [P] next expected end
@@ -42,20 +42,20 @@ class PoolLoad(NamedTuple):
 
 @njit
 def symlog(x: float) -> float:
-    """Log of 1 + |x|, with the sign of x."""
+    """Return log(1 + |x|) with the sign of x."""
     compressed: float = np.log(1.0 + x) if x >= 0.0 else -np.log(1.0 - x)
     return compressed
 
 
 @njit
 def compress(seconds: float, tau: float) -> float:
-    """Seconds in tau, compressed by `symlog`; at most FAR, at least -FAR."""
+    """Return a time divided by tau, limited to [-FAR, FAR] and then compressed by `symlog`."""
     return symlog(max(min(seconds / tau, FAR), -FAR))
 
 
 @njit
 def _fastest(k: int, drain: Drain, pools: Records) -> tuple[float, int]:
-    """The smallest run time of planned job k, and its pool."""
+    """Return the smallest run time of planned job k over all pools, and that pool."""
     best, best_p = np.inf, 0
     for p in range(len(pools)):
         if drain.seconds[k * len(pools) + p] < best:
@@ -65,7 +65,7 @@ def _fastest(k: int, drain: Drain, pools: Records) -> tuple[float, int]:
 
 @njit
 def measure_load(view: View, drain: Drain, load: PoolLoad, plan: QueuePlan) -> float:
-    """Write the load of each pool and the speeds of each planned job; returns tau."""
+    """Write `load`, and the fields `fastest` and `speeds` of `plan`; return tau in seconds."""
     now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
     pools, logs = view.pools, 0.0
     for p in range(len(pools)):
@@ -89,7 +89,7 @@ def measure_load(view: View, drain: Drain, load: PoolLoad, plan: QueuePlan) -> f
 
 @njit
 def read_plan(drain: Drain, pools: Records, plan: QueuePlan) -> None:
-    """Write the drain's latest plan, by job."""
+    """Write the plan that the drain computed last to the fields of `plan`, by job."""
     count = len(drain.places)
     for k in range(count):
         plan.ranks[k], plan.starts[k], plan.ends[k], plan.pools[k] = count, np.inf, np.inf, -1.0
@@ -102,7 +102,7 @@ def read_plan(drain: Drain, pools: Records, plan: QueuePlan) -> None:
 
 @njit
 def busy_time(drain: Drain, pools: Records) -> float:
-    """Sum over the GPUs of the seconds until they are free after the drain's latest plan."""
+    """Return the seconds until each GPU is free after the drain's last plan, summed over GPUs."""
     total = 0.0
     for p in range(len(pools)):
         for i in range(pools[p].first_gpu, pools[p].first_gpu + int(drain.counts[p])):
@@ -112,9 +112,12 @@ def busy_time(drain: Drain, pools: Records) -> float:
 
 @njit
 def choose_pairs(view: View, pairs: Pairs, scratch: Floats) -> tuple[int, int]:
-    """Write the pairs to choose from; returns their number and the index of Min-Min's, -1 = none.
+    """Write the feasible pairs of a job and a pool with the smallest estimates to `pairs`.
 
-    If Min-Min's pair is not among the shortest ones it replaces the longest of them.
+    If Min-Min would start a pair that is not among them, it replaces the longest.
+
+    Returns:
+        The number of pairs, and the index of Min-Min's; -1 = Min-Min would wait.
     """
     count = shortest_pairs(MAX_PAIRS - 1, view, pairs)
     if count == 0:

@@ -1,8 +1,9 @@
 """Similarity features: a job compared with the waiting and the running jobs, and the queue's mix.
 
 Jobs are encoded as hypervectors of 256 bits (hypervectors/sketch_kernel.py). The similarity of a
-job to a sketch is the mean of its similarities to the jobs in it. For the few jobs of a state it is
-summed up from the hypervectors, which gives the same number as a sketch's counters in less time.
+job to a group of jobs is the mean of its similarities to each of them. For the few jobs of a state
+it is computed from their hypervectors, which gives the same number as a sketch of the group in less
+time.
 
 Dimensions: P pools, K patterns, W words of 64 bits.
 """
@@ -46,7 +47,7 @@ SCRATCH = (2 * MOST_JOBS + 1) * _WORDS + len(JOB_ROLES) + _WORDS
 
 @njit
 def _likeness(one: Words, other: Words) -> float:
-    """Similarity of two patterns: 1 = equal, about 0 = unrelated."""
+    """Return the similarity of two patterns [W]: 1 = equal, about 0 = unrelated."""
     apart = np.uint64(0)
     for w in range(_WORDS):
         apart += ones(one[w] ^ other[w])
@@ -55,7 +56,10 @@ def _likeness(one: Words, other: Words) -> float:
 
 @njit
 def _write(j: int, tau: float, view: View, row: Words, rest: Words) -> None:
-    """Write the pattern of job j to `row`; its run time is that on its fastest pool, in tau."""
+    """Write the pattern of job j to row [W].
+
+    Its run time in the pattern is the one on its fastest pool, divided by tau. rest: scratch.
+    """
     jobs, est, pools = view.jobs, view.est, view.pools
     fastest = np.inf
     for p in range(len(pools)):
@@ -66,7 +70,10 @@ def _write(j: int, tau: float, view: View, row: Words, rest: Words) -> None:
 
 @njit
 def _alike(own: Words, skipped: int, patterns: Words, count: int) -> float:
-    """Mean similarity to all patterns but the skipped one; 0 if there is no other."""
+    """Return the mean similarity of `own` to the first `count` patterns, except number `skipped`.
+
+    0 if there is no other. Shapes: own [W], patterns [K * W].
+    """
     total, others = 0.0, 0
     for k in range(count):
         if k != skipped:
@@ -77,7 +84,10 @@ def _alike(own: Words, skipped: int, patterns: Words, count: int) -> float:
 
 @njit
 def _alike_here(own: Words, p: int, running: Records, patterns: Words, count: int) -> float:
-    """Mean similarity to the running jobs of pool p; 0 if there are none."""
+    """Return the mean similarity of `own` to the running jobs of pool p; 0 if there are none.
+
+    Only the first `count` running jobs count. Shapes: own [W], patterns [K * W] of running jobs.
+    """
     total, others = 0.0, 0
     for k in range(count):
         if running[k].pool == p:
@@ -91,9 +101,10 @@ def compare_jobs(
     count: int, tau: float, places: Floats, at: Floats, view: View, scratch: Floats,
     features: Floats,
 ) -> None:  # fmt: skip
-    """Write the similarity features [C, LIKENESS] of all choices.
+    """Write the similarity features of `count` choices to features [C, LIKENESS].
 
     Choice i starts the job at position places[i] of the queue on pool at[i]; choice 0 is to wait.
+    scratch [SCRATCH].
     """
     queue, running = view.queue, view.running
     words = scratch.view(np.uint64)

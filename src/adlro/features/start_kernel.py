@@ -1,8 +1,8 @@
 """The choices of a state for a learned policy that only starts jobs, and the features of each.
 
 The choices are to wait (always the first) and the feasible pairs of a job and a pool with the
-smallest estimates, Min-Min's own always among them. Times are in `tau` and compressed by `symlog`
-(plan_kernel.py). A policy's card lists the features it was trained on by name
+smallest estimates, Min-Min's own always among them. Times are in units of `tau`, compressed by
+`symlog` (plan_kernel.py). A policy's card lists the features it was trained on by name
 (policies/loading/card.py), so features may be added here, but the meaning of a name never changes.
 
 `describe_choices` computes the PLAIN features. The others are slower and few networks read them:
@@ -113,7 +113,7 @@ _FEW = 8  # with fewer arrivals the features of recent arrivals are 0
 
 
 class Choices(NamedTuple):
-    """The choices of a state, the first being to wait. C choices, F features."""
+    """The C choices of a state, the first being to wait, with their costs and F features."""
 
     count: int  # type: ignore[assignment]  # C, 0 = nothing can start; hides tuple.count
     planned: int  # index of Min-Min's choice; 0 also if it would wait
@@ -126,7 +126,7 @@ class Choices(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Figures that the features of all choices are computed from."""
+    """Plan, load and time scale of a state, from which the features of all choices are computed."""
 
     tau: float
     drain: Drain
@@ -135,14 +135,14 @@ class _State(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """Figures that the features of every start use."""
+    """Two figures of the state that the features of every start use."""
 
     free: int  # GPUs
     shortest: float  # run time of the shortest planned job
 
 
 class _Start(NamedTuple):
-    """The start of a planned job on a pool."""
+    """A candidate start: the planned job, the pool and its run time there."""
 
     k: int  # index of the planned job
     pool: int
@@ -150,7 +150,7 @@ class _Start(NamedTuple):
 
 
 def kinds_of(features: Iterable[str]) -> int:
-    """The kinds of features that a network with these features needs, a bit for each of KINDS."""
+    """Return which of KINDS a network with these features needs, as one bit for each kind."""
     wanted = set(features)
     return sum(1 << k for k, names in enumerate(KINDS.values()) if wanted.intersection(names))
 
@@ -159,14 +159,17 @@ EVERYTHING = kinds_of(FEATURES)
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """Length of the scratch of `describe_choices` and `describe_more`."""
+    """Return the length of the scratch buffer for `describe_choices` and `describe_more`."""
     own = MOST_CHOICES * (5 + len(FEATURES)) + MAX_PLANNED * (5 + pools) + 2 * pools
     return own + draining.scratch_size(gpus, pools) + _OF_LIKENESS + _OF_A_POOL * pools
 
 
 @njit
 def _describe_rivals(k: int, p: int, view: View, state: _State, x: Floats) -> None:
-    """Write the features of how planned job k on pool p affects the other planned jobs."""
+    """Write to x how starting planned job k on pool p affects the other planned jobs.
+
+    The features are BLOCKED, BLOCKED_SECONDS, RIVALS and RIVAL_SPEED.
+    """
     jobs, queue, pools = view.jobs, view.queue, view.pools
     tau, drain, plan = state.tau, state.drain, state.plan
     mine = jobs[queue[int(drain.places[k])].job].gpus
@@ -188,7 +191,7 @@ def _describe_rivals(k: int, p: int, view: View, state: _State, x: Floats) -> No
 
 @njit
 def _describe_start(start: _Start, shared: _Shared, view: View, state: _State, x: Floats) -> None:
-    """Write the features of starting a planned job."""
+    """Write the features of one candidate start to x [F]."""
     k, p, seconds = start.k, start.pool, start.seconds
     tau, drain, plan, load = state.tau, state.drain, state.plan, state.load
     now, pools = drain.now, view.pools
@@ -226,7 +229,10 @@ def _describe_start(start: _Start, shared: _Shared, view: View, state: _State, x
 
 @njit
 def _describe_state(count: int, soonest: float, view: View, state: _State, x: Floats) -> _Shared:
-    """Write the features that all `count` choices share; soonest: the next expected end."""
+    """Write the features that all choices share to x [F]; return two figures for those of starts.
+
+    count: number of choices; soonest: time of the next expected end of a run.
+    """
     now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
     pools, tau, drain, plan = view.pools, state.tau, state.drain, state.plan
     load = state.load
@@ -256,7 +262,7 @@ def _describe_state(count: int, soonest: float, view: View, state: _State, x: Fl
 
 @njit
 def _describe_arrivals(view: View, tau: float, x: Floats) -> None:
-    """Write the features of the recent arrivals, waiting or not."""
+    """Write the features of the last RECENT arrivals to x [F]; unchanged if there are too few."""
     jobs, est, pools, recent = view.jobs, view.est, view.pools, view.recent
     first, up = max(len(recent) - RECENT, 0), 0
     for p in range(len(pools)):
@@ -283,7 +289,10 @@ def _describe_arrivals(view: View, tau: float, x: Floats) -> None:
 
 @njit
 def _compare_drains(choices: Choices, busy: Floats, known: int) -> None:
-    """Write the features that compare the drain costs; known: number of planned jobs."""
+    """Write the features that compare each choice's drain cost with those of the other choices.
+
+    busy [C]: GPU time used until the queue is drained; known: number of planned jobs.
+    """
     count, planned, tau = choices.count, choices.planned, choices.tau
     costs, features = choices.costs, choices.features
     least = costs[0]
@@ -301,7 +310,7 @@ def _compare_drains(choices: Choices, busy: Floats, known: int) -> None:
 
 @njit_apart
 def describe_choices(view: View, scratch: Floats) -> Choices:
-    """The choices of a state with their PLAIN features; all arrays lie in the scratch."""
+    """Return the choices of a state with their PLAIN features, as views of the scratch buffer."""
     now, jobs, queue, pools, nodes = view.now, view.jobs, view.queue, view.pools, view.nodes
     most, wide_, total, n = MOST_CHOICES, len(FEATURES), len(pools), MAX_PLANNED
     features = scratch[: most * wide_].reshape((most, wide_))
@@ -358,12 +367,12 @@ def describe_choices(view: View, scratch: Floats) -> Choices:
 def describe_more(
     kinds: int, ranges: Floats, choices: Choices, view: View, scratch: Floats
 ) -> None:
-    """Write the features of the requested kinds (see `kinds_of`); they are 0 for waiting.
+    """Write the telemetry and similarity features of all choices, if requested.
 
     Args:
-        kinds: a bit for each kind.
-        ranges: [M * RANGES] of telemetry; not read for other kinds.
-        choices: of this state, as `describe_choices` returned them.
+        kinds: the requested kinds, see `kinds_of`.
+        ranges: [M * RANGES] bounds of telemetry readings; not read for other kinds.
+        choices: of this state, as returned by `describe_choices`; their features are written.
         view: the same as for `describe_choices`.
         scratch: the same as for `describe_choices`; its end is used here.
     """

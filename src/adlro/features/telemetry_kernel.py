@@ -1,9 +1,9 @@
 """Telemetry features: the readings of a pool's GPUs as numbers in [0, 1] for a network.
 
-A run-time estimate does not know that a GPU is worn or throttled. Its telemetry shows it: while
-busy it draws less power and moves less memory than its model should, and a GPU that is throttled
-for heat is warm with nothing on it. This is the only place that scales readings; the bounds of
-each model come with the policy (computed by telemetry/normalise.py). Missing readings are left
+A run-time estimate does not know that a GPU is worn or throttled, but its telemetry shows it: while
+busy, such a GPU draws less power and moves less memory than others of its model, and a GPU that is
+throttled for heat is warm even when idle. This is the only place that scales readings; the bounds
+of each model come with the policy (telemetry/normalise.py computes them). Missing readings are left
 out, and `meters_known` is the share of GPUs that have one: on a cluster without telemetry all
 features are 0.
 
@@ -19,9 +19,9 @@ TELEMETRY_FEATURES = (
     "meters_known",  # share of the pool's GPUs with a reading; GPUs without one count nowhere else
     "meters_busy",  # their mean utilisation
     "meters_drive",  # mean power over utilisation of the busy ones
-    "meters_drive_least",  # the smallest
+    "meters_drive_least",  # the smallest such ratio
     "meters_stream",  # mean memory bandwidth over utilisation of the busy ones
-    "meters_stream_least",  # the smallest
+    "meters_stream_least",  # the smallest such ratio
     "meters_heat",  # mean temperature
     "meters_heat_free",  # the highest temperature of those with nothing on them
 )
@@ -37,14 +37,14 @@ _LEAST_BUSY = 0.05  # utilisation of a busy GPU: below it the other readings are
 
 @njit
 def _within(value: float, low: float, high: float) -> float:
-    """The position of a value between two bounds, clipped to [0, 1]."""
+    """Return the position of a value between two bounds as a number in [0, 1], clipped."""
     place: float = (value - low) / (high - low)
     return min(max(place, 0.0), 1.0)
 
 
 @njit
 def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
-    """Write all features of pool p to x."""
+    """Write the telemetry features of pool p to x [TELEMETRY_FEATURES]."""
     pool, at = pools[p], RANGES * pools[p].model
     known, busy, uses, drives, streams, warm = 0, 0.0, 0, 0, 0, 0.0
     x[DRIVE] = x[STREAM] = x[HEAT_FREE] = 0.0
@@ -83,7 +83,10 @@ def _read_pool(p: int, ranges: Floats, pools: Records, gpus: Records, x: Floats)
 
 @njit
 def read_pools(ranges: Floats, pools: Records, gpus: Records, x: Floats) -> None:
-    """Write the features F of every pool to x [P * F]; ranges [M * RANGES]."""
+    """Write the F telemetry features of every pool to x [P * F].
+
+    ranges [M * RANGES]: the bounds of the readings of each GPU model.
+    """
     width = len(TELEMETRY_FEATURES)
     for p in range(len(pools)):
         _read_pool(p, ranges, pools, gpus, x[p * width : (p + 1) * width])

@@ -16,7 +16,7 @@ _TOLERANCE_S = 1e-9
 
 @njit
 def _check_named(decision: Row, view: View) -> int:
-    """Violation code of the node or GPU that a start names; 0 if the job fits there."""
+    """Violation code of a start that names a node or GPU; 0 if the job can start there."""
     nodes, gpus = view.nodes, view.gpus
     pool, job, n = view.pools[decision.pool], view.jobs[decision.job], decision.node
     if n < -1 or decision.gpu < -1:
@@ -37,9 +37,9 @@ def _check_named(decision: Row, view: View) -> int:
 
 @njit
 def check_start(decision: Row, q: int, view: View) -> int:
-    """Violation code of a start, 0 if it is feasible.
+    """Violation code of a start; 0 if it is feasible.
 
-    q is the position of the job in the queue; -1 = it does not wait.
+    q is the position of the job in the queue; -1 = the job does not wait.
     """
     if q < 0:
         return violations.NOT_WAITING
@@ -56,9 +56,9 @@ def check_start(decision: Row, q: int, view: View) -> int:
 
 @njit
 def check_stop(slot: int, view: View) -> int:
-    """Violation code of a preemption or migration, 0 if it is feasible.
+    """Violation code of a preemption or migration; 0 if it is feasible.
 
-    slot is the position of the job in view.running; -1 = it does not run.
+    slot is the position of the job in view.running; -1 = the job does not run.
     """
     if slot < 0:
         return violations.NOT_RUNNING

@@ -35,7 +35,7 @@ Hours = Annotated[float, Field(ge=0, le=1e6)]  # after the first arrival
 
 
 class NodeGroup(Record):
-    """A group of identical nodes."""
+    """A group of identical nodes: one [[nodes]] table of a cluster file."""
 
     name: Name
     count: Number = 1
@@ -57,7 +57,7 @@ class NodeGroup(Record):
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """Names of the nodes: the group's name, numbered if there are several nodes."""
+        """Names of the nodes: the name of the group, with a number if it has several nodes."""
         if self.count == 1:
             return (self.name,)
         return tuple(f"{self.name}-{i}" for i in range(self.count))
@@ -69,19 +69,22 @@ class NodeGroup(Record):
 
     @property
     def span_cost(self) -> float:
-        """Extra cost of the network over the link: 1 = reference pair, 0 = no slower."""
+        """Extra time to move data over the network instead of the link within a node.
+
+        Relative to the extra time with the reference network and link: 1 = the same, 0 = none.
+        """
         extra = 1 / self.network_gb_s - 1 / self.link
         return max(0.0, extra / (1 / _REFERENCE_NETWORK - 1 / _REFERENCE_LINK))
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Properties shared by all nodes of one pool."""
+        """Partition, GPU model, sizes and span cost of a node; equal for all nodes of one pool."""
         model = gpu.find(self.gpu).name
         return (self.partition, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
 
 
 class Cluster(Record):
-    """Content of a cluster file."""
+    """A cluster as described by a cluster file (TOML): its name and its groups of nodes."""
 
     name: Name = "cluster"
     about: str = ""
@@ -109,7 +112,7 @@ class Cluster(Record):
 
 
 class Layout(NamedTuple):
-    """An empty cluster as record arrays, and the names that belong to the indices."""
+    """Records of an empty cluster, and the names of its models, partitions, pools and nodes."""
 
     models: tuple[gpu.GpuModel, ...]  # [M], in file order
     partitions: tuple[str, ...]
@@ -129,7 +132,7 @@ def _unique(values: Iterator[object]) -> list[object]:
 def _pool_names(
     pools: Records, models: tuple[gpu.GpuModel, ...], partitions: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Names [P]: model and partition, numbered if several pools share both."""
+    """Names [P] of pools: model and partition; with a number from the second equal name on."""
     names: list[str] = []
     count: dict[str, int] = {}
     for pool in pools:
@@ -140,9 +143,9 @@ def _pool_names(
 
 
 def lay_out(cluster: Cluster) -> Layout:
-    """Build the records of an empty cluster.
+    """Build the pool, node and GPU records of an empty cluster, and their names.
 
-    Pools, nodes and GPUs are numbered in file order; the nodes of a pool are contiguous.
+    Pools, nodes and GPUs are numbered in file order; the nodes of a pool have consecutive numbers.
     """
     shapes = _unique(group.shape for group in cluster.nodes)
     groups = sorted(cluster.nodes, key=lambda group: shapes.index(group.shape))

@@ -1,4 +1,4 @@
-"""The context from which a policy is initialised: the cluster, and facts about its workload."""
+"""What a policy can read before its first decision: the cluster, and facts about its workload."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from adlro.model.state import Counts, Floats, Mask, Records
 class Rulebook(NamedTuple):
     """The eligibility rules of a world, from which a copy of that world can be rebuilt.
 
-    `allowed` and `holders` map JOB records [J] to the pools where each job may run at all, [J, P],
-    and to the quotas of its account and its user, [J, 2]; both as in model/rules.py.
+    `allowed` returns for JOB records [J] the pools where each job may run at all, [J, P]; `holders`
+    returns the quotas of each job's account and user, [J, 2]. Fields as in model/rules.py.
     """
 
     allowed: Callable[[Records], Mask]
@@ -24,10 +24,10 @@ class Rulebook(NamedTuple):
 
 
 class Context(Protocol):
-    """Everything a policy may read before the first decision.
+    """Everything that a policy may read before its first decision.
 
     A scenario or a live cluster provides it. A policy that needs a value that is not known here
-    refuses to load, with a reason.
+    cannot be loaded; the error gives the reason.
     """
 
     @property
@@ -60,23 +60,23 @@ class Context(Protocol):
 
     @property
     def affinity(self) -> tuple[int, ...]:
-        """GPU model of each job type, for static affinity; () = not known."""
+        """GPU model assigned to each job type for the policy static-affinity; () = not known."""
 
     @property
     def type_shares(self) -> Floats:
-        """Shares of each type on the pools by the capacity LP, [T, P]; [0, P] = not known."""
+        """Shares [T, P] of each job type on each pool in the capacity LP; [0, P] = not known."""
 
     @property
     def lp_prices(self) -> Floats:
-        """Prices of a GPU of each pool by the capacity LP, [P]; [0] = not known."""
+        """Dual prices [P] of a GPU of each pool in the capacity LP; [0] = not known."""
 
     @property
     def demands(self) -> Records:
-        """DEMAND [K]: the typical demands of the jobs; [0] = not known."""
+        """Kinds of demand of the jobs with their frequencies, DEMAND [K]; [0] = not known."""
 
     @property
     def placement(self) -> Records:
-        """DEMAND [K] by which the world places jobs (fragmentation); [0] = best fit."""
+        """DEMAND [K] for which the world minimises fragmentation; [0] = it places by best fit."""
 
     @property
     def rules(self) -> Rulebook:
@@ -102,5 +102,5 @@ class ContextCopy(NamedTuple):
 
 
 def copy_context(context: Context) -> ContextCopy:
-    """Copy of the fields that a policy may read, from any object that provides a context."""
+    """Copy the fields that a policy may read from any object that provides them."""
     return ContextCopy(*(getattr(context, field) for field in ContextCopy._fields))

@@ -15,19 +15,19 @@ from adlro.model.view import View
 
 @njit
 def takes(job: Row, gpu: Row) -> bool:
-    """True when a GPU has enough free share and free memory for a slice."""
+    """True when a GPU has the free share and free memory that a job needs on each of its GPUs."""
     return gpu.free >= job.share and gpu.free_memory >= job.gpu_memory
 
 
 @njit
 def hosts(job: Row, node: Row) -> bool:
-    """True when a node has the cores and the host memory for one GPU of the job."""
+    """True when a node is up and has the free cores and host memory for one GPU of the job."""
     return node.up > 0 and node.free_cores >= job.cores and node.free_memory >= job.memory
 
 
 @njit
 def whole_capacity(job: Row, node: Row) -> int:
-    """Number of GPUs of a gang that fit on a node now, by free GPUs, cores and host memory."""
+    """Number of GPUs that a node can give to a gang now, by free GPUs, cores and host memory."""
     count = min(node.free, job.gpus)
     if count * job.cores > node.free_cores:  # divide only where it binds: division is slow
         count = node.free_cores // job.cores
@@ -38,7 +38,7 @@ def whole_capacity(job: Row, node: Row) -> int:
 
 @njit
 def capacity(job: Row, node: Row, gpus: Records) -> int:
-    """Number of GPUs of a job that fit on a node now; 1 or 0 for a slice."""
+    """Number of GPUs that a node can give to a job now; for a slice, 1 if it fits and else 0."""
     if job.share == WHOLE:
         return whole_capacity(job, node)
     if hosts(job, node):
@@ -50,19 +50,19 @@ def capacity(job: Row, node: Row, gpus: Records) -> int:
 
 @njit
 def anchors(job: Row, gpu: Row, node: Row, gpus: Records) -> bool:
-    """True when a start may name this GPU: it can be the first of a job that fits its pool."""
+    """True when this GPU can be the first one of a job, provided that the job fits its pool."""
     return takes(job, gpu) and capacity(job, node, gpus) > 0
 
 
 @njit
 def has_free(pool: Row) -> bool:
-    """False when no job can start on the pool now: every GPU is fully allocated, or down."""
+    """False when no job can start on the pool now: whole-GPU jobs hold all its GPUs that are up."""
     return pool.free + pool.sliced > 0
 
 
 @njit_apart
 def _fits_blocks(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
-    """As `fits`, but searches only blocks of nodes that may have free GPUs (free_index.py)."""
+    """As `fits`, but skips blocks of nodes that have no room by the index (free_index.py)."""
     bits, wanted = wide(ANY_FREE), job.gpus
     if job.share < WHOLE:
         bits |= left_between(job.share, WHOLE - 1)
@@ -107,7 +107,10 @@ def any_feasible(view: View) -> bool:
 
 @njit
 def expected_end(run: Row, now: float) -> float:
-    """Expected end of a run by its estimate; if overdue, now + 10 % of its age (at least 1 s)."""
+    """Expected end of a run, by its estimate.
+
+    For an overdue run it is now + 10 % of the age of the run, at least now + 1 s.
+    """
     if run.expected > now:
         return run.expected
     return now + max(0.1 * (now - run.start), 1.0)
@@ -122,7 +125,10 @@ def served(now: float, run: Row, job: Row) -> float:
 
 @njit
 def smallest_feasible(view: View) -> tuple[int, int]:
-    """Queue position and pool of the feasible pair with the smallest estimate; (-1, -1) if none."""
+    """Queue position and pool of the start with the smallest estimated run time; (-1, -1) if none.
+
+    Only starts that are possible now count: the pool is eligible for the job and has room for it.
+    """
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     best, best_q, best_p = float("inf"), -1, -1
@@ -138,7 +144,7 @@ def smallest_feasible(view: View) -> tuple[int, int]:
 
 @njit
 def start(out: Records, j: int, p: int) -> int:
-    """Write one decision: start job j on pool p, on GPUs that the world chooses. Returns 1."""
+    """Write the decision to start job j on pool p, on GPUs that the world chooses; returns 1."""
     out[0].kind = START
     out[0].job = j
     out[0].pool = p
@@ -149,7 +155,10 @@ def start(out: Records, j: int, p: int) -> int:
 
 @njit
 def fastest_feasible(q: int, view: View) -> int:
-    """Feasible pool with the smallest estimate for the job at queue position q, or -1."""
+    """Pool with the smallest estimate for the job at queue position q; -1 if none.
+
+    Only pools where the job can start now count: they are eligible and have room for it.
+    """
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     job, seconds, eligible = (
         view.jobs[view.queue[q].job],
@@ -165,9 +174,9 @@ def fastest_feasible(q: int, view: View) -> int:
 
 @njit
 def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
-    """Eligible pool with enough GPUs up and the smallest estimate, or -1.
+    """Eligible pool with the smallest estimate among those with enough GPUs up; -1 if none.
 
-    Shapes: seconds [M], allowed [P].
+    The GPUs need not be free. seconds [M]: estimates by GPU model; allowed [P]: eligible pools.
     """
     best, best_p = float("inf"), -1
     for p in range(len(pools)):
@@ -184,9 +193,10 @@ def width(job: Row) -> float:
 
 @njit
 def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> float:
-    """Estimated seconds that a job still needs on the best of its eligible pools.
+    """Estimated seconds that a job still needs on the fastest of its eligible pools.
 
-    At least 1e-9, so that callers can divide by it. Shapes: seconds [M], allowed [P].
+    At least 1e-9, so that callers can divide by it. seconds [M]: estimates of the whole job by GPU
+    model; left: share of its work still to do; allowed [P]: eligible pools.
     """
     best = float("inf")
     for p in range(len(pools)):
@@ -196,7 +206,7 @@ def shortest(seconds: Floats, left: float, allowed: Mask, pools: Records) -> flo
 
 
 class Pick(NamedTuple):
-    """The job to start, its pool, and its score: the smallest score wins."""
+    """The best start found so far in a search for the smallest score: score, job and pool."""
 
     score: float
     place: int  # position in the queue; -1 = none yet
@@ -205,15 +215,16 @@ class Pick(NamedTuple):
 
 @njit
 def no_pick() -> Pick:
-    """Initial value of a search for the smallest score."""
+    """Return the pick with which a search begins: no job, and an infinite score."""
     return Pick(float("inf"), wide(-1), wide(-1))
 
 
 @njit
 def better(pick: Pick, score: float, q: int, view: View) -> Pick:
-    """The job at queue position q on its fastest feasible pool if it scores lower, else `pick`.
+    """Return the pick with the lower score: `pick`, or the start of the job at queue position q.
 
-    A job that fits nowhere is never picked; on ties the earlier pick stays.
+    The job would start on its fastest pool that has room now; a job that fits nowhere is never
+    picked. On ties `pick` stays.
     """
     if score < pick.score:
         p = fastest_feasible(q, view)
@@ -232,7 +243,7 @@ def start_pick(pick: Pick, view: View, out: Records) -> int:
 
 @njit
 def first_feasible(q: int, view: View) -> int:
-    """Lowest-numbered feasible pool of the job at queue position q, or -1."""
+    """Lowest-numbered pool where the job at queue position q can start now; -1 if none."""
     job, eligible = view.jobs[view.queue[q].job], view.eligible[q]
     for p in range(len(view.pools)):
         if eligible[p] and fits(job, view.pools[p], view.nodes, view.gpus):
@@ -242,9 +253,10 @@ def first_feasible(q: int, view: View) -> int:
 
 @njit_apart
 def roomiest_node(q: int, view: View) -> int:
-    """Node with the largest capacity for a waiting job, over its feasible pools; -1 if none.
+    """Node that can give the most GPUs to the job at queue position q now; -1 if none.
 
-    Ties go to the lower index. A gang that no single node can hold starts there.
+    Only nodes of pools where the whole job can start count; ties go to the lower index. A gang that
+    no single node can hold starts on this node and continues on others.
     """
     job, eligible, pools, nodes, gpus = (
         view.jobs[view.queue[q].job], view.eligible[q], view.pools, view.nodes, view.gpus
@@ -261,7 +273,7 @@ def roomiest_node(q: int, view: View) -> int:
 
 @njit
 def start_on(out: Records, j: int, n: int, g: int, nodes: Records, gpus: Records) -> int:
-    """Write one decision: start job j on node n and its GPU g (-1: its lowest free GPU)."""
+    """Write the decision to start job j on node n, GPU g (-1: its first free GPU); returns 1."""
     if g < 0:
         g = nodes[n].first_gpu
         while gpus[g].free < WHOLE:

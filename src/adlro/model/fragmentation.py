@@ -1,7 +1,8 @@
 """Fragmentation gradient descent (FGD): place a job where fragmentation grows least.
 
-The fragmentation of a node is the free GPU share that a job drawn from the scenario's demands
-cannot use, in expectation (Weng et al., USENIX ATC 2023; exact score, ties to the lower index).
+The fragmentation of a node is the expected free GPU share that a job drawn from the scenario's
+demands cannot use (Weng et al., USENIX ATC 2023). The expectation is computed exactly; ties go to
+the lower index. In all functions, demands are DEMAND [K].
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ TIE = 1e-9  # growths that differ by less count as equal
 
 @njit_apart
 def fragments(n: int, demands: Records, nodes: Records, gpus: Records) -> float:
-    """Expected free thousandths on a node that a random demand cannot use."""
+    """Fragmentation of a node: expected free thousandths that a random demand cannot use."""
     node = nodes[n]
     end = node.first_gpu + node.gpus
     free = 0
@@ -44,9 +45,9 @@ def fragments(n: int, demands: Records, nodes: Records, gpus: Records) -> float:
 def growth(
     job: Row, n: int, first: int, count: int, demands: Records, nodes: Records, gpus: Records
 ) -> float:
-    """Growth of a node's fragmentation if a job takes `count` of its GPUs, from `first` on.
+    """Growth of a node's fragmentation if a job takes `count` of its GPUs, from index `first` on.
 
-    The records are changed and restored.
+    The records are changed during the computation and restored.
     """
     node = nodes[n]
     before = fragments(n, demands, nodes, gpus)
@@ -74,7 +75,7 @@ def growth(
 def least_fragmenting_node(
     job: Row, wanted: int, pool: Row, demands: Records, nodes: Records, gpus: Records
 ) -> int:
-    """Node that can hold `wanted` GPUs of a gang and whose fragmentation grows least; or -1."""
+    """Node whose fragmentation grows least if it gives `wanted` GPUs to a gang; -1 if none can."""
     best, best_n = float("inf"), -1
     for n in range(pool.first_node, pool.first_node + pool.nodes):
         if whole_capacity(job, nodes[n]) >= wanted:
@@ -88,7 +89,10 @@ def least_fragmenting_node(
 def least_fragmenting_gpu(
     job: Row, n: int, pool: Row, demands: Records, nodes: Records, gpus: Records
 ) -> int:
-    """GPU of node n (-1: of the pool) that can hold a slice with the least growth; or -1."""
+    """GPU where a slice makes the fragmentation of the node grow least; -1 if none can hold it.
+
+    Searches node n, or the whole pool if n is -1.
+    """
     best, best_g = float("inf"), -1
     first = pool.first_node if n < 0 else n
     end = pool.first_node + pool.nodes if n < 0 else n + 1

@@ -1,9 +1,9 @@
-"""A bit index of free capacity, so that a search need not scan every node.
+"""An index of free capacity by bits, so that a search need not scan every node.
 
 The nodes of a pool are divided into blocks. NODE.rooms encodes how many GPUs of a node are free
 (bits 0 to 31) and which shares are free on its GPUs that hold slices (bits 32 to 62). NODE.block,
-stored in the first nodes of the pool, is the union over a block. A pool of one block is scanned
-directly, without the index.
+stored in the first nodes of the pool, is the bitwise union of NODE.rooms over a block: that of
+block b is in the pool's node b. A pool of one block is scanned directly, without the index.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ ANY_FREE = 2**32 - 2  # bits of a node with at least one free GPU
 
 @njit
 def free_between(low: int, high: int) -> int:
-    """Bits of nodes with `low` to `high` free GPUs; none if low > high."""
+    """Bits of NODE.rooms that stand for `low` to `high` free GPUs; 0 if low > high."""
     bits: int = max((wide(2) << min(high, _MAX_FREE)) - (wide(1) << min(low, _MAX_FREE)), wide(0))
     return bits
 
 
 @njit
 def left_between(low: int, high: int) -> int:
-    """Bits of nodes with a GPU that holds slices and has `low` to `high` thousandths free."""
+    """Bits of NODE.rooms for a GPU that holds slices and has `low` to `high` thousandths free."""
     bits: int = max((wide(2) << (high // _STEP)) - (wide(1) << (low // _STEP)), wide(0)) << 32
     return bits
 
@@ -41,7 +41,10 @@ def in_blocks(pool: Row) -> bool:
 
 @njit
 def may_have(n: int, wanted: int, pool: Row, nodes: Records) -> bool:
-    """False when no node of the block that starts at node n has any of the wanted bits."""
+    """False when no node of the block that starts at node n has any of the wanted bits.
+
+    Always True for a pool without an index.
+    """
     if not in_blocks(pool):
         return True
     found: bool = nodes[pool.first_node + (n - pool.first_node) // BLOCK].block & wanted != 0
@@ -50,7 +53,7 @@ def may_have(n: int, wanted: int, pool: Row, nodes: Records) -> bool:
 
 @njit_apart
 def update(n: int, pools: Records, nodes: Records, gpus: Records) -> None:
-    """Update the bits of a node and of its block after its free capacity changed."""
+    """Update the bits of node n and of its block after the free capacity of the node changed."""
     node = nodes[n]
     pool = pools[node.pool]
     if not in_blocks(pool):

@@ -1,7 +1,7 @@
 """The GPU catalogue: published figures of each model, and its speed at each class of work.
 
-Speeds are relative to the V100 32GB. A measured speed takes precedence over that of a similar
-model, and that over the roofline, which follows from the published figures (docs/gpus.md).
+Speeds are relative to the V100 32GB. The speed is the measured one if there is one, else that of a
+similar model, else the roofline: an estimate from the published figures (docs/gpus.md).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Origin = Literal["measured", "stand-in", "roofline"]
 
 
 class GpuModel(Record):
-    """One GPU model: peak rates without sparsity; None = not published."""
+    """Published figures of one GPU model: peak rates without sparsity; None = not published."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class GpuModel(Record):
 
     @property
     def link_gb_s(self) -> float:
-        """Bandwidth to the other GPUs of a node, GB/s: interconnect, else host interface."""
+        """GB/s to the other GPUs of a node: of the interconnect, else of the host interface."""
         return self.interconnect_gb_s or _HOST_GB_S[self.host_interface]
 
 
@@ -71,7 +71,7 @@ class _Axes(NamedTuple):
 
 
 class Demand(Record):
-    """Shares of a job's run time on the reference GPU that are limited by each GPU resource."""
+    """For each GPU resource, the share of a job's run time on the reference GPU that it limits."""
 
     fp64: NonNegativeFloat = 0.0
     fp32: NonNegativeFloat = 0.0
@@ -177,7 +177,7 @@ def models() -> tuple[GpuModel, ...]:
 
 
 def _fold(name: str) -> str:
-    """A name without case, punctuation and leading brand, for comparison."""
+    """Return the name in lower case without punctuation and leading brand, for comparison."""
     letters = "".join(filter(str.isalnum, name.casefold()))
     return letters.removeprefix("nvidia").removeprefix("amd").removeprefix("tesla")
 
@@ -211,8 +211,9 @@ def find(name: str) -> GpuModel:
 def _tensor_rate(gpu: GpuModel) -> float:
     """TFLOPS of a GPU at matrix work.
 
-    If the tensor rate is not published: the FP32 rate times the ratio of the model named by
-    `tensor_like`. Without tensor units: the FP16 vector rate, else the FP32 rate.
+    If the tensor rate is not published: the FP32 rate times the ratio of tensor rate to FP32 rate
+    of the model named by `tensor_like`. Without tensor units: the FP16 vector rate, else the FP32
+    rate.
     """
     if gpu.tensor_tflops is None and gpu.tensor_like is not None:
         like = find(gpu.tensor_like)
@@ -225,13 +226,16 @@ def _rates(gpu: GpuModel) -> _Axes:
 
 
 def _times(demand: Demand, gpu: GpuModel) -> _Axes:
-    """Run time limited by each GPU resource; the whole run on the reference GPU = 1."""
+    """Run time on a GPU that each resource limits; the whole run on the reference GPU = 1."""
     parts = zip(demand._axes(), _rates(find(REFERENCE)), _rates(gpu), strict=True)
     return _Axes(*(share * reference / rate for share, reference, rate in parts))
 
 
 def roofline(demand: Demand, gpu: GpuModel) -> float:
-    """Speed by the published figures: each share of the run time scales with its rate."""
+    """Speed of a GPU by its published figures, relative to the reference GPU.
+
+    The part of the run time that a resource limits is inversely proportional to its rate.
+    """
     return 1.0 / sum(_times(demand, gpu))
 
 
@@ -250,8 +254,8 @@ def _known_speeds() -> dict[tuple[str, str], Speed]:
 def speed(workload_class: str | None, demand: Demand, gpu: GpuModel) -> Speed:
     """Speed of a GPU at a class of work: measured, else of a similar model, else the roofline.
 
-    A MIG slice has the speed of its parent times the ratio of their rooflines, and its origin is
-    never "measured".
+    A MIG slice has the speed of its parent times the ratio of the slice's roofline to the parent's,
+    and its origin is never "measured".
     """
     if gpu.parent is not None:
         whole = find(gpu.parent)
@@ -264,7 +268,10 @@ def speed(workload_class: str | None, demand: Demand, gpu: GpuModel) -> Speed:
 
 
 def slowdown(workload_class: str | None, other: str | None) -> float:
-    """Slowdown of a job by one other job on the same GPU: measured within a class, else 1."""
+    """Factor by which one other job on the same GPU prolongs the run time of a job.
+
+    Measured for two jobs of the same class, if known; else 1.
+    """
     known = {row.workload_class: row.slowdown for row in _catalogue().colocation}
     return known.get(workload_class or "", 1.0) if workload_class == other else 1.0
 
@@ -279,17 +286,17 @@ class SensorLevels(NamedTuple):
 
 
 def idle(gpu: GpuModel) -> SensorLevels:
-    """Readings of an idle GPU."""
+    """Telemetry readings of an idle GPU."""
     return SensorLevels(0.0, 0.0, _IDLE_DEGREES, _IDLE_POWER * gpu.tdp_w)
 
 
 def busy(demand: Demand, relative: float, gpu: GpuModel) -> SensorLevels:
-    """What a job that holds a whole GPU adds to the idle readings.
+    """Telemetry readings that a job adds to those of an idle GPU if it holds the whole GPU.
 
     Args:
-        demand: the shares of its run time on the reference GPU.
-        relative: its speed on this GPU, the reference = 1.
-        gpu: the model.
+        demand: shares of the job's run time on the reference GPU.
+        relative: speed of the job on this GPU; on the reference GPU it is 1.
+        gpu: model of the GPU.
     """
     times = _times(demand, gpu)
     utilisation = min(1.0, relative * sum(times))  # as fast as the roofline = always busy

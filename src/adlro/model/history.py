@@ -1,7 +1,7 @@
-"""A job history: the recorded jobs of a cluster in one schema with units.
+"""Job histories: the recorded jobs of a cluster in one schema with units, whatever the source.
 
 Unknown values are nan in a column of numbers, -1 in a column of whole numbers or of codes; ids may
-be missing altogether. Nothing is assumed here.
+be missing altogether. No default replaces an unknown value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FIELDS = ("id", *NUMBERS, *WHOLE_NUMBERS, *WORDS)
 
 
 class Header(Record):
-    """Origin of a history, and facts about it as a whole."""
+    """Metadata of a history: file, time origin, machine size, and the defects found in the file."""
 
     format: str
     source: Printable  # name of the file
@@ -81,7 +81,7 @@ class History(NamedTuple):
         return len(self.submit_s)
 
     def word(self, column: str, job: int) -> str:
-        """Word of a job in a column; "" = unknown."""
+        """Word behind the code of a job in one of the columns WORDS; "" = unknown."""
         code = int(getattr(self, column)[job])
         return self.tables[column][code] if code >= 0 else ""
 
@@ -94,11 +94,11 @@ class History(NamedTuple):
         return int(absent.sum())
 
     def take(self, jobs: Counts) -> History:
-        """The history of some of its jobs, in the order given."""
+        """Return a history of only the jobs with these indices, in the order given."""
         columns = {name: getattr(self, name)[jobs] for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS)}
         ids = tuple(self.id[job] for job in jobs.tolist()) if self.id else ()
         return self._replace(id=ids, **columns)
 
     def by_submission(self) -> History:
-        """The history sorted by submission; jobs submitted at once keep their order."""
+        """Return the history sorted by submission time; ties keep their order."""
         return self.take(np.argsort(self.submit_s, kind="stable"))

@@ -1,4 +1,7 @@
-"""Job types: the properties that jobs of one type share, and the laws of their demands."""
+"""Job types: the properties that jobs of one type share, and the distributions of the others.
+
+Of some properties, such as the size, each job has its own value, drawn from a distribution.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Choice(Record):
-    """A discrete distribution over a few values; in a file a bare number means a constant."""
+    """A discrete distribution over a few values; a bare number in a file is a constant."""
 
     values: Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
     p: tuple[NonNegativeFloat, ...]
@@ -81,7 +84,7 @@ Spread = Annotated[float, Field(ge=0, le=5)]  # of a lognormal law
 
 
 class Lognormal(Record):
-    """Lognormal job size; clipped at `cap` times the median."""
+    """Lognormal distribution of job sizes, clipped at `cap` times the median."""
 
     law: Literal["lognormal"] = "lognormal"
     median_s: Seconds
@@ -90,7 +93,10 @@ class Lognormal(Record):
 
 
 class Pareto(Record):
-    """Pareto job size: P(size > s) = (minimum / s)^alpha; clipped at `cap` times the minimum."""
+    """Pareto distribution of job sizes, clipped at `cap` times the minimum.
+
+    P(size > s) = (minimum / s)^alpha.
+    """
 
     law: Literal["pareto"]
     minimum_s: Seconds
@@ -99,21 +105,24 @@ class Pareto(Record):
 
 
 class Exponential(Record):
-    """Exponential job size."""
+    """Exponential distribution of job sizes."""
 
     law: Literal["exponential"]
     mean_s: Seconds
 
 
 class Constant(Record):
-    """The same size for every job."""
+    """Constant job size: the same for every job."""
 
     law: Literal["constant"]
     seconds: Seconds
 
 
 class LogUniform(Record):
-    """Piecewise log-uniform job size: between neighbouring borders, each piece with its `p`."""
+    """Piecewise log-uniform distribution of job sizes.
+
+    With probability p[i], a size lies between borders_s[i] and borders_s[i + 1].
+    """
 
     law: Literal["log-uniform"]
     borders_s: Annotated[tuple[Seconds, ...], Field(min_length=2)]
@@ -141,7 +150,7 @@ Size = Annotated[
 
 
 class Priority(Record):
-    """Priority of a job: uniform between two numbers in [0, 1]."""
+    """Distribution of job priorities: uniform between `low` and `high`, which lie in [0, 1]."""
 
     low: Annotated[float, Field(ge=0, le=1)] = 0.0
     high: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -154,7 +163,7 @@ class Priority(Record):
 
 
 class JobType(Record):
-    """Properties shared by the jobs of one type; demands are for each GPU of the gang."""
+    """Properties of the jobs of one type; cores and memory are for each GPU of the gang."""
 
     name: Name
     share: Share  # of the jobs; the shares are scaled to add up to 1
@@ -210,7 +219,7 @@ def _both_ways(value: object) -> object:
 
 
 class Colocation(Record):
-    """Slowdowns of slices of two job types that share a GPU: of the first, of the second."""
+    """Slowdowns of two job types when their slices share a GPU, in the order of `types`."""
 
     types: tuple[Name, Name]
     slowdown: Annotated[tuple[Slowdown, Slowdown], BeforeValidator(_both_ways)]  # 1 = none

@@ -1,4 +1,4 @@
-"""Recording of GPUs that a running job is reported to hold, after a check.
+"""Allocation of the GPUs that a running job is reported to hold, after a check of the report.
 
 `place` chooses GPUs for a start and trusts its caller. A live cluster reports where jobs already
 run; such a report may be wrong, or describe a placement that `place` would not make (an uneven
@@ -19,7 +19,7 @@ from adlro.model.view import Rows
 
 
 class Occupied(NamedTuple):
-    """Placement of a job, as RUNNING records it."""
+    """Placement of a running job: the fields `pool`, `gpu` and `nodes` of its RUNNING record."""
 
     pool: int
     gpu: int  # the first of the gang; the others follow GPU.next
@@ -27,7 +27,7 @@ class Occupied(NamedTuple):
 
 
 def _refusal(job: Records, held: Mapping[int, int], pools: Records, nodes: Records) -> str | None:
-    """Reason why a whole-GPU job cannot hold these GPUs of each node; None = it can."""
+    """Reason why a job cannot hold the GPUs `held` (node -> number of GPUs), or None if it can."""
     if job["share"] < WHOLE:
         return "it takes a slice of a GPU, and a slice is placed by `place`"
     if sum(held.values()) != job["gpus"]:
@@ -51,7 +51,7 @@ def _refusal(job: Records, held: Mapping[int, int], pools: Records, nodes: Recor
 
 
 def _refusal_of_node(job: Records, n: int, count: int, node: Records) -> str | None:
-    """Reason why a job cannot hold `count` GPUs of node n; None = it can."""
+    """Reason why a job cannot hold `count` GPUs of node n, or None if it can."""
     if count < 1:
         return f"it would hold {count} GPUs of node {n}; name only nodes that it stands on"
     if not node["up"]:
@@ -73,7 +73,7 @@ def occupy(
 
     Args:
         j: row of the job.
-        held: number of GPUs by node; all nodes belong to one pool.
+        held: node -> number of its GPUs that the job holds; all nodes belong to one pool.
         jobs: JOB [J].
         pools: POOL [P], changed.
         nodes: NODE [N], changed.
@@ -104,7 +104,7 @@ def occupy(
 
 
 def _free_gpus(node: Records, gpus: Records) -> Rows:
-    """Free GPUs of a node in rising order."""
+    """Indices of the free GPUs of a node, in rising order."""
     first = int(node["first_gpu"])
     of_node = np.arange(first, first + int(node["gpus"]))
     free: Rows = of_node[gpus["free"][of_node] == WHOLE]

@@ -14,7 +14,11 @@ from adlro.model.state import WHOLE, Records, Row
 
 @njit
 def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
-    """Node to fill next: the tightest that holds `wanted` GPUs, else the one with most capacity."""
+    """Node of the pool that a gang should fill next; -1 if no node can hold any of its GPUs.
+
+    Of the nodes that can hold `wanted` GPUs of the job, the one with the fewest free GPUs; if there
+    is none, the node that can hold the most.
+    """
     tight, largest, largest_room = -1, -1, 0
     n, end = pool.first_node, pool.first_node + pool.nodes
     while n < end:
@@ -37,7 +41,10 @@ def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
 
 @njit_apart
 def tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) -> int:
-    """GPU of a node (-1: of the pool) that can hold a slice and has the smallest free share."""
+    """GPU with the smallest free share that can hold a slice; -1 if none can.
+
+    Searches the given node, or the whole pool if `node` is -1.
+    """
     best, least = -1, WHOLE + 1
     n = pool.first_node if node < 0 else node
     end = pool.first_node + pool.nodes if node < 0 else node + 1
@@ -58,7 +65,10 @@ def tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) 
 
 @njit
 def _take(gpu: int, last: int, j: int, gpus: Records) -> int:
-    """Allocate one GPU to job j and append it to the gang's list (last = -1: it is the first)."""
+    """Allocate one GPU to job j and append it to the list of the gang's GPUs; returns the GPU.
+
+    last: the GPU that was appended before; -1 = this is the first.
+    """
     gpus[gpu].free = 0
     gpus[gpu].job = j
     gpus[gpu].next = -1
@@ -96,10 +106,11 @@ def _place_slice(
 def place(
     decision: Row, jobs: Records, demands: Records, pools: Records, nodes: Records, gpus: Records
 ) -> tuple[int, int]:
-    """Allocate GPUs, cores and memory to the job of a start, by best fit or FGD (`demands`).
+    """Allocate GPUs, cores and memory to the job of a start decision.
 
-    The caller has checked that the job fits the pool, and that a named node or GPU belongs to the
-    pool and has enough free.
+    What the decision does not name is chosen by FGD (model/fragmentation.py) if there are demands,
+    else by best fit. The caller has checked that the job fits the pool, and that a named node or
+    GPU belongs to the pool and has enough free.
 
     Returns:
         The first GPU of the gang (the others follow GPU.next), and the number of nodes it spans.
@@ -158,7 +169,7 @@ def _release_slice(g: int, job: Row, pools: Records, nodes: Records, gpus: Recor
 
 @njit_apart
 def _update_gang_nodes(g: int, pools: Records, nodes: Records, gpus: Records) -> None:
-    """Update the free index of every node of a gang, each once; g is the gang's first GPU."""
+    """Update the free index of every node of the gang whose first GPU is g, each node once."""
     while g >= 0:
         next_gpu = gpus[g].next
         if next_gpu < 0 or gpus[next_gpu].node != gpus[g].node:
@@ -168,7 +179,10 @@ def _update_gang_nodes(g: int, pools: Records, nodes: Records, gpus: Records) ->
 
 @njit
 def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
-    """Release everything that a run holds; the list of its GPUs stays readable until reuse."""
+    """Release everything that a run holds.
+
+    Its GPUs stay linked by GPU.next until they are allocated again.
+    """
     job, pool = jobs[run.job], pools[run.pool]
     if job.share < WHOLE:
         _release_slice(run.gpu, job, pools, nodes, gpus)
@@ -212,7 +226,7 @@ def unlink_slice(slot: int, running: Records, gpus: Records) -> None:
 
 @njit
 def relink_slice(slot: int, running: Records, gpus: Records) -> None:
-    """Update the list of slices on a GPU after a slice moved to index `slot` of `running`."""
+    """Repair the list of slices on a GPU after a slice moved to index `slot` of `running`."""
     run = running[slot]
     if run.before >= 0:
         running[run.before].after = slot

@@ -1,4 +1,4 @@
-"""Base class of records read from files, and the error messages for invalid ones."""
+"""Base class of the records that are read from files, and one-line messages of their errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Record(BaseModel):
 
 
 def _key_path(loc: tuple[int | str, ...]) -> list[str]:
-    """Keys that lead to an error, without the union tags that pydantic inserts."""
+    """Keys in the file that lead to an error, without the union tags that pydantic inserts."""
     match loc:
         case ("arrivals", _, *rest):
             loc = ("arrivals", *rest)
@@ -27,7 +27,7 @@ def _key_path(loc: tuple[int | str, ...]) -> list[str]:
 
 
 def _message(error: ErrorDetails) -> str:
-    """The error in words of TOML, where pydantic's message mentions Python types."""
+    """Message of an error; in terms of TOML where pydantic's message mentions Python types."""
     context = error.get("ctx", {})
     match error["type"]:
         case "model_type" if context["class_name"] == "Choice":
@@ -44,7 +44,7 @@ def _message(error: ErrorDetails) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as it is written, cut short where it would fill a page."""
+    """Text of a value for an error message, cut off after _LONGEST characters."""
     try:
         text = repr(value)
     except ValueError:  # a number of too many digits, written in hexadecimal
@@ -53,7 +53,7 @@ def _shown(value: object) -> str:
 
 
 def one_line(exc: ValidationError) -> str:
-    """The first error as one line: key, problem, value."""
+    """First error of a validation as one line: key, problem and invalid value."""
     error = exc.errors(include_url=False)[0]
     path, message = _key_path(error["loc"]), _message(error)
     key = ".".join(path) + ": " if path else ""

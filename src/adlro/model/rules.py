@@ -1,7 +1,8 @@
 """The eligibility mask: on which pools each waiting job may start, by quotas and ageing.
 
-The mask is a function of queue, runs and rules alone; no state is kept between calls. Rules:
-docs/simulator.md. Dimensions as in model/state.py; GPUs are counted in thousandths.
+The mask is computed from queue, runs and rules alone; nothing is remembered between calls. Rules:
+docs/simulator.md. Dimensions as in model/state.py; GPUs are counted in thousandths. A holder is an
+account or a user with a quota.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ class Rules(NamedTuple):
 
 
 class _Usage(NamedTuple):
-    """Current resource usage of the holders of quotas."""
+    """What the running jobs of each quota holder use now."""
 
-    worth: Floats  # [H]
-    runs: Counts  # [H]
-    of_model: Counts  # [H, M] thousandths of GPUs
+    worth: Floats  # [H] worth of the GPUs in use
+    runs: Counts  # [H] number of running jobs
+    of_model: Counts  # [H, M] thousandths of GPUs in use
 
 
 @njit
 def has_rules(quotas: Records, ageing: Floats) -> bool:
-    """False without quotas and ageing; the mask then equals `allowed`."""
+    """True when there are quotas or ageing; without them the mask equals `allowed`."""
     return len(quotas) > 0 or len(ageing) > 0
 
 
 @njit_allocating
 def _usage(view: View, rules: Rules) -> _Usage:
-    """Usage of every quota holder.
+    """Compute what the running jobs of each quota holder use.
 
     Worth is summed pool by pool, so that rounding does not depend on the order of the runs.
     """
@@ -66,7 +67,11 @@ def _usage(view: View, rules: Rules) -> _Usage:
 
 @njit
 def _quota_status(h: int, job: Row, pool: Row, usage: _Usage, quotas: Records, caps: Counts) -> int:
-    """Status of a job under quota h if it started on a pool: _CAPPED, _BEYOND or _WITHIN."""
+    """Status of a job under quota h if it started on a pool now.
+
+    _CAPPED: the holder would use more GPUs of this model than its cap. _BEYOND: it has running jobs
+    and would use more than its share. _WITHIN: neither.
+    """
     size, cap = job.gpus * job.share, caps[h, pool.model]
     if cap >= 0 and usage.of_model[h, pool.model] + size > cap * WHOLE:
         return _CAPPED
@@ -80,7 +85,10 @@ def _quota_status(h: int, job: Row, pool: Row, usage: _Usage, quotas: Records, c
 def _is_within(
     job: Row, pool: Row, job_holders: Counts, usage: _Usage, quotas: Records, caps: Counts
 ) -> bool:
-    """True when a job on a pool stays within all its quotas; job_holders [2]."""
+    """True when a job that starts on a pool stays within all its quotas.
+
+    job_holders [2]: quotas of the job's account and of its user, -1 = none.
+    """
     for h in job_holders:
         if h >= 0 and _quota_status(h, job, pool, usage, quotas, caps) != _WITHIN:
             return False
@@ -89,7 +97,10 @@ def _is_within(
 
 @njit
 def _has_share(job_holders: Counts, quotas: Records) -> bool:
-    """True when one of a job's quotas has a share of the cluster; job_holders [2]."""
+    """True when one of a job's quotas is limited to a share of the cluster.
+
+    job_holders [2]: quotas of the job's account and of its user, -1 = none.
+    """
     for h in job_holders:  # noqa: SIM110  numba compiles no generators
         if h >= 0 and quotas[h].worth < np.inf:
             return True
@@ -100,10 +111,11 @@ def _has_share(job_holders: Counts, quotas: Records) -> bool:
 def _count_claims(
     mask: Mask, blocking: Mask, claims: Counts, usage: _Usage, view: View, rules: Rules
 ) -> None:
-    """Count the waiting jobs that are within their share on each pool.
+    """Count, by quota and pool, the waiting jobs that may start there within all their quotas.
 
-    Shapes: claims [H + 1, P], by quota, the last row over all quotas. blocking [Q, 2] is set for a
-    job that is within all its quotas on no pool.
+    claims [H + 1, P]: row h counts the jobs under quota h, the last row all jobs; only jobs with a
+    share, and only pools with enough GPUs up. blocking [Q, 2] is set to True for a job that is
+    within all its quotas on no pool, else to False.
     """
     queue, jobs, pools, quotas = view.queue, view.jobs, view.pools, rules.quotas
     for q in range(len(queue)):
@@ -123,7 +135,8 @@ def _count_claims(
 def _apply_quotas(mask: Mask, blocking: Mask, view: View, rules: Rules) -> None:
     """Clear the entries of mask [Q, P] that the quotas forbid; on entry it equals `allowed`.
 
-    blocking [Q, 2] is set for the quotas because of which a job is within all of them on no pool.
+    blocking [Q, 2] is set to True for each quota that a job exceeds, provided that the job is
+    within all its quotas on no pool.
     """
     queue, jobs, pools, quotas = view.queue, view.jobs, view.pools, rules.quotas
     usage = _usage(view, rules)
@@ -146,14 +159,20 @@ def _apply_quotas(mask: Mask, blocking: Mask, view: View, rules: Rules) -> None:
 
 @njit
 def _close_all(mask: Mask, q: int) -> None:
-    """Clear a row of the mask; in a loop, as assigning a whole row takes seconds to compile."""
+    """Clear row q of the mask: the job may start nowhere.
+
+    In a loop, as assigning a whole row takes seconds to compile.
+    """
     for p in range(mask.shape[1]):
         mask[q, p] = False
 
 
 @njit
 def _fastest_open(q: int, mask: Mask, view: View) -> int:
-    """Pool open to a job with enough GPUs up and the smallest estimate, or -1."""
+    """Pool with the smallest estimate for the job at queue position q; -1 if none.
+
+    Only pools that the mask leaves open to it and that have enough GPUs up count.
+    """
     j, best, fastest = view.queue[q].job, np.inf, -1
     for p in range(len(view.pools)):
         seconds = view.est[j, view.pools[p].model]
@@ -164,10 +183,11 @@ def _fastest_open(q: int, mask: Mask, view: View) -> int:
 
 @njit_allocating
 def _apply_ageing(mask: Mask, blocking: Mask, view: View, rules: Rules) -> None:
-    """Apply ageing to mask [Q, P].
+    """Clear the entries of mask [Q, P] that ageing forbids.
 
-    The first aged job claims a pool, which is closed to later jobs. An aged job that its own quotas
-    block closes all pools to later jobs under these quotas.
+    A job that has waited longer than the limit is aged. The first aged job with an open pool claims
+    the fastest one: this job may start only there, and later jobs may not start there. If an aged
+    job is blocked by its own quotas, later jobs under these quotas may start nowhere.
     """
     queue, holders, limit = view.queue, rules.holders, rules.ageing[0]
     claimed, is_blocked = -1, np.zeros(len(rules.quotas), np.bool_)
@@ -192,7 +212,7 @@ def _apply_ageing(mask: Mask, blocking: Mask, view: View, rules: Rules) -> None:
 
 @njit_allocating
 def refresh_mask(first: int, count: int, view: View, rules: Rules) -> None:
-    """Recompute `count` rows of view.eligible, from queue position `first` on."""
+    """Recompute the mask, and write rows `first` to first + count - 1 of view.eligible."""
     if count == 0:
         return
     queue, pools = view.queue, view.pools
@@ -212,7 +232,7 @@ def refresh_mask(first: int, count: int, view: View, rules: Rules) -> None:
 
 @njit_allocating
 def exceeds_quota(decision: Row, view: View, rules: Rules) -> bool:
-    """True when a start would now exceed a cap, or a share without borrowing."""
+    """True when a start would now exceed a cap, or the share of a holder that may not borrow."""
     usage = _usage(view, rules)
     job, pool = view.jobs[decision.job], view.pools[decision.pool]
     for h in rules.holders[decision.job]:

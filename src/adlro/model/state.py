@@ -1,4 +1,4 @@
-"""Record dtypes of the state that worlds maintain and policies read: one flat array per noun.
+"""Record dtypes of the state that worlds maintain and policies read: one flat array of each.
 
 Dimensions: J jobs, T job types, M GPU models, P pools, N nodes, G GPUs, Q waiting jobs, R running
 jobs, E events, K kinds of demand, H quotas.

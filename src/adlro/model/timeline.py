@@ -23,7 +23,7 @@ def saves_itself(job: Row) -> bool:
 
 @njit
 def timeline(passed: float, run: Row, job: Row) -> tuple[float, float, float, float]:
-    """Progress of a run `passed` seconds after its start.
+    """Compute the progress of a run `passed` seconds after its start.
 
     Returns:
         Seconds worked so far, number of completed saves, seconds until work continues, and seconds
@@ -45,7 +45,7 @@ def timeline(passed: float, run: Row, job: Row) -> tuple[float, float, float, fl
 
 @njit
 def end_after(work: float, now: float, run: Row, job: Row) -> float:
-    """End of a run that still has `work` seconds of work to do at `now`, including its saves."""
+    """Time when a run ends if it has `work` seconds of work left at `now`; includes its saves."""
     if not (run.saved or saves_itself(job)) or work == 0.0:
         return now + work
     _, _, pause, until_save = timeline(now - run.start, run, job)
@@ -63,13 +63,15 @@ def span_factor(run: Row, job: Row, pool: Row) -> float:
 
 @njit_apart
 def left_by_estimate(worked: float, now: float, run: Row, seconds: float) -> float:
-    """Share of its work that an interrupted job has left, by its estimate.
+    """Estimated share of a job's whole work that is left after its run is interrupted.
+
+    If the estimated time is already used up, 10 % of the age of the run, at least 1 s, is left.
 
     Args:
-        worked: working seconds of this run that count.
+        worked: seconds of work of this run that are not lost.
         now: time of the interruption.
-        run: the run.
-        seconds: estimate of the whole job on this pool.
+        run: the interrupted run.
+        seconds: estimated run time of the whole job on this pool.
     """
     rest = run.left * seconds - worked
     if rest <= 0:

@@ -24,7 +24,7 @@ from adlro.model.state import DECISION_KINDS, Records
 
 
 def message(totals: Records) -> str:
-    """Error message of the violation that stopped a run; totals is its TOTALS record."""
+    """Error message for the violation that stopped a run, from its TOTALS record."""
     fault, job, pool = (int(totals[key]) for key in ("fault", "fault_job", "fault_pool"))
     value, now = float(totals["fault_value"]), float(totals["now"])
     kind = DECISION_KINDS[int(value)] if fault in (NOT_RUNNING, TOO_YOUNG) else ""

@@ -1,1 +1,1 @@
-"""Inference of the learned policies' networks in compiled code, without torch."""
+"""The networks of the learned policies: inference in compiled code, without torch."""

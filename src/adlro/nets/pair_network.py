@@ -1,4 +1,4 @@
-"""The network of adlro-preemptive, compiled: a weight for each pair of an active job and a pool."""
+"""Inference of adlro-preemptive's network: a weight for each pair of an active job and a pool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if (SRPT, TIME_LEFT) != (DRAIN, DRAIN_LOG):
 
 @njit_allocating
 def weigh(active: ActiveJobs, view: View, params: Floats) -> Floats:
-    """Weights [A, P] of the pairs by the network: exp(-cost); 0 where the pair is not open."""
+    """Return the weight [A, P] of each pair of an active job and a pool: exp(-predicted cost).
+
+    The weight is 0 where a plan may not place the job: it is pinned, too wide or cannot run there.
+    """
     count, total = active.seconds.shape
     worth, is_open = np.zeros((count, total)), np.zeros(count, np.bool_)
     for a in range(count):

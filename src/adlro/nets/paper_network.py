@@ -1,4 +1,4 @@
-"""The paper's Q-network, compiled: the value of every action in a state. No torch is needed.
+"""Inference of the paper's Q-network in compiled code: the value of every action in a state.
 
 Backbone "cnn", the paper's: two 3 x 3 convolutions over the matrix of GPUs, whose outputs and the
 rest of the observation feed one hidden layer and the output layer. Backbone "mlp": two hidden
@@ -21,7 +21,7 @@ _SIDE = 3  # of a filter
 
 
 class PaperNetwork(NamedTuple):
-    """Weights of the paper's Q-network; their names and shapes are those of `shapes`."""
+    """Sizes and weights of the paper's Q-network; `shapes` lists the names of its arrays."""
 
     sizes: Sizes
     channels: int  # of both convolutions; 0 = none, "mlp"
@@ -30,7 +30,10 @@ class PaperNetwork(NamedTuple):
 
 
 def shapes(sizes: Sizes, channels: int, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of all arrays, in order; a layer is [inputs, outputs]."""
+    """Return the names and shapes of all arrays of a network, in order.
+
+    A fully connected layer is [inputs, outputs]; a filter is [outputs, inputs, 3, 3].
+    """
     found: dict[str, tuple[int, ...]] = {}
     width, cells = sizes.observation, sizes.rows * sizes.columns
     if channels:
@@ -46,7 +49,9 @@ def shapes(sizes: Sizes, channels: int, hidden: tuple[int, ...]) -> dict[str, tu
 
 
 def flat(network: PaperNetwork) -> Floats:
-    """The params of decide: sizes and weights; the channels of a cell are stored side by side.
+    """Return the params of decide: a network's sizes, then its weights, as one flat array.
+
+    The weights are reordered so that all channels of a cell are adjacent.
 
     Raises:
         ValueError: an array has the wrong shape.
@@ -68,7 +73,7 @@ def flat(network: PaperNetwork) -> Floats:
 
 
 def sizes_of(params: Floats) -> Sizes:
-    """The shapes of cluster and queue that the params of decide fit."""
+    """Return the sizes of cluster, job types and window that the params of decide are for."""
     return Sizes(*(int(value) for value in params[:5]))
 
 
@@ -78,13 +83,16 @@ def _widest(params: Floats) -> int:
 
 
 def scratch_size(params: Floats) -> int:
-    """Length of the scratch of `values`."""
+    """Return the length of the scratch buffer that `values` needs."""
     return 2 * _widest(params)
 
 
 @njit
 def _layer(x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool, y: Floats) -> int:
-    """Compute y by one fully connected layer from x; returns the number of weights it used."""
+    """Write the output of a fully connected layer to y; return the number of weights it has.
+
+    Applies ReLU unless it is the last layer. Shapes: x [inputs], y [outputs].
+    """
     for k in range(outputs):
         y[k] = weights[inputs * outputs + k]
     for i in range(inputs):
@@ -103,7 +111,7 @@ def _layer(x: Floats, inputs: int, weights: Floats, outputs: int, is_last: bool,
 def _convolve(
     x: Floats, shape: tuple[int, int], inputs: int, weights: Floats, channels: int, y: Floats
 ) -> int:
-    """Compute a zero-padded 3 x 3 convolution with ReLU; returns the number of weights it used.
+    """Write a zero-padded 3 x 3 convolution of x, with ReLU, to y; return its number of weights.
 
     Shapes: x [rows, columns, inputs] and y [rows, columns, channels], both flat.
     """
@@ -128,7 +136,7 @@ def _convolve(
 
 @njit
 def values(x: Floats, params: Floats, scratch: Floats, q: Floats) -> None:
-    """Write the value of every action to q [A], from the observation x [O]."""
+    """Write the value of each of A actions to q [A], given an observation x of O numbers."""
     rows, columns, channels = int(params[0]), int(params[1]), int(params[5])
     units, more = int(params[6]), int(params[7])
     half, rest, at = len(scratch) // 2, params[_HEAD:], 0
@@ -154,9 +162,10 @@ def values(x: Floats, params: Floats, scratch: Floats, q: Floats) -> None:
 
 @njit
 def best(q: Floats, allowed: Floats) -> int:
-    """The allowed action with the largest value, the first of equals; one must be allowed.
+    """Return the allowed action with the largest value; among equals the first.
 
-    An action whose value is NaN is taken only if no other action is allowed before it.
+    At least one must be allowed. If the value of the first allowed action is NaN, that action is
+    returned; later NaNs are never chosen.
     """
     taken, most = -1, -np.inf
     for a in range(len(q)):

@@ -1,8 +1,9 @@
-"""The Q-network, compiled: the predicted cost of a choice from its features. No torch is needed.
+"""Inference of the Q-network in compiled code: the predicted cost Q of a choice, from its features.
 
-Q = weighted drain difference + output of a network with two hidden layers, in tau compressed by
-symlog; the choice with the smallest Q is taken. The network evaluates one choice at a time, so it
-works for any number of jobs and pools.
+Q is the sum of a residual (two features of the drain cost, each times a weight) and the output of a
+network with two hidden layers. Costs are in units of tau, compressed by symlog (see
+features/plan_kernel.py). The choice with the smallest Q is taken. The network evaluates one choice
+at a time, so it works for any number of jobs and pools.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Norm = Any  # telemetry.normalise.Norm, which this layer does not import
 
 
 class Network(NamedTuple):
-    """Weights of the Q-network: F features, layers of H1 and H2 units, one output."""
+    """Weights of the Q-network: F features, hidden layers of H1 and H2 units, one output."""
 
     features: tuple[str, ...]  # F names
     residual: Floats  # [2] weights of the plain and of the log drain difference
@@ -37,21 +38,24 @@ class Network(NamedTuple):
 
     @property
     def weights(self) -> tuple[Floats, ...]:
-        """The trainable arrays."""
+        """The arrays of weights and biases, from first to last."""
         return self[2:7]
 
     @property
     def reads_telemetry(self) -> bool:
-        """True if one of its features is a telemetry feature."""
+        """True if one of the network's features is a telemetry feature."""
         return bool(set(self.features).intersection(KINDS["telemetry"]))
 
 
 def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
-    """The params of decide: sizes, residual, kinds and columns of features, weights.
+    """Return the params of decide: a network as one flat array.
+
+    It holds the sizes, the residual, the kinds of features (see `kinds_of`), their columns and the
+    weights.
 
     Args:
         network: the weights.
-        known: the features that its policy computes, in the order of their columns.
+        known: the names of all features that the policy computes, in the order of their columns.
 
     Raises:
         ValueError: a feature does not exist, or a layer is too wide for the scratch.
@@ -70,7 +74,7 @@ def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """Length of the scratch of `describe_choices` and a forward pass together."""
+    """Return the length of the scratch for `describe_choices` and the hidden layers together."""
     return 2 * MOST_UNITS + start_kernel.scratch_size(gpus, pools)
 
 
@@ -78,7 +82,10 @@ def scratch_size(gpus: int, pools: int) -> int:
 def predict(  # noqa: C901  separate functions for the inner loops took a third longer
     x: Floats, params: Floats, first: Floats, second: Floats
 ) -> float:
-    """Predicted cost of a choice with features x [FEATURES]; first and second are scratch."""
+    """Return the predicted cost of a choice.
+
+    x [FEATURES]: the features of the choice; first, second [MOST_UNITS]: scratch.
+    """
     count, units, more = int(params[0]), int(params[1]), int(params[2])
     columns, weights = params[_HEAD : _HEAD + count], params[_HEAD + count :]
     for k in range(units):
@@ -107,9 +114,10 @@ def predict(  # noqa: C901  separate functions for the inner loops took a third 
 
 @njit
 def choose(choices: Choices, may_wait: bool, params: Floats, scratch: Floats) -> int:
-    """The choice with the smallest predicted cost; among equals Min-Min's, then the first.
+    """Return the index of the choice with the smallest predicted cost.
 
-    A choice is returned even if every cost is NaN. `scratch` has 2 * MOST_UNITS numbers.
+    Ties go to Min-Min's choice, then to the first. If every cost is NaN, Min-Min's choice is taken
+    (or the first start, if Min-Min would wait and may_wait is False). scratch [2 * MOST_UNITS].
     """
     first, second = scratch[:MOST_UNITS], scratch[MOST_UNITS : 2 * MOST_UNITS]
     least = 0 if may_wait else 1

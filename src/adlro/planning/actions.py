@@ -2,12 +2,12 @@
 
 Jobs are processed in the order of the policy. If a job does not fit on its target, runs there that
 have another target are preempted; if that is not enough (plans count GPUs, not cores or memory),
-also runs there that come later in the order. In both cases the last of the order goes first, and no
-more than needed. If the job would still not fit, no run is preempted for it. Runs that cannot
-checkpoint or are too young are never preempted. Then the planned jobs start, and after them every
-other waiting job that fits, each on its fastest pool: no GPU stays idle while a waiting job fits.
-The plan places by best fit; if the world places otherwise, a planned job that does not fit on its
-target starts on another pool.
+also runs there that come later in the order. In both cases the runs that are last in the order are
+preempted first, and no more than needed. If the job would still not fit, no run is preempted for
+it. Runs that cannot checkpoint or are too young are never preempted. Then the planned jobs start,
+and after them every other waiting job that fits, each on its fastest pool: no GPU stays idle while
+a waiting job fits. The plan places by best fit; if the world places otherwise, a planned job that
+does not fit on its target starts on another pool.
 
 All preemptions form one answer, and each start is an answer: a start may close a pool to other jobs
 (quotas), which the next call shows. Dimensions as in active_jobs.py; Q waiting jobs.
@@ -38,7 +38,7 @@ class ClusterCopy(NamedTuple):
 
 
 class TargetPlan(NamedTuple):
-    """Target pool and present pool of each active job."""
+    """Order of the active jobs, and the target pool and present pool of each."""
 
     order: Indices  # [A] indices into `active`, the most important job first
     target: Indices  # [A] pools, -1 = none
@@ -51,14 +51,14 @@ class TargetPlan(NamedTuple):
 def take_in_order(
     chosen: Counts, pools: Counts, width: Floats, room: Floats, target: Indices
 ) -> None:
-    """Assign pools greedily: each pair (job, pool) in turn, while the pool has enough GPUs.
+    """Assign pools greedily: each of K pairs (job, pool) in turn, while the pool has enough GPUs.
 
     Args:
         chosen: [K] jobs of the pairs, the best pair first; a job may occur several times.
         pools: [K] pools of the pairs.
         width: [A] GPUs that a job holds.
         room: [P] GPUs available; reduced by those assigned.
-        target: [A] filled in; -1 = none yet.
+        target: [A] pool of each job, filled in; -1 = none yet.
     """
     for k in range(len(chosen)):
         a, p = chosen[k], pools[k]
@@ -69,7 +69,10 @@ def take_in_order(
 
 @njit_allocating
 def _copy_cluster(view: View, active: ActiveJobs) -> ClusterCopy:
-    """Copy of the cluster of a view."""
+    """Copy the records of a view that planned actions change.
+
+    Jobs and runs refer to a job by its index in `active`.
+    """
     running = view.running.copy()
     for a in range(len(active.rows)):
         if active.run[a] >= 0:
@@ -81,20 +84,20 @@ def _copy_cluster(view: View, active: ActiveJobs) -> ClusterCopy:
 
 @njit_allocating
 def _copy_allocation(cluster: ClusterCopy) -> ClusterCopy:
-    """Copy of pools, nodes and GPUs; jobs and runs are shared, as they do not change."""
+    """Copy pools, nodes and GPUs; the jobs and runs, which do not change, are shared."""
     pools, nodes, gpus = cluster.pools.copy(), cluster.nodes.copy(), cluster.gpus.copy()
     return ClusterCopy(cluster.jobs, cluster.running, pools, nodes, gpus)
 
 
 @njit
 def _release(r: int, cluster: ClusterCopy) -> None:
-    """Release everything that run r holds."""
+    """Release everything that run r holds in the copy."""
     release(cluster.running[r], cluster.jobs, cluster.pools, cluster.nodes, cluster.gpus)
 
 
 @njit
 def _fits(a: int, p: int, cluster: ClusterCopy) -> bool:
-    """True when job a fits on pool p."""
+    """True when job a fits on pool p of the copy."""
     return fits(cluster.jobs[a], cluster.pools[p], cluster.nodes, cluster.gpus)
 
 
@@ -104,7 +107,7 @@ def _fits_if_spared(
 ) -> bool:
     """True when the k-th job of the order fits its target without preempting stopped[spared].
 
-    Releases all other `stopped` runs in `cluster`.
+    All other runs of `stopped` are released in `cluster`.
     """
     for i in range(len(stopped)):
         if i != spared and stopped[i] >= 0:
@@ -115,7 +118,7 @@ def _fits_if_spared(
 
 @njit_allocating
 def _victims(k: int, plan: TargetPlan, cluster: ClusterCopy) -> Indices:
-    """Jobs to preempt so that the k-th job of the order fits its target; none if it cannot fit."""
+    """Jobs to preempt so that the k-th job of the order fits its target; empty if it cannot."""
     order, target = plan.order, plan.target
     a, p = order[k], target[order[k]]
     stopped, count, enough = np.empty(len(order), np.int64), 0, False
@@ -181,7 +184,10 @@ def plan_actions(
 
 @njit
 def _where_to_start(q: int, goal: int, view: View) -> int:
-    """Pool `goal` (-1 = none) if job q can start there, else its fastest feasible pool, or -1."""
+    """Pool where the job at queue position q should start now; -1 if it fits nowhere.
+
+    This is `goal` (-1 = none) if the job can start there, else its fastest eligible pool with room.
+    """
     waiting, eligible = view.queue[q], view.eligible[q]
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     job, seconds = view.jobs[waiting.job], view.est[waiting.job]
@@ -198,7 +204,7 @@ def _where_to_start(q: int, goal: int, view: View) -> int:
 
 @njit_allocating
 def first_start(worth: Floats, steps: Floats, goals: Floats, view: View, out: Records) -> int:
-    """Write the start of the first job that can start: by step, then by worth, then by age.
+    """Write the start of the first job that can start, ordered by step, then worth, then age.
 
     Args:
         worth: [Q] score of jobs without a step, the largest first.
@@ -228,6 +234,8 @@ def preempt_for(
 ) -> int:
     """Write the preemptions that lead to the targets, and store the planned starts in `notes`.
 
+    target, order [A] as in `plan_actions`.
+
     Returns:
         Number of preemptions written.
     """
@@ -239,16 +247,17 @@ def preempt_for(
 
 
 def start_what_fits(view: View, notes: Notes, worth: Floats, out: Records) -> int:
-    """Write one start: of the planned jobs in order, then of others that fit, by falling `worth`.
+    """Write one start; returns the number of decisions written (0 or 1).
 
-    Shapes: worth [Q]. Returns the number of decisions written.
+    The first planned job that can start has precedence; without one, the job with the largest worth
+    [Q] of those that fit.
     """
     count: int = first_start(worth, notes.step, notes.goal, view, np.asarray(out))
     return count
 
 
 def wake(at: float, out: Records) -> int:
-    """Write a wake at this time, none if it is infinite; returns the number of decisions."""
+    """Write a request to be called at this time, none if it is infinite; returns 1 or 0."""
     if at == np.inf:
         return 0
     out["kind"][0], out["at"][0] = WAKE, at

@@ -27,17 +27,17 @@ Indices = NDArray[np.int64]
 
 
 class Notes(NamedTuple):
-    """Memory that a planning policy keeps between calls, as named views of one array."""
+    """Memory of a planning policy between calls, as named views of one array."""
 
     head: Floats  # [HEAD] numbers of the whole run; the first is the seed
-    eligible: Floats  # [J, P] eligible pools when it last waited; if never seen: where it runs
+    eligible: Floats  # [J, P] 1 = eligible when it last waited; if never seen waiting: runs there
     step: Floats  # [J] rank among the planned starts of this moment, 0 = not planned
     goal: Floats  # [J] target pool of a planned start
     columns: Floats  # [J, ...] columns of the individual policy
 
 
 class ActiveJobs(NamedTuple):
-    """The active jobs of a moment, oldest first."""
+    """The active jobs at one time, oldest first; fields without a shape are [A]."""
 
     rows: Indices  # in the job table
     run: Indices  # index in `running`, -1 = it waits
@@ -57,14 +57,17 @@ class ActiveJobs(NamedTuple):
         return best
 
     def relative(self) -> Floats:
-        """Speeds [A, P] relative to the job's best; 0 where it may not run."""
+        """Speed [A, P] of each job on each pool; 1 on its fastest pool, 0 where it may not run."""
         best = self.fastest()
         finite = np.where(np.isfinite(best), best, 0.0)
         speeds: Floats = finite[:, None] / self.seconds
         return speeds
 
     def open(self) -> Mask:
-        """Pairs [A, P] that a plan may use: the job is not pinned and the pool is large enough."""
+        """True [A, P] for each pair (job, pool) that a plan may use.
+
+        The job is not pinned and may run on the pool, which has enough GPUs for it.
+        """
         fitting = self.width[:, None] <= self.room + 1e-9
         mask: Mask = np.isfinite(self.seconds) & fitting & ~self.pinned[:, None]
         return mask
@@ -84,18 +87,21 @@ class ActiveJobs(NamedTuple):
 
 
 def memory_size(context: Context, columns: int = 0) -> int:
-    """Size of the memory of a policy with `columns` numbers of its own per job."""
+    """Number of values in the memory of a policy with `columns` numbers of its own per job."""
     return int(HEAD + context.rows * (len(context.pools) + SHARED + columns))
 
 
 def plain_view(view: View) -> View:
-    """The view with plain arrays instead of recarrays, whose field access is slow."""
+    """Return the view with plain arrays instead of recarrays, whose field access is slow."""
     now, *arrays, arrived, recent = view
     return View._make([now, *map(np.asarray, arrays), arrived, recent])
 
 
 def notes_of(memory: Floats, view: View, columns: int = 0) -> Notes:
-    """Named views of a policy's memory, after updating the active jobs and their eligibility."""
+    """Return named views of a policy's memory, after `note_jobs` has updated it.
+
+    columns: numbers per job of the individual policy.
+    """
     pools = len(view.pools)
     rows = memory[HEAD:].reshape(-1, pools + SHARED + columns)
     note_jobs(view, rows)
@@ -111,7 +117,10 @@ def fingerprint(view: View) -> tuple[float, float, float]:
 
 @njit
 def left_now(now: float, run: Row, job: Row, pool: Row, est: Floats) -> float:
-    """Share of its work that a run would have left if preempted now; est [M] of its job."""
+    """Share of a job's work that would be left if its run were preempted now.
+
+    est [M]: estimates of the job by GPU model.
+    """
     worked, _, _, _ = timeline(now - run.start, run, job)
     seconds = max(est[pool.model] * span_factor(run, job, pool), _MIN_SECONDS)
     return left_by_estimate(worked, now, run, seconds) if worked > 0 else run.left
@@ -132,7 +141,7 @@ def _is_pinned(now: float, run: Row, job: Row) -> bool:
 
 @njit_allocating
 def gather(view: View, eligible: Floats) -> tuple[Any, ...]:
-    """Fields of `ActiveJobs`, in their order; eligible [J, P] as in `Notes`."""
+    """Compute the fields of `ActiveJobs` for a view, in order; eligible [J, P] as in `Notes`."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     running, pools = view.running, view.pools
     runs, count = len(running), len(running) + len(queue)
@@ -176,7 +185,7 @@ def gather(view: View, eligible: Floats) -> tuple[Any, ...]:
 
 @njit
 def _takes_over(row: Floats, job: Row, pools: int) -> bool:
-    """Reset a row of the memory if it belongs to another job; True if it did."""
+    """Assign a row of the memory to a job; reset it and return True if another job had it."""
     stored = float(job.id + 1)
     if row[pools + _ID] == stored:
         return False
@@ -188,9 +197,10 @@ def _takes_over(row: Floats, job: Row, pools: int) -> bool:
 
 @njit_allocating
 def note_jobs(view: View, rows: Floats) -> None:
-    """Store the pools where the active jobs may run in their memory rows [J, ...].
+    """Store in the memory rows [J, ...] of the active jobs on which pools each may run.
 
-    A job that has been seen waiting may run where it was eligible; any other only where it runs.
+    A job that has been seen waiting may run where it was eligible then; any other only where it
+    runs.
     """
     jobs, queue, running, pools = view.jobs, view.queue, view.running, len(view.pools)
     for q in range(len(queue)):
@@ -208,7 +218,7 @@ def note_jobs(view: View, rows: Floats) -> None:
 def preemptible_at(view: View) -> float:
     """Time at which the next run becomes old enough to be preempted; infinite = none.
 
-    Always after now: start + least_run may be rounded down to a time at which it is too young.
+    Always after now: start + least_run may be rounded down to a time at which the run is too young.
     """
     now, jobs, running, first = view.now, view.jobs, view.running, np.inf
     for r in range(len(running)):
@@ -219,16 +229,16 @@ def preemptible_at(view: View) -> float:
 
 
 def too_young(now: float, running: Records, jobs: Records) -> Mask:
-    """Runs [R] that may not be preempted yet; jobs [R] are the jobs of these runs."""
+    """True [R] for each run that may not be preempted yet; jobs [R]: the jobs of these runs."""
     young: Mask = now - running["start"] < jobs["least_run"] - _TOLERANCE_S
     return young
 
 
 def next_preemptible(view: View) -> float:
-    """As `preemptible_at`, as a Python float."""
+    """Result of `preemptible_at` as a Python float."""
     return float(preemptible_at(view))
 
 
 def collect(view: View, notes: Notes) -> ActiveJobs:
-    """The active jobs of this moment."""
+    """Compute the arrays of the jobs that are active now."""
     return ActiveJobs(*gather(view, notes.eligible))

@@ -1,9 +1,11 @@
 """Linear programs over time shares: the share of its time that each job spends on each pool.
 
-X [A, P] >= 0, sum over pools X <= 1 for each job, sum over jobs width * X <= room for each pool
-(Narayanan et al., Gavel, OSDI 2020). Solved by HiGHS' dual simplex, so that the solution is a
-vertex with few fractional shares; through scipy's milp (without integer variables), which returns
-the same solutions as linprog, digit for digit, in 60 % of its time.
+Variables X [A, P] >= 0, for A active jobs and P pools. For each job, the sum of X over the pools is
+at most 1; for each pool, the sum of width * X over the jobs is at most room, where width is the
+number of GPUs that a job holds and room that of the pool (Narayanan et al., Gavel, OSDI 2020).
+Solved by HiGHS' dual simplex, so that the solution is a vertex with few fractional shares; through
+scipy's milp (without integer variables), which returns the same solutions as linprog, digit for
+digit, in 60 % of its time.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _TOLERANCE = 1e-6  # shares this near to 0 or 1 are rounded
 
 
 def _solve(gain: Floats, rows: csc_array, bounds: Floats, where: str) -> Floats:
-    """The x >= 0 that maximises gain @ x subject to rows @ x <= bounds.
+    """Return the x >= 0 that maximises gain @ x subject to rows @ x <= bounds.
 
     Raises:
         PolicyError: there is no solution, or the solver gave up.
@@ -36,7 +38,10 @@ def _solve(gain: Floats, rows: csc_array, bounds: Floats, where: str) -> Floats:
 
 
 def _limits(a: Indices, p: Indices, active: ActiveJobs) -> tuple[Floats, Indices, Floats]:
-    """Coefficients, rows and bounds of the constraints of jobs (A rows), then of pools (P rows)."""
+    """Coefficients, their rows, and bounds of the constraints: A rows for jobs, then P for pools.
+
+    a, p: job and pool of each variable. A variable has one coefficient in each of the two parts.
+    """
     jobs = len(active.rows)
     coefficients = np.concatenate([np.ones(len(a)), active.width[a]])
     bounds = np.concatenate([np.ones(jobs), np.maximum(active.room, 0.0)])
@@ -44,7 +49,7 @@ def _limits(a: Indices, p: Indices, active: ActiveJobs) -> tuple[Floats, Indices
 
 
 def _table(x: Floats, mask: Mask) -> Floats:
-    """Shares [A, P] from the solution x of the pairs in the mask, rounded to exact 0 and 1."""
+    """Shares [A, P] from the solution x of the pairs in the mask; nearly 0 or 1 is rounded."""
     x = np.where(x < _TOLERANCE, 0.0, np.where(x > 1 - _TOLERANCE, 1.0, x))
     shares = np.zeros(mask.shape)
     shares[mask] = x
@@ -52,7 +57,7 @@ def _table(x: Floats, mask: Mask) -> Floats:
 
 
 def max_total_shares(gain: Floats, active: ActiveJobs, mask: Mask, where: str) -> Floats:
-    """Shares [A, P] that maximise the sum of gain * X; 0 outside of the mask.
+    """Shares [A, P] that maximise the sum of gain * X; 0 for pairs outside the mask.
 
     Raises:
         PolicyError: see _solve.
@@ -69,13 +74,13 @@ def max_total_shares(gain: Floats, active: ActiveJobs, mask: Mask, where: str) -
 def max_min_shares(
     speeds: Floats, need: Floats, active: ActiveJobs, mask: Mask, where: str
 ) -> Floats:
-    """Shares [A, P] that maximise s such that each job's speed is at least s * need.
+    """Shares [A, P] that maximise s, where each job has at least the speed s * need.
 
-    Among these, the mean of all speeds is maximised, with a thousandth of the weight.
+    The mean of all speeds is maximised too, with a thousandth of the weight.
 
     Args:
         speeds: [A, P] speed of a job that spends all its time there, relative to its best.
-        need: [A] > 0, in the same unit.
+        need: [A] > 0, speed that a job should have in proportion to the other jobs.
         active: the active jobs, with their widths and the GPUs of each pool.
         mask: [A, P] pairs that may be used; a job without any is left out.
         where: policy and time, for the error message.

@@ -16,7 +16,11 @@ from adlro.model.state import Counts, Floats
 
 @njit
 def _refresh(p: int, worth: Floats, where: Counts, loss: Floats, mover: Counts) -> None:
-    """Recompute the smallest loss when a job of pool p moves (loss [P, P + 1]), and that job."""
+    """Recompute the smallest loss of worth if one job of pool p moves to each other pool.
+
+    Writes row p of loss [P, P + 1] and of mover [P, P + 1], the job that would move; the last
+    column means that it becomes unmatched. worth [A, P] as in `match`; where [A]: pool of each job.
+    """
     total = worth.shape[1]
     for q in range(total + 1):
         loss[p, q], mover[p, q] = np.inf, -1
@@ -31,7 +35,11 @@ def _refresh(p: int, worth: Floats, where: Counts, loss: Floats, mover: Counts) 
 
 @njit
 def _leads_to(p: int, q: int, before: Counts) -> bool:
-    """True when the path to p passes q: rounding can make a cycle seem profitable."""
+    """True when the path that ends at pool p contains pool q, so that q must not follow.
+
+    before [P + 1]: the pool before each pool on its path, -1 = none. Rounding errors can make such
+    a cycle seem profitable.
+    """
     while p >= 0 and p != q:
         p = before[p]
     return p == q
@@ -39,7 +47,11 @@ def _leads_to(p: int, q: int, before: Counts) -> bool:
 
 @njit
 def _find(a: int, worth: Floats, room: Floats, loss: Floats, cost: Floats, before: Counts) -> int:
-    """Last pool of the cheapest augmenting path for job a; cost and before [P + 1] describe it."""
+    """Return the last pool of the cheapest augmenting path for job a; P = a job becomes unmatched.
+
+    cost [P + 1] is filled with the cost of the cheapest path to each pool, before [P + 1] with the
+    previous pool on that path (-1 = none). room [P]: free GPUs; worth and loss as in `_refresh`.
+    """
     total = worth.shape[1]
     for p in range(total + 1):
         cost[p], before[p] = np.inf, -1
@@ -62,7 +74,7 @@ def _find(a: int, worth: Floats, room: Floats, loss: Floats, cost: Floats, befor
 
 @njit_allocating
 def match(worth: Floats, free: Floats) -> Counts:
-    """Pools [A] of the matching with the largest sum of worth; -1 = unmatched.
+    """Return the pools [A] of the matching with the largest sum of worth; -1 = unmatched.
 
     Args:
         worth: [A, P] weights, 0 = not allowed.

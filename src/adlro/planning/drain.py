@@ -1,9 +1,10 @@
 """The drain cost of a choice: total completion time of the waiting jobs if no more arrive.
 
-After the choice, Min-Min plans the other waiting jobs by estimates; the cost is the sum of all
-completion times, counted from now. Choices are comparable because all are charged for the same
-jobs. The plan counts GPUs only, as in planning/min_min.py; a slice holds a GPU, or none if it fits
-beside other slices where no GPU is free.
+A choice is to start a job on a pool now, or to wait. After the choice, Min-Min plans the other
+waiting jobs by estimates; the cost is the sum of all completion times, counted from now. The costs
+of two choices are comparable because they cover the same jobs. The plan counts GPUs only, as in
+planning/min_min.py; a slice holds a GPU, or none if it fits beside other slices where no GPU is
+free.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MAX_PLANNED = MAX_SHORTEST + MAX_PAIRS
 
 
 class Drain(NamedTuple):
-    """The plan before any choice, and buffers for one choice: K jobs, P pools, G GPUs."""
+    """The plan of K jobs before any choice, and buffers for the plan after one; P pools, G GPUs."""
 
     now: float
     places: Floats  # [K] queue positions, rising; jobs that no pool can hold are left out
@@ -40,30 +41,31 @@ class Drain(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Feasible pairs of a waiting job and a pool, the smallest estimate first."""
+    """Pairs of a waiting job and a pool where it can start now, the smallest estimate first."""
 
-    places: Floats  # [MOST_PAIRS] queue positions
-    pools: Floats  # [MOST_PAIRS]
-    seconds: Floats  # [MOST_PAIRS] estimates
+    places: Floats  # [MAX_PAIRS] queue positions
+    pools: Floats  # [MAX_PAIRS]
+    seconds: Floats  # [MAX_PAIRS] estimates
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """Size of the scratch buffer of `split_pairs` and `prepare_drain` together."""
+    """Size of the scratch buffer that `split_pairs` and `prepare_drain` divide up."""
     return 3 * MAX_PAIRS + 2 * gpus + pools + MAX_PLANNED * (5 + 2 * pools)
 
 
 @njit
 def split_pairs(scratch: Floats) -> tuple[Pairs, Floats]:
-    """Split the scratch buffer into the arrays of `Pairs` and the rest."""
+    """Divide the scratch buffer into the arrays of `Pairs`, and the rest for `prepare_drain`."""
     n = MAX_PAIRS
     return Pairs(scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n]), scratch[3 * n :]
 
 
 @njit
 def _put_pair(count: int, limit: int, q: int, p: int, seconds: float, pairs: Pairs) -> int:
-    """Insert a pair into the list of the `limit` shortest pairs; returns the new length.
+    """Insert a pair into the list of the `limit` pairs with the smallest estimates.
 
-    Ties keep their order of insertion; the longest pair is dropped if the list is full.
+    Returns the new length. Ties keep their order of insertion; if the list is full, the pair with
+    the largest estimate is dropped.
     """
     if count == limit and seconds >= pairs.seconds[limit - 1]:
         return count
@@ -78,7 +80,7 @@ def _put_pair(count: int, limit: int, q: int, p: int, seconds: float, pairs: Pai
 
 @njit
 def shortest_pairs(limit: int, view: View, pairs: Pairs) -> int:
-    """Write the `limit` feasible pairs with the smallest estimates; returns their number.
+    """Write the `limit` possible starts with the smallest estimates; returns their number.
 
     Ties go to the older job, then to the lower pool.
     """
@@ -98,7 +100,10 @@ def shortest_pairs(limit: int, view: View, pairs: Pairs) -> int:
 
 @njit
 def span_penalty(job: Row, pool: Row, nodes: Records) -> float:
-    """Span factor of a whole-GPU job that starts on a pool now; 1 if one node can hold it."""
+    """Factor on the run time of a whole-GPU job that starts on a pool now.
+
+    1 if one node can hold the job, else the factor for spanning several nodes.
+    """
     factor: float = 1.0 + job.communication * pool.span_cost
     if job.gpus == 1 or factor == 1.0:
         return 1.0
@@ -119,7 +124,7 @@ def next_finish(now: float, running: Records) -> float:
 
 @njit
 def _put_place(count: int, q: int, places: Floats) -> int:
-    """Insert a queue position into a rising list unless present; returns the new length."""
+    """Insert a queue position into a rising list if it is not there; returns the new length."""
     i = count
     while i > 0 and places[i - 1] >= q:
         i -= 1
@@ -133,10 +138,10 @@ def _put_place(count: int, q: int, places: Floats) -> int:
 
 @njit
 def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
-    """Write the queue positions of the MOST_SHORTEST shortest jobs, rising; returns their number.
+    """Write the queue positions of the MAX_SHORTEST shortest jobs, rising; returns their number.
 
-    A job counts with its estimate on the best pool that can hold it. Shapes: lengths and places
-    [MOST_PLANNED].
+    The length of a job is its estimate on the fastest pool that can hold it. Shapes: lengths and
+    places [MAX_PLANNED].
     """
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, count = view.pools, 0
@@ -163,7 +168,10 @@ def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
 
 @njit
 def _fill_needs(k: int, q: int, view: View, seconds: Floats, needs: Floats) -> None:
-    """Write the estimate and the required GPUs of planned job k, at queue position q, by pool."""
+    """Write the estimates of planned job k on each pool, and the free GPUs it needs there.
+
+    q: its position in the queue. seconds, needs [K * P] as in `Drain`.
+    """
     est, eligible, pools, nodes, gpus = view.est, view.eligible, view.pools, view.nodes, view.gpus
     j, left = view.queue[q].job, view.queue[q].left
     job = view.jobs[j]
@@ -180,7 +188,10 @@ def _fill_needs(k: int, q: int, view: View, seconds: Floats, needs: Floats) -> N
 def _completion(
     k: int, earliest: float, drain: Drain, pools: Records, times: Floats
 ) -> tuple[float, int]:
-    """Smallest expected completion of planned job k, and its pool."""
+    """Smallest expected completion of planned job k, and the pool where it completes.
+
+    times [G]: free times of the plan; earliest: start of a slice that needs no free GPU.
+    """
     best, best_p = np.inf, 0
     for p in range(len(pools)):
         at = k * len(pools) + p
@@ -197,7 +208,7 @@ def _completion(
 def prepare_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drain:
     """Prepare the plan that all choices share; scratch is the rest returned by `split_pairs`.
 
-    The planned jobs are the same for each choice: the MOST_SHORTEST shortest waiting jobs and the
+    The planned jobs are the same for each choice: the MAX_SHORTEST shortest waiting jobs and the
     jobs of the first `count` entries of `pairs`.
     """
     now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
@@ -230,7 +241,7 @@ def prepare_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drai
 
 @njit
 def place_in(drain: Drain, q: int) -> int:
-    """Index of the planned job at queue position q; -1 = not planned."""
+    """Index among the planned jobs of the job at queue position q; -1 = not planned."""
     for k in range(len(drain.places)):
         if drain.places[k] == q:
             return k
@@ -239,7 +250,10 @@ def place_in(drain: Drain, q: int) -> int:
 
 @njit
 def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools: Records) -> None:
-    """Reserve the GPUs of a job until `until` in the plan of the current choice."""
+    """Reserve `need` GPUs of pool p until `until` in the plan of the current choice.
+
+    A slice that needs no free GPU (0) takes one if a GPU is free at `earliest`.
+    """
     first = pools[p].first_gpu
     if need == 0 and drain.counts[p] > 0 and drain.own_times[first] <= earliest:
         need = 1
@@ -251,11 +265,12 @@ def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools:
 def _plan(
     rest: int, cost: float, bound: float, earliest: float, drain: Drain, pools: Records
 ) -> float:
-    """Add the completions of the `rest` jobs with finite own_ends, in Min-Min's order, to a cost.
+    """Plan the `rest` jobs with finite own_ends by Min-Min; returns `cost` plus their completions.
 
-    Completions only grow as the plan fills up, so a stored one is a lower bound and is recomputed
-    before use. Jobs complete in rising order, so each remaining job costs at least as much as the
-    last: the search stops once the cost cannot stay below `bound`.
+    Infinite if that is not below `bound`. Completions only grow as the plan fills up, so a stored
+    one is a lower bound and is recomputed before use. Jobs complete in rising order, so each
+    remaining job costs at least as much as the last one planned: the search stops once the cost
+    cannot stay below `bound`.
     """
     ends, now, done = drain.own_ends, drain.now, 0
     while rest > 0:

@@ -1,17 +1,18 @@
 """Common part of the Gavel policies: time shares from a linear program, enforced by rounds.
 
-The shares X [A, P] are solved for (allocation.py) in the first round after a job or a node has come
-or gone. In a round each pair (job, pool) with X > 0 has the priority
+X [A, P] is the share of its time that each of A active jobs spends on each of P pools. It is solved
+for (allocation.py) in the first round after a job or a node has come or gone. In a round each pair
+(job, pool) with X > 0 has the priority
 
     (owed + X * round) / (received + round)
 
-where owed is the integral of X over time, and received the time that the job ran there (after
-Narayanan et al., Gavel, OSDI 2020, section 5: X over the share of time received). Counting the next
-round in both avoids a division by 0 and that small shares always come first. Both integrals
-continue over a new solution, as Gavel's deficits do; otherwise small shares would never be served
-if jobs come and go often. A job is owed at most ten rounds and owes at most one. Pairs are taken by
-falling priority while GPUs are available; ties go to the larger X, then to the pool where the job
-runs, then to the older job.
+where owed is the integral of X over time, received the time that the job ran there, and round the
+length of a round (after Narayanan et al., Gavel, OSDI 2020, section 5: X over the share of time
+received). Counting the next round in numerator and denominator avoids a division by 0, and that
+small shares always come first. The integrals continue when X is solved for again, as Gavel's
+deficits do; otherwise small shares would never be served if jobs come and go often. A job is owed
+at most ten rounds, and is at most one round ahead. Pairs are taken by falling priority while GPUs
+are available; ties go to the larger X, then to the pool where the job runs, then to the older job.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Solver = Callable[[View, ActiveJobs, Floats], Floats]
 
 
 class Ledger(NamedTuple):
-    """Shares and service of the pairs (job, pool), as views of the memory."""
+    """Shares X of the pairs (job, pool), and time owed and received, as views of the memory."""
 
     shares: Floats  # [J, P] X of the last solution
     owed: Floats  # [J, P] seconds
@@ -47,18 +48,22 @@ class Ledger(NamedTuple):
 
 
 def params(context: Context) -> Floats:
-    """Parameters [1]: length of a round in seconds."""
+    """Parameters [1] of a Gavel policy: length of a round in seconds."""
     return np.array([ROUND_S])
 
 
 def memory(context: Context) -> int:
-    """Size of the memory: that of rounds; per job X, owed, received by pool and extra columns."""
+    """Number of values in the memory of a Gavel policy.
+
+    For each job: X, owed and received on each pool, and the extra columns; and what rounds.py
+    needs.
+    """
     return memory_size(context, 3 * len(context.pools) + _EXTRA_COLUMNS)
 
 
 @njit_allocating
 def update_ledger(last: float, length: float, rows: Indices, view: View, ledger: Ledger) -> None:
-    """Add the time since the last round to owed and received, and limit both.
+    """Add the time since the last round to owed and received, and limit their difference.
 
     Args:
         last: time of the last round.
@@ -81,7 +86,7 @@ def update_ledger(last: float, length: float, rows: Indices, view: View, ledger:
 
 
 def _account(view: View, notes: Notes, active: ActiveJobs, length: float) -> None:
-    """Update owed and received in the memory by the time since the last round."""
+    """Update owed and received in the memory for the time since the last round."""
     if not notes.head[rounds.BEGUN]:
         return
     pools = len(view.pools)
@@ -90,7 +95,7 @@ def _account(view: View, notes: Notes, active: ActiveJobs, length: float) -> Non
 
 
 def _by_priority(view: View, notes: Notes, active: ActiveJobs, length: float) -> RoundPlan:
-    """Plan of a round: the pairs with the highest priority for which GPUs are available."""
+    """Plan a round: take the pairs with the highest priority while GPUs are available."""
     pools = len(view.pools)
     shares, owed, received = (
         notes.columns[active.rows, k * pools : (k + 1) * pools] for k in range(3)
@@ -108,7 +113,10 @@ def _by_priority(view: View, notes: Notes, active: ActiveJobs, length: float) ->
 
 
 def answer(view: View, params: Floats, memory: Floats, out: Records, solve: Solver) -> int:
-    """The `decide` of all Gavel policies, given the solver for the shares."""
+    """Write the decisions of a Gavel policy; returns their number.
+
+    This is the `decide` of all Gavel policies; `solve` computes the shares X of the individual one.
+    """
     pools, length = len(view.pools), float(params[0])
     notes = notes_of(memory, view, 3 * pools + _EXTRA_COLUMNS)
 

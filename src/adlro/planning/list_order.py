@@ -20,7 +20,7 @@ _MIN_PRIORITY = 0.01  # lower priorities count as this
 
 
 class Best(NamedTuple):
-    """The best pool of a job in the plan."""
+    """Pool where a job completes first in the plan, and its completions there and elsewhere."""
 
     end: float  # smallest expected completion; infinite if no pool can hold the job
     pool: int  # the pool of this completion
@@ -31,7 +31,7 @@ class Best(NamedTuple):
 def may_start(first: int, view: View, counts: Floats, times: Floats) -> bool:
     """False when no job can start now: the plan has no free GPU left and no slice waits.
 
-    Only queue positions from `first` on are considered.
+    Only slices from queue position `first` on are considered.
     """
     now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
     for p in range(len(pools)):
@@ -45,7 +45,10 @@ def may_start(first: int, view: View, counts: Floats, times: Floats) -> bool:
 
 @njit
 def best_in_plan(q: int, view: View, times: Floats) -> Best:
-    """Best pool of the job at queue position q in the present plan; times [G]."""
+    """Find the pool where the job at queue position q completes first in the plan.
+
+    times [G]: expected free times of the plan.
+    """
     now, est, eligible, pools = view.now, view.est, view.eligible, view.pools
     nodes, gpus, j, left = view.nodes, view.gpus, view.queue[q].job, view.queue[q].left
     job = view.jobs[j]
@@ -63,7 +66,7 @@ def best_in_plan(q: int, view: View, times: Floats) -> Best:
 
 @njit
 def is_due(job: Row, pool: Row, view: View, times: Floats) -> bool:
-    """True when the plan starts a job on a pool now, and it actually fits there."""
+    """True when the plan starts the job on the pool now, and the job fits there."""
     now, nodes, gpus = view.now, view.nodes, view.gpus
     due: bool = ready_time(now, job, pool, nodes, gpus, times) <= now
     return due and fits(job, pool, nodes, gpus)
@@ -71,7 +74,7 @@ def is_due(job: Row, pool: Row, view: View, times: Floats) -> bool:
 
 @njit
 def hold(job: Row, best: Best, pools: Records, counts: Floats, times: Floats) -> None:
-    """Reserve the GPUs of a job in the plan until its completion."""
+    """Reserve the GPUs of a job on its best pool in the plan, until its completion."""
     gang = wide(job.gpus)
     reserve(pools[best.pool].first_gpu, int(counts[best.pool]), gang, best.end, times)
 
@@ -90,7 +93,10 @@ def _score(rule: int, now: float, job: Row, best: Best) -> float:
 
 @njit
 def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, Best]:
-    """Queue position of the job to plan next, or -1, and its best pool; planned [Q]."""
+    """Queue position of the unplanned job with the largest score, and its best pool.
+
+    -1 if no pool can hold any of these jobs. planned [Q]: jobs that are planned already.
+    """
     now, jobs, queue = view.now, view.jobs, view.queue
     next_q, largest, chosen = -1, -np.inf, Best(np.inf, 0, np.inf)
     for q in range(len(queue)):
@@ -130,7 +136,7 @@ def _with_scratch(rule: int, view: View) -> tuple[int, int]:
 
 @njit
 def largest_first_start(rule: int, view: View) -> tuple[int, int]:
-    """Queue position and pool of the first start in a plan, largest score first; (-1, -1) if none.
+    """Queue position and pool of the first job to start now, by falling score; (-1, -1) if none.
 
     The score is the smallest completion (BY_END); the difference between the second smallest and
     the smallest completion, the sufferage (BY_LOSS); or the negative time until completion over the

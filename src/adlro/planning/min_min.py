@@ -1,7 +1,8 @@
 """The Min-Min plan of all waiting jobs by estimates: pool and start time of each.
 
-A plan is one array of expected free times, [G], sorted within each pool from times[p.first_gpu] on.
-For each pool only the earliest times are stored, as many as the waiting jobs require in total.
+Min-Min plans the job with the smallest expected completion next. A plan is one array of expected
+free times, [G], sorted within each pool from times[p.first_gpu] on. For each pool only the earliest
+times are stored, as many as the waiting jobs require in total.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ _MAX_SCAN = 24  # up to this length a scan is faster than a heap
 
 @njit
 def _possible_starts(jobs: Records, queue: Records, pools: Records) -> int:
-    """Number of free GPUs plus waiting slices, which may start where no GPU is free."""
+    """Upper bound of the number of jobs that can start now: free GPUs plus waiting slices.
+
+    A slice may start where no GPU is free.
+    """
     count = 0
     for p in range(len(pools)):
         count += pools[p].free
@@ -38,7 +42,7 @@ def asked(jobs: Records, queue: Records) -> int:
 
 @njit
 def _sink(times: Floats, first: int, k: int, count: int) -> None:
-    """Sift entry k of the max-heap times[first : first + count] down."""
+    """Sift entry k down in the max-heap times[first : first + count]."""
     value = times[first + k]
     while 2 * k + 1 < count:
         below = 2 * k + 1
@@ -53,7 +57,10 @@ def _sink(times: Floats, first: int, k: int, count: int) -> None:
 
 @njit
 def _insert(ready: float, gpus: int, first: int, count: int, limit: int, times: Floats) -> int:
-    """Insert `gpus` equal times into a sorted list of the `limit` earliest; returns its length."""
+    """Insert a time `gpus` times into a sorted list of the earliest times; returns its length.
+
+    The list is times[first : first + count]; it holds at most `limit` times.
+    """
     while gpus > 0 and (count < limit or ready < times[first + count - 1]):
         k = min(count, limit - 1)
         while k > 0 and times[first + k - 1] > ready:
@@ -69,7 +76,10 @@ def _insert(ready: float, gpus: int, first: int, count: int, limit: int, times: 
 def _keep_earliest(
     ready: float, gpus: int, first: int, count: int, limit: int, times: Floats
 ) -> int:
-    """Insert `gpus` equal times into a max-heap of the `limit` earliest; returns its size."""
+    """Insert a time `gpus` times into a max-heap of the earliest times; returns its size.
+
+    The heap is times[first : first + count]; it holds at most `limit` times.
+    """
     while gpus > 0 and count < limit:
         k = count
         while k > 0 and times[first + ((k - 1) >> 1)] < ready:
@@ -96,7 +106,11 @@ def _sort_heap(times: Floats, first: int, count: int) -> None:
 
 @njit_apart
 def _last_slice_end(slot: int, now: float, running: Records) -> float:
-    """Expected end of the last slice on a GPU; infinite unless `slot` is its first slice."""
+    """Expected time when the GPU of a slice is free: the latest end of all slices on it.
+
+    Infinite unless the run `slot` is first in the GPU's list of slices, so that the GPU counts
+    once.
+    """
     if running[slot].before >= 0:
         return np.inf
     latest = now
@@ -108,7 +122,11 @@ def _last_slice_end(slot: int, now: float, running: Records) -> float:
 
 @njit
 def frees_at(r: int, now: float, jobs: Records, running: Records) -> float:
-    """Expected time when the GPUs of run r are free; infinite for all but a GPU's first slice."""
+    """Expected time when the GPUs of run r are free.
+
+    For a slice: when all slices on its GPU have ended; infinite unless it is first in the GPU's
+    list of slices, so that the GPU counts once.
+    """
     if jobs[running[r].job].share < WHOLE:
         return _last_slice_end(r, now, running)
     return expected_end(running[r], now)
@@ -116,7 +134,7 @@ def frees_at(r: int, now: float, jobs: Records, running: Records) -> float:
 
 @njit
 def free_until(p: int, at: float, view: View) -> int:
-    """Number of GPUs of a pool expected to be free at a time if no other job starts there."""
+    """Number of GPUs of pool p expected to be free at time `at` if no other job starts there."""
     now, jobs, running = view.now, view.jobs, view.running
     count: int = view.pools[p].free
     for r in range(len(running)):
@@ -169,7 +187,7 @@ def fill_free_times(wanted: int, view: View, counts: Floats, times: Floats) -> N
 
 @njit
 def reserve(first: int, count: int, gpus: int, until: float, times: Floats) -> None:
-    """Replace the `gpus` smallest of `count` free times, from `first` on, by `until`."""
+    """Replace the `gpus` smallest of the sorted times[first : first + count] by `until`."""
     i = first + gpus
     while i < first + count and times[i] <= until:
         times[i - gpus] = times[i]
@@ -182,7 +200,7 @@ def reserve(first: int, count: int, gpus: int, until: float, times: Floats) -> N
 def ready_time(
     now: float, job: Row, pool: Row, nodes: Records, gpus: Records, times: Floats
 ) -> float:
-    """Earliest start of a job on a pool in the plan; infinite if too few GPUs are up."""
+    """Earliest start of a job on a pool in the plan; infinite if too few of its GPUs are up."""
     if job.share < WHOLE and fits(job, pool, nodes, gpus):
         return now
     if pool.gpus < job.gpus:
@@ -195,9 +213,10 @@ def ready_time(
 def completions(
     first: int, last: int, view: View, times: Floats, ends: Floats, choice: Floats
 ) -> None:
-    """Write the smallest expected completion, and its pool, for queue positions first to last - 1.
+    """Compute the smallest expected completion of the jobs at queue positions first to last - 1.
 
-    Shapes: times [G], ends and choice [Q]; infinite for a job that no pool can hold.
+    Writes it to ends [Q], and its pool to choice [Q]; infinite for a job that no pool can hold.
+    times [G]: the plan.
     """
     now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
@@ -216,7 +235,7 @@ def completions(
 
 @njit
 def _earliest(ends: Floats) -> int:
-    """Index of the smallest number; the first on ties."""
+    """Index of the smallest entry; on ties, the first."""
     best, position = ends[0], 0
     for q in range(1, len(ends)):
         if ends[q] < best:
@@ -226,14 +245,14 @@ def _earliest(ends: Floats) -> int:
 
 @njit
 def _before(a: float, b: float, ends: Floats) -> bool:
-    """True when queue position a comes before b: the smaller end, then the smaller position."""
+    """True when position a of the queue comes before b: by smaller end, then by position."""
     first: bool = ends[int(a)] < ends[int(b)] or (ends[int(a)] == ends[int(b)] and a < b)
     return first
 
 
 @njit
 def _sift_down(heap: Floats, k: int, count: int, ends: Floats) -> None:
-    """Sift entry k of a heap of queue positions, the earliest end on top, down."""
+    """Sift entry k down in a heap of queue positions with the earliest end on top."""
     position = heap[k]
     while 2 * k + 1 < count:
         below = 2 * k + 1
@@ -248,7 +267,7 @@ def _sift_down(heap: Floats, k: int, count: int, ends: Floats) -> None:
 
 @njit_apart
 def _build_heap(heap: Floats, ends: Floats) -> None:
-    """Build the heap of all queue positions."""
+    """Build the heap of all queue positions, the earliest end on top."""
     for q in range(len(ends)):
         heap[q] = q
     for k in range((len(ends) >> 1) - 1, -1, -1):
@@ -257,10 +276,11 @@ def _build_heap(heap: Floats, ends: Floats) -> None:
 
 @njit
 def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
-    """Plan jobs one after the other until one starts now; scratch holds G + P + 3 Q numbers.
+    """Plan jobs one after the other until one starts now; returns its queue position and pool.
 
-    Completions only grow as the plan fills up, so a stored one is a lower bound: the smallest is
-    recomputed until it does not change. This gives the same order as recomputing all of them.
+    (-1, -1) if none starts now. scratch: room for G + P + 3 Q numbers. Completions only grow as the
+    plan fills up, so a stored one is a lower bound: the smallest is recomputed until it does not
+    change. This gives the same order as recomputing all of them.
     """
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
@@ -304,13 +324,13 @@ def _long_queue_start(view: View) -> tuple[int, int]:
 
 
 def scratch_size(gpus: int, pools: int) -> int:
-    """Size of a scratch buffer that avoids allocations for queues of up to 128 jobs."""
+    """Size of a scratch buffer with which queues of up to 128 jobs need no allocation."""
     return gpus + pools + 3 * 128
 
 
 @njit
 def min_min_start(view: View, scratch: Floats) -> tuple[int, int]:
-    """Queue position and pool of the first start in the Min-Min plan; (-1, -1) if none starts."""
+    """Queue position and pool of the first job that the Min-Min plan starts now, or (-1, -1)."""
     if not any_feasible(view):
         return -1, -1
     if len(scratch) < len(view.gpus) + len(view.pools) + 3 * len(view.queue):

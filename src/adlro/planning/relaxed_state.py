@@ -2,9 +2,9 @@
 
 Every run that is not pinned releases its GPUs and waits with the other jobs; a policy then starts
 jobs in the copy one by one. Estimates include the restart cost where the plan would cause a
-restart. The copy has its own job table: first the active jobs, so that the row of a job is its
-index in `active`, then those of the last arrivals that are no longer active. Dimensions as in
-active_jobs.py; K rows of that table.
+restart. The copy has its own job table of K rows: first the active jobs, so that the row of a job
+is its index in `active`, then the recently arrived jobs that are no longer active. Other dimensions
+as in active_jobs.py; M GPU models.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MIN_SHARE = 0.1  # lower bound of a continued run's estimate, as a share of the
 
 
 class RelaxedState(NamedTuple):
-    """The copied state, and the jobs chosen in it so far."""
+    """The relaxed copy of the state, and the jobs that a policy has started in it so far."""
 
     seen: View  # jobs [K]; of queue and running the first counts[0] and counts[1] are in use
     out: Records  # [1] buffer for a decision
@@ -35,7 +35,7 @@ class RelaxedState(NamedTuple):
 
 @njit
 def pin_costly_restarts(active: ActiveJobs, jobs: Records, times: float) -> None:
-    """Pin the runs whose time left is below `times` their restart cost."""
+    """Pin the runs whose estimated time left is below `times` times their restart cost."""
     for a in range(len(active.rows)):
         p = active.pool[a]
         if p >= 0 and active.seconds[a, p] < times * jobs[active.rows[a]].checkpoint:
@@ -44,7 +44,12 @@ def pin_costly_restarts(active: ActiveJobs, jobs: Records, times: float) -> None
 
 @njit_allocating
 def _table_rows(active: ActiveJobs, view: View) -> tuple[Indices, Indices]:
-    """Rows [K] of the view in the new job table, and rows of the last arrivals in the new table."""
+    """Choose the jobs of the new job table.
+
+    Returns:
+        For each row of the new table [K] the row of its job in the view's table; and for each of
+        the last arrivals its row in the new table.
+    """
     jobs, count = view.jobs, len(active.rows)
     last = view.recent[max(len(view.recent) - RECENT, 0) :]
     rows, recent = np.empty(count + len(last), np.int64), np.empty(len(last), np.int64)
@@ -63,17 +68,22 @@ def _table_rows(active: ActiveJobs, view: View) -> tuple[Indices, Indices]:
 
 @njit
 def _restart_cost(a: int, active: ActiveJobs, jobs: Records) -> float:
-    """Restart cost of job a in seconds of a whole run, as estimates are: checkpoint / left."""
+    """Restart cost of job a on the scale of estimates, which are for the whole job.
+
+    That is checkpoint / left, because estimates are multiplied by the share left; 0 if the next run
+    of the job restores no checkpoint.
+    """
     return max(jobs[active.rows[a]].checkpoint, 0.0) / active.left[a] if active.begun[a] else 0.0
 
 
 @njit_allocating
 def _estimates(stay: float, active: ActiveJobs, rows: Indices, view: View) -> Floats:
-    """Estimates [K, M] for the rows, including restart costs.
+    """Estimates [K, M] for the new job table, including restart costs.
 
-    A job that starts from a checkpoint pays the restart cost; one that moves to another model also
-    takes `stay` times as long, because the benefit of a move is uncertain. A run that continues
-    saves the restart cost that it would pay later.
+    rows [K]: rows of its jobs in the view's table. A job that starts from a checkpoint pays the
+    restart cost; a run that moves to another GPU model also takes `stay` times as long, because the
+    benefit of a move is uncertain. On the model where it runs, the restart cost is subtracted,
+    because a run that continues avoids it.
     """
     est, pools = view.est, view.pools
     relaxed = np.empty((len(rows), est.shape[1]))
@@ -95,7 +105,7 @@ def _estimates(stay: float, active: ActiveJobs, rows: Indices, view: View) -> Fl
 
 @njit
 def _fill_queue(active: ActiveJobs, memory: Floats, relaxed: RelaxedState) -> None:
-    """Fill the queue with all jobs that are not pinned; memory [J, ...] as in `relax`."""
+    """Fill the queue of the relaxed state with all jobs not pinned; memory as in `relax`."""
     queue, eligible, waiting = relaxed.seen.queue, relaxed.seen.eligible, 0
     for a in range(len(active.rows)):
         if not active.pinned[a]:
@@ -108,7 +118,7 @@ def _fill_queue(active: ActiveJobs, memory: Floats, relaxed: RelaxedState) -> No
 
 @njit
 def _fill_running(active: ActiveJobs, running: Records, relaxed: RelaxedState) -> None:
-    """Fill the running records with the pinned runs, and release the GPUs of all others."""
+    """Fill the running records with the pinned runs, and release the GPUs of all other runs."""
     runs, jobs, gpus = relaxed.seen.running, relaxed.seen.jobs, relaxed.seen.gpus
     for a in range(len(active.rows)):
         r = active.run[a]
@@ -135,9 +145,10 @@ def _fill_running(active: ActiveJobs, running: Records, relaxed: RelaxedState) -
 
 @njit_allocating
 def relax(stay: float, active: ActiveJobs, memory: Floats, view: View) -> RelaxedState:
-    """The relaxed state, in which only the pinned runs still run.
+    """Build the relaxed state, in which only the pinned runs still run.
 
-    `stay` as in `_estimates`; rows of memory [J, ...] begin with the eligible pools, as in `Notes`.
+    stay: factor on the estimates of runs that move to another GPU model. memory [J, ...]: the rows
+    of the policy's memory, which begin with the eligible pools as in `Notes`.
     """
     count = len(active.rows)
     rows, recent = _table_rows(active, view)
@@ -156,7 +167,7 @@ def relax(stay: float, active: ActiveJobs, memory: Floats, view: View) -> Relaxe
 
 @njit_allocating
 def relaxed_view(relaxed: RelaxedState) -> View:
-    """The view of the relaxed state, restricted to the records in use."""
+    """Return the view of the relaxed state: its queue and running records in use."""
     view, waiting, running = relaxed.seen, relaxed.counts[0], relaxed.counts[1]
     return View(
         view.now, view.jobs, view.est, view.queue[:waiting], view.eligible[:waiting],
@@ -166,7 +177,7 @@ def relaxed_view(relaxed: RelaxedState) -> View:
 
 @njit_allocating
 def start_chosen(active: ActiveJobs, relaxed: RelaxedState) -> None:
-    """Start the job of the decision relaxed.out in the relaxed state, and store its target."""
+    """Start the job of the decision relaxed.out in the relaxed state, and store its pool."""
     view, answer, slot = relaxed.seen, relaxed.out[0], relaxed.counts[1]
     a, pool, run = answer.job, view.pools[answer.pool], view.running[slot]
     demands = np.zeros(0, DEMAND)
@@ -190,7 +201,7 @@ def start_chosen(active: ActiveJobs, relaxed: RelaxedState) -> None:
 
 @njit
 def complete_order(relaxed: RelaxedState) -> None:
-    """Append the jobs that were not chosen to the order, the oldest first."""
+    """Append the jobs that were not chosen to relaxed.order, the oldest first."""
     chosen = relaxed.counts[2]
     for a in range(len(relaxed.target)):
         if relaxed.target[a] < 0:

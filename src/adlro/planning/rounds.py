@@ -34,7 +34,7 @@ _KNOWN, _PLANNED = slice(5, 8), slice(8, 11)
 
 
 class RoundPlan(NamedTuple):
-    """The plan of a round."""
+    """Plan of a round: target pools and order of the active jobs, and whether it rotates."""
 
     target: Indices  # [A] pools, -1 = none
     order: Indices  # [A] the most important job first
@@ -65,7 +65,7 @@ def _all_on_fastest_pool(view: View, notes: Notes) -> bool:
 
 
 def _next_round(view: View, notes: Notes, length: float) -> float:
-    """Time of the next round if no other event occurs; infinite = never."""
+    """Time of the next round that takes place if no other event occurs; infinite = none."""
     head = notes.head
     due, at = head[LAST] + length, np.inf
     changed = (head[_KNOWN] != head[_PLANNED]).any()

@@ -1,7 +1,7 @@
-"""Solvers that cannot be told to be quiet: what their C code prints is thrown away.
+"""Discarding the output of solvers whose C code prints lines that no option turns off.
 
-Only C's own stream is exchanged. The file behind standard output stays, so nothing that Python or
-another thread writes meanwhile is lost.
+Only C's own stream `stdout` is replaced. The file behind standard output stays open, so nothing
+that Python or another thread writes meanwhile is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Streams(NamedTuple):
 
 @functools.cache
 def _streams() -> _Streams | None:
-    """Where C keeps its standard output; None where that cannot be exchanged (musl)."""
+    """C's variable `stdout` and a stream that discards; None where it cannot be replaced (musl)."""
     library = ctypes.CDLL(None)
     is_mac = sys.platform == "darwin"
     if not is_mac and not hasattr(library, "gnu_get_libc_version"):
@@ -55,10 +55,10 @@ def _leave(streams: _Streams) -> None:
 
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
-    """Throw away what C code prints; for several threads at once too.
+    """Within this context, discard what C code prints; several threads may use it at once.
 
-    HiGHS prints a line from deep inside some integer programs, whatever its options say, where a
-    solution that it mapped back from its presolved program has to be repaired.
+    HiGHS prints a line in some integer programs, whatever its options say: when it has to repair a
+    solution that it mapped back from the presolved program.
     """
     streams = _streams()
     if streams is None:

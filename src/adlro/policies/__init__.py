@@ -1,1 +1,1 @@
-"""One file per policy, named as the policy is; a user's own policy file looks the same."""
+"""Policies, one file each, named after the policy; a user's own policy file has the same form."""

@@ -1,7 +1,7 @@
 """ADLRO: a Q-network trained on the simulator predicts the cost of every start and of waiting.
 
-The choice with the smallest predicted cost is made. Choices and features are in
-features/start_kernel.py, the network in nets/q_network.py, its training in train/.
+The choice with the smallest predicted cost is made. The choices and their features are defined in
+features/start_kernel.py, the network in nets/q_network.py; train/ has the training.
 """
 
 from adlro.compiled import njit_apart
@@ -17,21 +17,22 @@ PATIENCE = 20.0  # longest wait for the next end, in run times of the shortest f
 
 
 def params(context, weights=None):
-    """The given weights, or those shipped with the package."""
+    """Weights of the network: the given ones, or those shipped with the package."""
     return learned.shipped().params_for(context) if weights is None else weights
 
 
 def memory(context, weights=None):
-    """Scratch; nothing is stored between calls."""
+    """Length of the memory: scratch for choices and network; nothing is stored between calls."""
     return q_network.scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit_apart
 def decide(view, params, memory, out):
-    """Make the choice with the smallest predicted cost; if nothing runs, Min-Min's.
+    """Make the choice with the smallest predicted cost; if nothing runs, Min-Min's choice.
 
-    States in which nothing runs are not labelled in training, because waiting is pointless there.
-    Waiting is also overruled if the next end is far away: then the shortest job starts.
+    If nothing runs, waiting is pointless, so such states have no labels in training. If the network
+    prefers to wait but the next expected end is more than PATIENCE run times of the shortest job
+    away, that job starts instead.
     """
     units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
     choices, running = describe_choices(view, scratch), view.running

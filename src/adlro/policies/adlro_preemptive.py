@@ -1,8 +1,8 @@
 """ADLRO with preemption: a network weighs every active job on every pool, and a plan assigns GPUs.
 
-At each event time it plans as though every preemptible run had released its GPUs. A job that is
-assigned the pool on which it runs goes on, one that is assigned another pool migrates, and one
-without a pool is preempted if its GPUs are needed. There are two planners:
+At each event time the policy plans as though every preemptible run had released its GPUs. A running
+job continues if the plan assigns it the pool where it runs, migrates if it is assigned another
+pool, and without a pool is preempted if its GPUs are needed. There are two planners:
 
 - If every active job takes one whole GPU and can checkpoint: the maximum-weight matching of jobs to
   GPUs with weights exp(-cost), where a separate network predicts the cost of each pair
@@ -54,7 +54,10 @@ _SEQUENTIAL = (1.3, 10.0)  # factor on run times after a migration; least restar
 
 
 def params(context, weights=None):
-    """The given or shipped weights of the pair network, and the shipped ones of adlro."""
+    """Weights of two networks: for pairs of a job and a pool (given or shipped), and of adlro.
+
+    They follow four numbers: see _SCRATCH, _STAY, _DEAR and _FIRST.
+    """
     scratch = q_network.scratch_size(len(context.gpus), len(context.pools))
     first = learned.shipped("adlro-preemptive").params if weights is None else weights
     head = [scratch, *_SEQUENTIAL, len(first)]
@@ -62,13 +65,16 @@ def params(context, weights=None):
 
 
 def memory(context, weights=None):
-    """The memory of planning/active_jobs.py, and scratch for adlro."""
+    """Length of the memory: what planning/active_jobs.py stores for each job, and scratch."""
     return memory_size(context) + q_network.scratch_size(len(context.gpus), len(context.pools))
 
 
 @njit
 def _is_new(head, view):
-    """True if there is no plan for this time, these active jobs and these nodes; notes them."""
+    """Return True if the time, the active jobs or the nodes changed since the last plan.
+
+    The present ones are written to the head of the memory.
+    """
     up = 0.0
     for n in range(len(view.nodes)):
         up = (31.0 * up + view.nodes[n].up) % 1e12
@@ -83,7 +89,7 @@ def _is_new(head, view):
 
 @njit
 def _none_preemptible(view):
-    """True if no active job can checkpoint."""
+    """Return True if no waiting or running job can checkpoint."""
     queue, running = view.queue, view.running
     for i in range(len(queue) + len(running)):
         j = queue[i].job if i < len(queue) else running[i - len(queue)].job
@@ -104,7 +110,10 @@ def _all_single(active, jobs):
 
 @njit_allocating
 def _matched(active, view, params):
-    """Targets [A] of the matching, and the jobs by falling weight."""
+    """Return the pool [A] that the matching gives each active job (-1 = none), and their order [A].
+
+    The order lists the jobs by falling weight of their pair, those without a pool last.
+    """
     worth = weigh(active, view, params)
     target, key = match(worth, active.room), np.zeros(len(active.rows))
     for a in range(len(key)):
@@ -115,7 +124,10 @@ def _matched(active, view, params):
 
 @njit_allocating
 def _preempt(active, target, order, rows, view, out):
-    """Write the preemptions that lead to the targets and note the starts; returns their number."""
+    """Write the preemptions that the target pools [A] require, and return their number.
+
+    The starts that follow are noted in rows, the part of the memory with a row for each job.
+    """
     total, preemptions = len(view.pools), 0
     stop, step = plan_actions(order, target, active, view)
     for a in range(len(order)):
@@ -129,7 +141,10 @@ def _preempt(active, target, order, rows, view, out):
 
 @njit_allocating
 def _start(view, rows, out):
-    """Write a start of the plan, or else of a preemptible job, the shortest first."""
+    """Write one start: of a planned job, else of the shortest preemptible job; return 1.
+
+    Returns 0 if no such job fits.
+    """
     queue, total = view.queue, len(view.pools)
     worth, may = np.empty(len(queue)), view.eligible.copy()
     for q in range(len(queue)):
@@ -146,7 +161,7 @@ def _start(view, rows, out):
 
 @njit_allocating
 def decide(view, params, memory, out):
-    """Plan and preempt once per event time, then make the starts of the plan."""
+    """Plan and preempt once per event time, then make the planned starts one by one."""
     columns, end = len(view.pools) + SHARED, HEAD + int(params[_SCRATCH])
     scratch, rest = memory[HEAD:end], memory[end:]
     rows = rest.reshape((len(rest) // columns, columns))

@@ -1,21 +1,23 @@
 """AlloX: waiting jobs are assigned to positions in GPU queues to minimise total completion time.
 
-A position is (GPU i, k-th from the end of its queue). With R_i the seconds until GPU i is free, a
-job at k ends at R_i + its own p = est * left + those of the jobs before it on i. So its p counts
-for itself and for the k - 1 jobs behind it, and the sum of all completion times is the sum of
-R_i + k p: a linear assignment problem (Le et al. 2020, EuroSys). It is solved at each event, with
-ceil(Q / GPUs) + 3 positions per GPU at first. A GPU whose last position is used gets twice as many
-(at most Q) until none is used: then more positions cannot improve the optimum. On each idle GPU the
-job with the largest k starts.
+A position (i, k) is the k-th place from the end of the queue of GPU i. With R_i the seconds until
+GPU i is free and p the remaining run time of a job there, the job ends after R_i, the p of the jobs
+before it and its own p. So each p counts for the job itself and for the k - 1 jobs behind it, and
+the sum of all completion times is the sum of R_i + k p: a linear assignment problem (Le et al.
+2020, EuroSys). It is solved at each event for the Q waiting jobs, at first with ceil(Q / GPUs) + 3
+positions per GPU. The number of positions of a GPU is doubled (to at most Q) as long as its last
+position is used; after that, more positions cannot improve the optimum. On each idle GPU the job
+with the largest k starts.
 
-Gangs (ours): the GPUs of a pool are sorted by R_i; a gang of n at the i-th takes that one and the
-n - 1 before it, delays the jobs behind it on all of them, and so costs R_i + p (1 + n (k - 1)).
-While it is next on a GPU that is not yet free, the idle ones among its n start only jobs that end
-by R_i. Larger gangs start first. A slice counts as a GPU, but starts as soon as it fits its pool,
-after those. If nothing runs and nothing starts, the feasible pair with the smallest p starts.
+Gangs (our extension): the GPUs of a pool are sorted by R_i. A gang of n GPUs at the i-th GPU takes
+that GPU and the n - 1 before it, delays the jobs behind it on all n, and so costs
+R_i + p (1 + n (k - 1)). If a gang is next on a GPU that is still busy for R_i, the idle GPUs among
+its n start only jobs that end within R_i. Larger gangs start first. A slice counts as a whole GPU
+in the assignment; slices start after the gangs, as soon as they fit their pool. If nothing runs and
+nothing starts, the pair of a job and a pool with the smallest p, of those that fit, starts.
 
-Fairness: of the users with waiting jobs only the share alpha (rounded up) with the least service
-takes part; the default 1 means all of them.
+Fairness: only the share alpha (rounded up) of the users with waiting jobs takes part, those with
+the least service; the default alpha of 1 means all users.
 """
 
 import numpy as np
@@ -29,22 +31,23 @@ _MORE = 3  # positions per GPU beyond an even spread
 
 
 def params(context):
-    """Alpha: the share of the users that takes part."""
+    """Alpha [1]: share of the users with waiting jobs that takes part, 1 = all."""
     return np.array([1.0])
 
 
 def memory(context):
-    """The starts of the current plan (a job and a pool each), and the state it was made for.
+    """Length of the memory: the planned starts (job and pool), and the state they were planned for.
 
-    A slice may be listed twice: as next on its GPU, and as one that may start beside others.
+    A slice may be listed twice: as next on its GPU, and as a job that may start beside others.
     """
     return _STARTS + 4 * int(context.rows)
 
 
 def busy_for(now, most, jobs, running, pools):
-    """Pool [M] and seconds until free [M] of the GPUs that are up, by pool, the soonest first.
+    """Return the pool [M] and the seconds until free [M] of M GPUs that are up.
 
-    Only the first `most` of each pool are listed: the waiting jobs cannot use more.
+    They are sorted by pool, within a pool the soonest free first. Only the first `most` GPUs of
+    each pool are listed: the waiting jobs cannot use more.
     """
     age = now - running["start"]
     late = running["expected"] <= now
@@ -69,12 +72,16 @@ def busy_for(now, most, jobs, running, pools):
 
 
 def assign(seconds, gangs, busy):
-    """GPU and position from the end, [J] each, with the least sum of R + p (1 + n (k - 1)).
+    """Assign jobs to positions so that the sum of R + p (1 + n (k - 1)) is least.
 
     Args:
-        seconds: [J, M] of each job on each GPU; infinite = not allowed; each row has a finite one.
-        gangs: [J] GPUs that each job takes.
-        busy: [M] seconds until each GPU is free.
+        seconds: [J, M] run time p of each job on each GPU; infinite = not allowed. Each job must be
+            allowed on at least one GPU.
+        gangs: [J] number n of GPUs that each job takes.
+        busy: [M] seconds R until each GPU is free.
+
+    Returns:
+        The GPU [J] and the position k [J] of each job; 1 = last in the GPU's queue.
     """
     count, gpus = seconds.shape
     places = np.full(gpus, min(count, -(-count // gpus) + _MORE))
@@ -97,7 +104,7 @@ def assign(seconds, gangs, busy):
 
 
 def _taking_part(share, view):
-    """Mask [Q] of the waiting jobs whose users have the least service."""
+    """Return a mask [Q] of the waiting jobs of the `share` of users with the least service."""
     jobs, queue, running = view.jobs, view.queue, view.running
     if share >= 1.0:
         return np.ones(len(queue), np.bool_)
@@ -113,7 +120,10 @@ def _taking_part(share, view):
 
 
 def _starts(seconds, gangs, sliced, home, busy):
-    """(gang, row of `seconds`, pool) of the due starts; (0, ...) for slices, if they fit."""
+    """Return the starts that are due now, as (GPUs of the job, row of `seconds`, pool).
+
+    Every slice is listed as well, with 0 GPUs: it starts if it fits.
+    """
     machine, place = assign(seconds, gangs, busy)
     first = {}
     for row in np.argsort(place):
@@ -132,7 +142,7 @@ def _starts(seconds, gangs, sliced, home, busy):
 
 
 def _plan(view, share):
-    """(job, pool) of all starts that are due now."""
+    """Solve the assignment and return (job, pool) of all starts that are due now, in order."""
     jobs, queue, pools, waiting = view.jobs, view.queue, view.pools, view.queue["job"]
     gangs, sliced = jobs["gpus"][waiting], jobs["share"][waiting] < WHOLE
     home, busy = busy_for(view.now, gangs.sum(), jobs, view.running, pools)
@@ -151,7 +161,7 @@ def _plan(view, share):
 
 
 def decide(view, params, memory, out):
-    """Make the next start of the plan, which is computed once per event time."""
+    """Make the next start of the plan; a new plan is computed once per event time."""
     queue, running = view.queue, view.running
     if len(queue) == 0:
         return 0

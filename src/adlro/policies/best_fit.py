@@ -1,11 +1,12 @@
-"""Best fit, oldest job first: each job goes to the fullest node of the cluster that can hold it.
+"""Best fit: the oldest job that fits goes to the fullest node of the cluster that can hold it.
 
-Of the nodes of all eligible pools that can hold the job, the one with the smallest 0.5 * cores left
-/ C + 0.5 * GPUs left / N, with C the most cores and N the most GPUs on one node of the cluster, up
-or down, and slices counted by their share; on it the GPU with the least left that takes the job.
-This is the BestFit baseline of Weng et al. 2023 (USENIX ATC), where C = 128 and N = 8. Ties: the
-lower node, then the lower GPU. A gang that no node can hold begins on the node with the largest
-capacity (ties: the lower) of the pools that fit it, and the placement rule places the rest. Jobs
+Of the nodes of all eligible pools that can hold the job, it takes the one with the smallest 0.5 *
+free cores / C + 0.5 * free GPUs / N. C is the largest number of cores and N the largest number of
+GPUs on one node of the cluster, up or down; GPUs that are partly free count by their share. A slice
+takes the GPU of that node with the least free share that can hold it. This is the BestFit baseline
+of Weng et al. 2023 (USENIX ATC), where C = 128 and N = 8. Ties go to the lower node index, then the
+lower GPU index. A gang that no single node can hold begins on the node with the largest capacity
+(ties: the lower index) in the pools with room for it, and the placement rule places the rest. Jobs
 that fit nowhere are skipped.
 """
 
@@ -20,17 +21,17 @@ _CORES, _GPUS = range(2)  # params
 
 
 def params(context):
-    """The most cores and the most GPUs on one node of the cluster."""
+    """Largest number of cores, and largest number of GPUs, on one node of the cluster, [2]."""
     nodes = context.nodes
     return np.array([nodes["cores"].max(), nodes["gpus"].max()], dtype=np.float64)
 
 
 @njit
 def _fullest_node(job, may, pools, nodes, gpus, params):
-    """The fullest node that can hold the job, or -1; may [P].
+    """Return the fullest node that can hold the job, or -1; may [P]: the pools it may use.
 
-    The job takes the same on every node, so the nodes are compared before it is placed. Multiplied
-    by 2000 C N the score is a whole number, so ties are exact.
+    The job takes the same on every node, so the nodes are compared as they are before it is placed.
+    The score is multiplied by 2000 C N, which makes it a whole number, so ties are exact.
     """
     most_cores, most_gpus = params[_CORES], params[_GPUS]
     least, best = np.inf, wide(-1)
@@ -49,7 +50,7 @@ def _fullest_node(job, may, pools, nodes, gpus, params):
 
 @njit
 def decide(view, params, memory, out):
-    """Start the oldest job that fits anywhere, on the fullest node."""
+    """Start the oldest job that fits anywhere, on the fullest node that can hold it."""
     jobs, queue, pools, nodes, gpus = view.jobs, view.queue, view.pools, view.nodes, view.gpus
     for q in range(len(queue)):
         if first_feasible(q, view) >= 0:

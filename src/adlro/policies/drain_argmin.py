@@ -1,11 +1,12 @@
-"""Drain argmin: of a few choices, the one with the least total completion time of the waiting jobs.
+"""Drain argmin: of a few choices, the one with the least total completion time of waiting jobs.
 
-The choices are Min-Min's own, to wait for the next expected end, and the 15 feasible pairs with the
-smallest est * left. The cost of a start is its own run time, with the span penalty if it would
-span nodes, plus the sum of c_j - now over the other jobs as Min-Min plans them around it. The cost
-of waiting is the same sum over all jobs, with no GPU free before the next expected end. The
-smallest cost wins; a later choice must be cheaper by more than a microsecond. No arrivals are
-assumed: the cost is how fast the queue drains (planning/drain.py). This is one step of the rollout
+The choices are Min-Min's own start, waiting for the next expected end of a run, and the 15 feasible
+pairs of a job and a pool with the least remaining run time. The cost of a start is the run time of
+its job (with the span penalty if it would span nodes) plus the sum of completion time minus now
+over the other waiting jobs, as Min-Min plans them after this start. The cost of waiting is the same
+sum over all waiting jobs, with no GPU free before the next expected end. The smallest cost wins; a
+choice later in this list must be cheaper by more than a microsecond. No arrivals are assumed: the
+cost measures how fast the queue drains (planning/drain.py). This is one step of the rollout
 algorithm (Bertsekas, Tsitsiklis, Wu 1997) with the Min-Min plan as the base heuristic.
 """
 
@@ -31,14 +32,14 @@ _CLEARLY = 1e-6  # seconds: a smaller difference of costs may be rounding
 
 
 def memory(context):
-    """Scratch for the choices and both plans; nothing is stored between calls."""
+    """Length of the memory: scratch for choices and plans; nothing is stored between calls."""
     gpus, pools = len(context.gpus), len(context.pools)
     return max(draining.scratch_size(gpus, pools), 3 * MAX_PAIRS + plan_size(gpus, pools))
 
 
 @njit
 def decide(view, params, memory, out):
-    """Make the choice with the smallest drain cost."""
+    """Make the choice with the smallest drain cost: a start, or to wait."""
     pairs, scratch = split_pairs(memory)
     count = shortest_pairs(MAX_PAIRS - 1, view, pairs)
     if count == 0:

@@ -1,8 +1,8 @@
-"""EASY backfilling on the fastest free pool: jobs may overtake, but never delay the oldest one.
+"""EASY backfilling: jobs may overtake the oldest job if they do not delay its expected start.
 
 The oldest job has a reservation on the pool where it would end first. A younger job may start now
-if it uses another pool, ends before the reservation, or fits beside it. Lifka 1995 (JSSPP); Mu'alem
-and Feitelson 2001 (IEEE TPDS).
+if it uses another pool, ends before the reserved time, or leaves enough GPUs for the reservation;
+it starts on the fastest such pool. Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
 """
 
 import numpy as np
@@ -13,13 +13,16 @@ from adlro.planning.min_min import fill_free_times, free_until
 
 
 def memory(context):
-    """Scratch: the time at which each GPU is free, and the number of times of each pool."""
+    """Length of the memory: scratch for the times when GPUs become free; nothing is stored."""
     return len(context.gpus) + len(context.pools)
 
 
 @njit
 def _reservation(view, times):
-    """Pool and time of the head's reservation; times [G]."""
+    """Return pool and time of the oldest job's reservation; pool -1 = no pool can ever hold it.
+
+    times [G]: when the GPUs become free, sorted within each pool.
+    """
     est, eligible, pools = view.est, view.eligible, view.pools
     head, left = view.queue[0].job, view.queue[0].left
     job = view.jobs[head]
@@ -36,7 +39,11 @@ def _reservation(view, times):
 
 @njit
 def _backfill(reserved, at, spare, view):
-    """Queue position and pool of the first younger job that may start now, or (-1, -1)."""
+    """Return queue position and pool of the first younger job that may start now, or (-1, -1).
+
+    reserved, at: pool and time of the oldest job's reservation; spare: GPUs of that pool that the
+    reservation leaves free.
+    """
     now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     for q in range(1, len(queue)):

@@ -1,4 +1,4 @@
-"""First come, first served: the oldest job starts on the first pool that fits, or all jobs wait.
+"""First come, first served: the oldest job starts on the first pool with room, or all jobs wait.
 
 Jobs that quotas or ageing exclude from every pool are skipped.
 """
@@ -9,7 +9,7 @@ from adlro.model.feasibility import fits, start
 
 @njit
 def decide(view, params, memory, out):
-    """Start the oldest job or none; pools are tried in file order."""
+    """Start the oldest job that any pool may take, or nothing; pools are tried in file order."""
     jobs, queue, eligible = view.jobs, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     for q in range(len(queue)):

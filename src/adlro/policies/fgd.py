@@ -1,12 +1,13 @@
-"""Fragmentation gradient descent, oldest job first: each job goes where fragmentation grows least.
+"""Fragmentation gradient descent: the oldest job that fits goes where fragmentation grows least.
 
 The fragmentation of a node is the expected idle GPU capacity that a typical job cannot use; typical
-jobs are those that make up 95 % of the scenario's (Weng et al. 2023, USENIX ATC). The node (for a
-slice: the GPU) of all eligible pools whose fragmentation grows least is taken, whatever the
-scenario's own placement rule. A difference below 1e-9 is a tie, and ties go to the lower index: on
-Alibaba's trace another tie rule costs five points (experiments/openb_placement). A gang that no
-node can hold begins on the node with the largest capacity (ties: the lower) of the pools that fit
-it, and the placement rule places the rest. Jobs that fit nowhere are skipped.
+demands are the most frequent ones, which together make up 95 % of the scenario's jobs (Weng et al.
+2023, USENIX ATC). Among all eligible pools the job takes the node (a slice: the GPU) whose
+fragmentation grows least, regardless of the scenario's placement rule. A difference below 1e-9 is a
+tie, and ties go to the lower index: on Alibaba's trace another tie rule costs five points
+(experiments/openb_placement). A gang that no single node can hold begins on the node with the
+largest capacity (ties: the lower index) in the pools with room for it, and the placement rule
+places the rest. Jobs that fit nowhere are skipped.
 """
 
 import numpy as np
@@ -18,20 +19,24 @@ from adlro.model.state import DEMAND, WHOLE
 
 
 def refuses(context):
-    """A cluster whose typical demands are not known."""
+    """Refuse a cluster whose typical demands are unknown; return the reason, or None."""
     if len(context.demands) == 0:
         return "it needs typical demands, which this cluster does not know"
     return None
 
 
 def params(context):
-    """The typical DEMAND records [K], with their bytes viewed as numbers."""
+    """Typical demands of jobs: DEMAND records, their bytes viewed as numbers."""
     return context.demands.view(np.float64)
 
 
 @njit_apart
 def _least_fragmenting(job, may, pools, demands, nodes, gpus):
-    """Node and GPU (for a gang -1) with the least growth of fragmentation, or (-1, -1); may [P]."""
+    """Return the node and the GPU where a job makes fragmentation grow least.
+
+    The GPU is -1 unless the job is a slice; both are -1 if no single node can hold the job. may [P]
+    marks the pools that the job may use.
+    """
     best, best_n, best_g = np.inf, wide(-1), wide(-1)
     for p in range(len(pools)):
         if not may[p]:
@@ -56,7 +61,7 @@ def _least_fragmenting(job, may, pools, demands, nodes, gpus):
 
 @njit
 def decide(view, params, memory, out):
-    """Start the oldest job that fits anywhere, where fragmentation grows least."""
+    """Start the oldest job that fits anywhere, on the node where fragmentation grows least."""
     queue, nodes, gpus = view.queue, view.nodes, view.gpus
     for q in range(len(queue)):
         if first_feasible(q, view) >= 0:

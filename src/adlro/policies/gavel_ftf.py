@@ -1,20 +1,21 @@
-"""Gavel, finish-time fairness: time shares that minimise the worst ratio to an equal share.
+"""Gavel, finish-time fairness: time shares that minimise the worst delay against an equal share.
 
-A job's ratio is (age + w_j / sum over pools of v_jg X_jg) / isolated time, w_j being its estimated
-remaining work; the largest ratio is minimised (Narayanan et al. 2020, OSDI, section 4.2; Mahajan et
-al. 2020, NSDI). In isolation a job has one of |J| equal parts of every pool (a time share of
-N_g / (|J| n_j), at most 1 over all pools). Its isolated time is w_j over its speed with that part,
-plus the same for all work done before with the |J| of that time; work that was lost and is done
-again counts twice.
+The ratio of job j is (age + w_j / sum over pools of v_jg X_jg) / isolated time. X_jg is the share
+of time that the job gets on pool g, v_jg its speed there and w_j its estimated remaining work. The
+largest ratio of all jobs is minimised (Narayanan et al. 2020, OSDI, section 4.2; Mahajan et al.
+2020, NSDI). The isolated time is what the job would need from arrival to end with one of |J| equal
+parts of every pool, |J| being the number of active jobs: a time share of N_g / (|J| n_j) on a pool
+of N_g GPUs for a job of n_j, at most 1 over all pools. Work done earlier counts with the |J| of its
+time; work that was lost and is done again counts twice.
 
-No ratio can be below lo, the worst one if every job had its full speed. A worst ratio z requires
-the speeds w_j / (z isolated - age); the largest s with s times these speeds is a linear program,
-and z is feasible if s >= 1. The first z is 1.01 lo, the next ones bisect (by logarithm) the range
-between lo and the worst ratio of the shares that maximise the least multiple of the isolated speed,
-until both are within 1 %. The required speed is at least a hundredth of the isolated speed: less,
-for a job that is nearly done, would be lost to rounding. Rounds last 360 s, and ties are broken by
-the sum of speeds (planning/gavel.py, planning/allocation.py); planning/actions.py has the
-preemptions.
+The optimum is found by bisection. No worst ratio can be below lo, the worst ratio if every job had
+its full speed. A worst ratio of z requires that each job has the speed w_j / (z isolated - age).
+The largest s such that all jobs have s times these speeds is a linear program, and z is feasible if
+s >= 1. The first z is 1.01 lo; the next ones bisect, on a log scale, the range between lo and the
+worst ratio of the shares that maximise the least multiple of the isolated speed, until the bounds
+are within 1 %. The required speed is at least a hundredth of the isolated speed: less, for a job
+that is nearly done, would be lost to rounding. Rounds last 360 s, and ties are broken by the sum of
+speeds (planning/gavel.py, planning/allocation.py); planning/actions.py has the preemptions.
 """
 
 import numpy as np
@@ -31,7 +32,7 @@ _LEAST = 0.01  # share of the isolated speed that is always required
 
 
 def _equal_speeds(view, active):
-    """Relative speed [A] of each job with an equal part of every pool."""
+    """Return the speed [A] of each job with an equal part of every pool, relative to its best."""
     gpus = view.jobs["gpus"][active.rows][:, None]
     shares = np.minimum(view.pools["gpus"] / (len(active.rows) * gpus), 1.0)
     shares = np.where(np.isfinite(active.seconds), shares, 0.0)
@@ -40,7 +41,12 @@ def _equal_speeds(view, active):
 
 
 def _isolated(active, speed, best, own):
-    """Isolated time [A] of each job from arrival to end; updates the policy's own columns."""
+    """Return the isolated time [A] of each active job, from arrival to end.
+
+    Shapes: speed [A] with an equal part of every pool, relative to the fastest; best [A] remaining
+    seconds on the fastest pool. own [J, 3] stores for each job the isolated seconds of its work
+    done so far, its share of work left and the share done per isolated second; it is updated.
+    """
     past, left, before = own[active.rows, :3].T
     done = np.where(before > 0, np.maximum(left - active.left, 0.0), 0.0)
     past = past + np.divide(done, before, out=np.zeros_like(done), where=before > 0)
@@ -64,7 +70,7 @@ def _solve(view, active, own):
         return ((age + seconds) / alone)[able].max()
 
     def shares_for(ratio):
-        """The shares that come closest to a worst ratio, and True if they reach it."""
+        """Return the shares [A, P] that come closest to a worst ratio; True if they reach it."""
         need = best / np.where(able, ratio * alone - age, np.inf)
         need = np.maximum(need, _LEAST * speed)
         shares = max_min_shares(speeds, need, active, mask, where)
@@ -86,5 +92,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """At a round, the pairs by priority; between rounds, jobs that fit."""
+    """In a round, preempt and start jobs by priority; between rounds, start jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

@@ -1,10 +1,11 @@
 """Gavel, makespan: time shares that minimise the completion time of the last job, in rounds.
 
-The smallest T with sum over pools of v_jg X_jg >= w_j / T for every job, w_j being its estimated
-remaining work (Narayanan et al. 2020, OSDI, section 4.2). With s = 1 / T this is one linear program
-without a binary search: the largest s with speeds of at least w_j s. Rounds last 360 s, and ties
-are broken by the sum of speeds (planning/gavel.py, planning/allocation.py); planning/actions.py has
-the preemptions.
+The policy finds the smallest T with sum over pools of v_jg X_jg >= w_j / T for every job j. X_jg is
+the share of time that job j gets on pool g, v_jg its speed there and w_j its estimated remaining
+work (Narayanan et al. 2020, OSDI, section 4.2). With s = 1 / T one linear program is enough, and no
+binary search is needed: the largest s such that every job has at least the speed w_j s. Rounds last
+360 s, and ties are broken by the sum of speeds (planning/gavel.py, planning/allocation.py);
+planning/actions.py has the preemptions.
 """
 
 import numpy as np
@@ -25,5 +26,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """At a round, the pairs by priority; between rounds, jobs that fit."""
+    """In a round, preempt and start jobs by priority; between rounds, start jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

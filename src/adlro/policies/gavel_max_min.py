@@ -1,9 +1,10 @@
 """Gavel, max-min fairness (LAS): time shares that maximise the least normalised speed, in rounds.
 
-Maximises the smallest n_j / v_j^prop * sum over pools of v_jg X_jg, with v_j^prop the speed of the
-job if all GPUs are shared equally (Narayanan et al. 2020, OSDI, section 4.1); n_j is the gang's
-size (a slice counts as 1 here). All jobs have the same weight: `priority` is not used. Rounds last
-360 s, and ties are broken by the sum of speeds (planning/gavel.py, planning/allocation.py);
+The policy maximises the smallest n_j / v_j^prop * sum over pools of v_jg X_jg over all jobs j. X_jg
+is the share of time that job j gets on pool g, v_jg its speed there, v_j^prop its speed if all GPUs
+are shared equally (Narayanan et al. 2020, OSDI, section 4.1), and n_j the number of its GPUs (a
+slice counts as 1 here). All jobs have the same weight: `priority` is not used. Rounds last 360 s,
+and ties are broken by the sum of speeds (planning/gavel.py, planning/allocation.py);
 planning/actions.py has the preemptions.
 """
 
@@ -25,5 +26,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """At a round, the pairs by priority; between rounds, jobs that fit."""
+    """In a round, preempt and start jobs by priority; between rounds, start jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

@@ -1,9 +1,10 @@
 """Gavel, max-sum: time shares that maximise the sum of relative speeds, in rounds of 360 s.
 
-Maximises the sum over jobs and pools of v_jg / v_j* X_jg, with v_j* the job's best speed (Narayanan
-et al. 2020, OSDI, section 4.2, total throughput without costs); no run times are used. The optimum
-is seldom unique, because many jobs can be fastest on the same pool: among equals the job with the
-least service comes first, so that they take turns, as with the interior-point solver of Gavel.
+The policy maximises the sum over jobs j and pools g of v_jg / v_j* X_jg. X_jg is the share of time
+that the job gets on the pool, v_jg its speed there and v_j* its best speed (Narayanan et al. 2020,
+OSDI, section 4.2, total throughput without costs); no run times are used. The optimum is seldom
+unique, because many jobs can be fastest on the same pool: among equals the job with the least
+service comes first, so that the jobs take turns, as with the interior-point solver of Gavel.
 planning/gavel.py has the shares, rounds and priorities, planning/actions.py the preemptions.
 """
 
@@ -21,5 +22,5 @@ def _solve(view, active, own):
 
 
 def decide(view, params, memory, out):
-    """At a round, the pairs by priority; between rounds, jobs that fit."""
+    """In a round, preempt and start jobs by priority; between rounds, start jobs that fit."""
     return gavel.answer(plain_view(view), params, memory, out, _solve)

@@ -2,12 +2,12 @@
 
 The weight of job j on pool g is (v_jg / v_j*) / (R_j + 1 s), with R_j its remaining seconds on its
 fastest pool and v_jg / v_j* its speed on g relative to the best. It is multiplied by 1.05 where j
-already runs, and elsewhere by R_j / (R_j + c) if j has a checkpoint to restore, c being the restart
-cost. Gangs and slices get their pools first, greedily by weight per GPU; jobs of one whole GPU get
-the maximum-weight matching to the GPUs that are left. Jobs that cannot be preempted keep their
-GPUs. planning/actions.py has the preemptions and the starts beyond the plan. The policy asks to be
-woken only when a run becomes preemptible while a job waits. The rule is ours: shortest remaining
-processing time (Schrage 1968) on unrelated machines.
+already runs, and on other pools by R_j / (R_j + c) if j has a checkpoint to restore, c being the
+restart cost. Gangs and slices get their pools first, greedily by weight per GPU; then jobs of one
+whole GPU are assigned to the remaining GPUs by a maximum-weight matching. Jobs that cannot be
+preempted keep their GPUs. planning/actions.py has the preemptions and the starts of jobs without a
+place in the plan. The policy asks to be woken only when a run becomes preemptible while a job
+waits. The rule is ours: shortest remaining processing time (Schrage 1968) on unrelated machines.
 """
 
 import numpy as np
@@ -30,17 +30,17 @@ _MOMENT, _KNOWN = 1, slice(2, 5)  # memory: time and fingerprint of the plan
 
 
 def params(context):
-    """Factor for staying on a pool, and the seconds added to the remaining time."""
+    """Factor on the weight where a job already runs, and seconds added to its remaining time."""
     return np.array([1.05, 1.0])
 
 
 def memory(context):
-    """The memory of planning/active_jobs.py."""
+    """Length of the memory: for each job what planning/active_jobs.py stores between calls."""
     return memory_size(context)
 
 
 def _weights(view, active, params):
-    """Weight [A, P] of each job on each pool; 0 where a plan may not place it."""
+    """Return the weight [A, P] of each active job on each pool; 0 where it may not be placed."""
     fastest = active.fastest()
     left = np.where(np.isfinite(fastest), fastest, 0.0)
     cost = np.where(active.begun, view.jobs["checkpoint"][active.rows], 0.0)
@@ -52,7 +52,7 @@ def _weights(view, active, params):
 
 
 def _match(worth, room):
-    """Pools [A] of the maximum-weight matching of one-GPU jobs to GPUs; -1 = none."""
+    """Match A one-GPU jobs to the GPUs left, room [P], by weight; return their pools, -1 = none."""
     places = np.minimum(np.floor(room + 1e-9).astype(np.int64), len(worth))
     slots = np.repeat(np.arange(len(room)), np.maximum(places, 0))
     target = np.full(len(worth), -1)
@@ -77,7 +77,7 @@ def _targets(view, active, worth):
 
 
 def decide(view, params, memory, out):
-    """Plan and preempt once per event time, then make the starts of the plan."""
+    """Plan and preempt once per event time, then make the planned starts one by one."""
     view = plain_view(view)
     notes, known = notes_of(memory, view), fingerprint(view)
     if notes.head[_MOMENT] != view.now or tuple(notes.head[_KNOWN]) != known:

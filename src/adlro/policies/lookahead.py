@@ -1,18 +1,18 @@
 """Rollout look-ahead at decision time, an option of any compiled policy that only starts jobs.
 
-It is written behind a policy's name: `min-min+lookahead`. Whenever a job could start, the policy's
-own answer and the alternatives (waiting, and the feasible pairs of a job and a pool with the
-shortest estimates) are each applied to a copy of the cluster. The policy then schedules the copy
-until all its jobs are done, with no further arrivals, and the sum of the jobs' times in the system
-is the cost. The cheapest choice replaces the policy's answer if it saves more than a small margin.
-This is one step of the rollout algorithm (Bertsekas, Tsitsiklis, Wu 1997).
+`+lookahead` is written behind a policy's name: `min-min+lookahead`. Whenever a job could start, the
+policy's own answer and the alternatives (waiting, and the feasible pairs of a job and a pool with
+the shortest estimates) are each applied to a copy of the cluster. The policy then schedules the
+copy until all its jobs are done, with no further arrivals, and the sum of the jobs' times in the
+system is the cost. The cheapest choice replaces the policy's answer if it saves more than a small
+margin. This is one step of the rollout algorithm (Bertsekas, Tsitsiklis, Wu 1997).
 
 The copies are built from the view and the scenario's rules, never from the truth: jobs run as long
 as estimated, an overdue job ends at its expected end, nodes that are down stay down, nothing fails,
 slices do not slow each other and telemetry readings do not change. Quotas, ageing and placement
-are the scenario's own. The policy's memory is copied too: a policy that counts its own starts may
-find starts that it did not make. An answer that is replaced is dropped as a whole, including the
-timers it asked for.
+are the scenario's own. The policy's memory is copied too. A policy that counts its own starts may
+find starts that it did not make, because its answer was replaced. A replaced answer is dropped as a
+whole, including the timers it asked for.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ MEMORY = "the run's seed, whether it was called before and when the base policy 
 
 
 def split(name: str) -> tuple[str, bool]:
-    """The name of the base policy, and True if the name ends in `+lookahead`.
+    """Return the name without `+lookahead`, and True if the name ended in it.
 
     Raises:
-        PolicyError: `+lookahead` stands there twice or with options, which it does not have.
+        PolicyError: the name has `+lookahead` twice, or with options, which do not exist.
     """
     found = re.fullmatch(r"(.+?)(\+lookahead(?::[^/]*)?)", name)
     if found is None:
@@ -68,7 +68,7 @@ def split(name: str) -> tuple[str, bool]:
 
 
 def refusal(decide: Callable[..., int], *, is_preemptive: bool) -> str | None:
-    """The reason why a policy cannot look ahead, as a phrase; None = it can."""
+    """Return the reason, as a phrase, why a policy cannot look ahead; None = it can."""
     if is_preemptive:
         return "it preempts, and copies are played on by policies that only start jobs"
     if not is_compiled(decide):
@@ -80,9 +80,10 @@ _COMPILING = threading.Lock()  # two threads may both find that nothing is compi
 
 
 def _compiled() -> Callable[..., int]:
-    """The compiled `look_ahead` without its dispatcher, which would inspect the types of each call.
+    """Return the compiled `look_ahead`, to be called without numba's dispatcher.
 
-    The types are always the same, and inspecting them takes longer than some decisions.
+    The dispatcher would inspect the argument types at each call. They are always the same, and the
+    inspection takes longer than some decisions.
     """
     with _COMPILING:
         return _compiled_once()
@@ -97,10 +98,11 @@ def _compiled_once() -> Callable[..., int]:
 
 
 class _CompiledDecide:
-    """A compiled decide whose code is looked up once; numba looks it up at each call.
+    """Stand-in for the dispatcher of a decide, with its compiled code looked up once.
 
-    Numba must take it for a dispatcher. It calls anything else by a C pointer, which passes no
-    exceptions: a policy that raises would seem to wait.
+    A dispatcher would look up the code at each call. Numba must take this object for a dispatcher,
+    because it calls any other object by a C pointer, which does not pass on exceptions: a policy
+    that raises would seem to wait.
     """
 
     def __init__(self, decide: Dispatcher) -> None:
@@ -109,16 +111,16 @@ class _CompiledDecide:
 
     @property  # type: ignore[misc]  # mypy has it final; isinstance reads it
     def __class__(self) -> type:
-        """The class that isinstance sees."""
+        """Return numba's dispatcher class, which isinstance then sees."""
         return numba.core.dispatcher.Dispatcher
 
     def get_compile_result(self, _: object) -> Any:  # noqa: ANN401  numba's own
-        """The compiled code; numba asks a dispatcher for it."""
+        """Return the compiled code; numba calls this method of its dispatchers."""
         return self._result
 
 
 class _Run(NamedTuple):
-    """The buffers of one run."""
+    """The buffers of one simulation run: memory, scratch and the rebuilt world."""
 
     memory: Floats
     copied: Floats  # the base policy's memory in a copy
@@ -128,7 +130,7 @@ class _Run(NamedTuple):
 
 
 class Lookahead:
-    """The decide of a policy that looks ahead."""
+    """A base policy with look-ahead on one cluster; its `decide` is used instead of the base's."""
 
     def __init__(self, base: Player, context: Context) -> None:
         self._name, self._context = base.name, context
@@ -139,7 +141,7 @@ class Lookahead:
         self._runs = threading.local()  # a thread plays one run at a time
 
     def _run(self, view: View, memory: Floats, out: Records) -> _Run:
-        """The buffers of the run that this memory belongs to."""
+        """Return the buffers of the run with this memory; new ones if the run has just begun."""
         run: _Run | None = getattr(self._runs, "last", None)
         if run is None or run.memory is not memory:
             context = self._context
@@ -151,11 +153,11 @@ class Lookahead:
 
     @property
     def memory(self) -> int:
-        """The count of numbers it stores between calls, the base policy's included."""
+        """Length of the memory, including that of the base policy."""
         return self._memory
 
     def decide(self, view: View, params: Floats, memory: Floats, out: Records) -> int:
-        """Write the base policy's answer, or a better one."""
+        """Write the base policy's answer, or a cheaper choice, to `out`; return its length."""
         if memory[_CALLED] == 0:  # the base policy, too, finds the seed in its memory
             memory[_CALLED], memory[_OWN], memory[_WAKE] = 1, memory[_SEED], math.inf
         if memory[_WAKE] <= view.now:

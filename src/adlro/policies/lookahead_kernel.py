@@ -1,6 +1,6 @@
-"""Rollout look-ahead, compiled: the cost of a policy's answer and of the alternatives on copies.
+"""Rollout look-ahead, compiled: a policy's answer and its alternatives are tried on copies.
 
-The copied world is rebuilt from the view (sim/rebuild.py): run times are the estimates, and no
+The world is rebuilt from the view (sim/rebuild.py): run times are the estimates, and no
 further job arrives.
 """
 
@@ -27,7 +27,7 @@ FAULT = -(1 << 40)  # returned instead of a number of decisions
 
 
 class Handed(NamedTuple):
-    """The arguments of the base policy's decide that stay the same from call to call."""
+    """The base policy's parameters and its memory, in the run and in a copy."""
 
     params: Floats
     memory: Floats
@@ -35,7 +35,7 @@ class Handed(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers for C choices."""
+    """Buffers for comparing C choices in one call."""
 
     choices: Floats  # for features/start_kernel.py
     others: Floats  # [C] indices of the choices other than the base policy's own
@@ -45,10 +45,11 @@ class Scratch(NamedTuple):
 
 @njit
 def _cost(world: World, copy: World) -> float:
-    """Sum of the times in the system of all jobs of a copy, from the world's now on.
+    """Return the cost of a copy after its rollout: the sum of the times in the system of its jobs.
 
-    A job that never started, because the nodes it needs are down, counts as _NEVER, whatever the
-    length of the rollout: more such jobs cost more, and equally many cost the same.
+    Times count from the present time of `world`. A job that never started, because the nodes it
+    needs are down, counts as _NEVER seconds, however long the rollout was: more such jobs cost
+    more, and the same number of them costs the same.
     """
     w, c = world.totals[0], copy.totals[0]
     total: float = c.job_seconds - w.job_seconds
@@ -59,7 +60,7 @@ def _cost(world: World, copy: World) -> float:
 
 @njit
 def _waits_for_ever(w: Row) -> bool:
-    """True if a copy stopped only because jobs wait for nodes that are down."""
+    """Return True if a copy stopped only because jobs wait for nodes that are down."""
     if w.fault == violations.ENDLESS_WAKES:
         idle: bool = w.running == 0
         return idle
@@ -69,7 +70,7 @@ def _waits_for_ever(w: Row) -> bool:
 
 @njit
 def _is_own(i: int, answered: int, out: Records, choices: Choices, queue: Records) -> bool:
-    """True if choice i is the policy's own answer."""
+    """Return True if choice i is what the policy answered: its first start, or to wait (i = 0)."""
     for k in range(answered):
         if out[k].kind == START:
             if i == 0:
@@ -83,7 +84,10 @@ def _is_own(i: int, answered: int, out: Records, choices: Choices, queue: Record
 def _count_others(
     answered: int, may_wait: bool, out: Records, choices: Choices, queue: Records, others: Floats
 ) -> int:
-    """The number of choices other than the policy's own; writes their indices to others [C]."""
+    """Write the indices of all choices but the policy's own answer to others [C].
+
+    Returns their number. may_wait: True if waiting counts as a choice.
+    """
     count = 0
     for i in range(0 if may_wait else 1, choices.count):
         if not _is_own(i, answered, out, choices, queue):
@@ -94,7 +98,7 @@ def _count_others(
 
 @njit
 def _write_choice(i: int, choices: Choices, queue: Records, out: Records) -> int:
-    """Write choice i to `out` as an answer; returns the number of decisions."""
+    """Write choice i to `out` as decisions, and return their number: 0 for waiting, else 1."""
     if i == 0:
         return 0
     return start(out, queue[int(choices.places[i])].job, int(choices.pools[i]))
@@ -102,7 +106,7 @@ def _write_choice(i: int, choices: Choices, queue: Records, out: Records) -> int
 
 @njit
 def best_gain(count: int, margin: float, gains: Floats) -> int:
-    """The index of the largest of the first `count` gains, or -1 if none is above the margin."""
+    """Return the index of the largest of the first `count` gains; -1 if none exceeds the margin."""
     best, most = -1, margin
     for i in range(count):
         if gains[i] > most:
@@ -119,10 +123,11 @@ def look_ahead(
     world: World,
     copy: World,
 ) -> int:
-    """Ask the base policy, and replace its answer where another choice costs less on the copies.
+    """Write the base policy's answer to `out`, or another choice that costs less in a rollout.
 
     Returns:
-        The number of decisions in `out`, or FAULT, which is then noted in the copy.
+        The number of decisions in `out`; or FAULT if a rollout failed, with the reason in the
+        totals of `copy`.
     """
     w, queue, others, gains = world.totals[0], world.queue, scratch.others, scratch.gains
     base, trial = PolicyCall(decide, handed.params, handed.memory), scratch.trial

@@ -1,11 +1,12 @@
-"""Shadow prices of the capacity LP: a job uses only pools near its cheapest one, by GPU price.
+"""Shadow prices of the capacity LP: a job uses only pools that cost little more than its cheapest.
 
 In the linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g (Al-Azzoni and Down
-2008), the dual variable of a pool's constraint over N_g is the price y_g of a GPU there (the
-highest = 1; at least 0.1). A job pays est * left * y_g per GPU. It may use the pools that cost at
-most 1.5 times its cheapest eligible pool with enough GPUs up; of all such pairs that fit now, the
-one that pays least per GPU starts. If nothing runs and there is none, the feasible pair with the
-smallest est * left starts. The rule is ours.
+2008; lp-sjf defines the symbols), the price y_g of a GPU is the dual variable of its pool's
+constraint divided by N_g, scaled so that the highest price is 1, and at least 0.1. A job pays its
+remaining run time * y_g per GPU. It may use the pools that cost at most 1.5 times as much as its
+cheapest eligible pool with enough GPUs up. Of all such pairs of a job and a pool that fit now, the
+one that pays least per GPU starts. If nothing runs and there is no such pair, the feasible pair
+with the least remaining run time starts. The rule is ours.
 """
 
 import numpy as np
@@ -18,20 +19,26 @@ _LEAST = 0.1  # smallest price: a pool that the LP does not fill is not free of 
 
 
 def refuses(context):
-    """A cluster for which the capacity LP cannot be solved: its job types are not known."""
+    """Refuse a cluster without prices of the capacity LP, which needs job types; return the reason.
+
+    Returns None if it can run.
+    """
     if len(context.lp_prices) == 0:
         return "it needs the prices of the capacity LP, which this cluster does not know"
     return None
 
 
 def params(context):
-    """The largest ratio to the cheapest price, then the price of each pool, [1 + P]."""
+    """Largest allowed ratio of a job's cost to its least; then the GPU price of each of P pools."""
     return np.array([_KAPPA, *np.maximum(context.lp_prices, _LEAST)])
 
 
 @njit
 def _cheapest(job, seconds, may, prices, pools):
-    """The least price per GPU over the pools with enough GPUs up; seconds [M], may [P]."""
+    """Return the least cost per GPU of a job over its eligible pools with enough GPUs up.
+
+    The cost is for the whole job. Shapes: seconds [M] by GPU model, may [P] eligible, prices [P].
+    """
     least = np.inf
     for p in range(len(pools)):
         if may[p] and pools[p].gpus >= job.gpus:
@@ -41,7 +48,7 @@ def _cheapest(job, seconds, may, prices, pools):
 
 @njit
 def decide(view, params, memory, out):
-    """Start the allowed pair that pays least per GPU."""
+    """Start the job and pool that cost least per GPU, of the allowed pairs that fit."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus, prices = view.pools, view.nodes, view.gpus, params[1:]
     best, best_q, best_p = np.inf, -1, -1

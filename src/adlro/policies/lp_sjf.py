@@ -2,9 +2,12 @@
 
 The linear program min rho, sum_t lambda_t n_t m_t / v_tg x_tg <= rho N_g, sum_g x_tg = 1 gives each
 job type t the pools g with x_tg > 0 (Al-Azzoni and Down 2008, linear programming-based affinity
-scheduling); a job never starts on another pool just because it is free. Of the allowed pairs that
-fit, the one with the least est * left starts. A job that can use none of its type's pools uses its
-fastest eligible pool.
+scheduling). Here lambda_t is the arrival rate of type t, n_t its GPUs, m_t its mean run time on the
+reference GPU, v_tg its speed on pool g relative to that GPU, x_tg the share of its jobs that run on
+pool g, N_g the GPUs of the pool and rho the utilisation. A job never starts on another pool just
+because it is free. Of the allowed pairs of a job and a pool that fit, the one with the least
+remaining run time starts. A job that can use none of its type's pools uses its fastest eligible
+pool.
 """
 
 import numpy as np
@@ -15,18 +18,22 @@ from adlro.policies import static_affinity_lp
 
 
 def refuses(context):
-    """A cluster for which the capacity LP cannot be solved: as for static-affinity-lp."""
+    """Refuse a cluster whose job types are unknown; return the reason, or None if it can run."""
     return static_affinity_lp.refuses(context)
 
 
 def params(context):
-    """1 where a job type may use a pool, flat [T * P]: as for static-affinity-lp."""
+    """Return 1 where the LP lets a job type use a pool, else 0; flat [T * P], T types, P pools."""
     return static_affinity_lp.params(context)
 
 
 @njit
 def _only_pool(job, seconds, may, shares, pools):
-    """The fastest pool of a job without an LP pool that has enough GPUs up; -1 if it has one."""
+    """Return the only pool that a job may use if it cannot run on any pool of its type, else -1.
+
+    That is its fastest eligible pool with enough GPUs up (-1 also if there is none). Shapes:
+    seconds [M] by GPU model; may and shares [P]: eligible pools, and the type's row of params.
+    """
     for p in range(len(pools)):
         if may[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus:
             return -1
@@ -35,7 +42,7 @@ def _only_pool(job, seconds, may, shares, pools):
 
 @njit
 def decide(view, params, memory, out):
-    """Start the allowed feasible pair with the smallest estimate."""
+    """Start the job and pool with the least remaining run time, of the allowed pairs that fit."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, len(view.pools)
     best, best_q, best_p = np.inf, -1, -1

@@ -1,9 +1,9 @@
-"""Minimum completion time, re-planned at each event: in queue order, each job where it ends first.
+"""Minimum completion time: in queue order, each job is planned on the pool where it ends first.
 
-Job after job is planned on the pool with the smallest ready time + est * left, given the jobs
-before it, and keeps that reservation, even in the future; the first start that is due now is made.
-Maheswaran et al. 1999 (MCT, an immediate mode heuristic). The plan is that of min-min in another
-order.
+At each event the whole queue is planned anew. A job's pool is the one with the smallest ready time
++ remaining run time, given the jobs before it; its reservation is fixed, even if it begins in the
+future. The first start that is due now is made. Maheswaran et al. 1999 (MCT, an immediate mode
+heuristic). min-min plans in the same way, but in another order of jobs.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from adlro.planning.min_min import asked, fill_free_times
 
 
 def memory(context):
-    """Scratch for the plan; nothing is stored between calls."""
+    """Length of the memory: scratch for the plan; nothing is stored between calls."""
     return len(context.gpus) + len(context.pools)
 
 
 @njit
 def decide(view, params, memory, out):
-    """Make the first start of the plan that is due now."""
+    """Plan the queue anew and make the first planned start that is due now, if any."""
     if not any_feasible(view):
         return 0
     jobs, queue, pools, total = view.jobs, view.queue, view.pools, len(view.gpus)

@@ -1,10 +1,11 @@
 """Slurm's multifactor priority: a weighted sum of age, size, job priority and fair share.
 
-Largest W_age * min(1, age / age_max) + W_size * n / N + W_qos * priority + W_fair * 2^(-usage /
-share) first (slurm.schedmd.com/priority_multifactor.html), with age = now - arrival, n the job's
-GPUs (a slice: its share) and N all GPUs. Usage is the user's share of the GPU-seconds of all
-running jobs (0 if there are none); users with a waiting or running job have equal shares. All
-weights are 1000, age_max is 7 days.
+The job with the largest W_age * min(1, age / age_max) + W_size * n / N + W_qos * priority + W_fair
+* 2^(-usage / share) is next (slurm.schedmd.com/priority_multifactor.html), with age = now -
+arrival, n the number of its GPUs (a slice: its share of one) and N the number of all GPUs. Usage is
+the part that the user's jobs have of the GPU-seconds received by all running jobs (0 if none runs);
+share is 1 / the number of users with a waiting or running job. All weights W are 1000, age_max is 7
+days.
 """
 
 import numpy as np
@@ -16,13 +17,17 @@ _AGE, _SIZE, _QOS, _FAIR, _AGE_MAX = range(5)  # params
 
 
 def params(context):
-    """The four weights, and age_max in seconds."""
+    """Weights of age, size, job priority and fair share, and age_max in seconds, [5]."""
     return np.array([1000.0, 1000.0, 1000.0, 1000.0, 7 * 86_400.0])
 
 
 @njit_allocating
 def _usage(now, jobs, queue, running):
-    """Lowest user id, number of active users, GPU-seconds of the users lowest..highest."""
+    """Return the lowest user id of all active jobs, the number of users, and their GPU-seconds.
+
+    The last is an array over all ids from the lowest to the highest: GPU-seconds that the running
+    jobs of the user have received.
+    """
     lowest, highest = 2**31, -(2**31)
     for q in range(len(queue)):
         user = jobs[queue[q].job].user
@@ -43,7 +48,10 @@ def _usage(now, jobs, queue, running):
 
 @njit
 def _highest(lowest, users, held, params, view):
-    """The feasible job with the highest priority; users and held as returned by `_usage`."""
+    """Return the pick of the job with the largest sum, of those that fit now.
+
+    lowest, users and held are the three results of `_usage`.
+    """
     total, pick = 0.0, no_pick()
     for seconds in held:
         total += seconds
@@ -66,7 +74,7 @@ def _pick(view, params):
 
 @njit
 def decide(view, params, memory, out):
-    """Start the feasible job with the highest priority."""
+    """Start the job with the largest weighted sum, of those that fit now."""
     if len(view.queue) == 0:
         return 0
     return start_pick(_pick(view, params), view, out)

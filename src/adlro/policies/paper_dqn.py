@@ -1,6 +1,6 @@
 """The DQN of the ADLRO paper: a convolutional Q-network selects the GPU for the first waiting job.
 
-Observation and actions are in features/observation_kernel.py, the network in
+The observation and the actions are defined in features/observation_kernel.py, the network in
 nets/paper_network.py.
 """
 
@@ -14,7 +14,7 @@ NAME = "paper-dqn"
 
 
 def params(context, weights=None):
-    """The given weights, or those shipped with the package, which fit the cluster of paper16."""
+    """Weights of the network: the given ones, or those shipped for the cluster of paper16."""
     return learned.shipped(NAME).params if weights is None else weights
 
 
@@ -26,7 +26,10 @@ def _words(found):
 
 
 def refuses(context, weights=None):
-    """A cluster whose nodes, GPUs or job types do not fit the weights."""
+    """Refuse a cluster of another shape than the weights are for; return the reason, or None.
+
+    The shape is the number of nodes, of GPUs per node, of GPUs in all and of job types.
+    """
     made_for = sizes_of(params(context, weights))
     there = sizes(context, context.types, made_for.window)
     if there == made_for:
@@ -38,7 +41,7 @@ def refuses(context, weights=None):
 
 
 def memory(context, weights=None):
-    """Scratch; nothing is stored between calls."""
+    """Length of the memory: scratch for the network; nothing is stored between calls."""
     known = params(context, weights)
     shape: Sizes = sizes_of(known)
     return shape.observation + 2 * shape.actions + paper_network.scratch_size(known)

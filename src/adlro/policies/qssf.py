@@ -1,7 +1,7 @@
 """Quasi-shortest service first: the job with the least GPU-time is next.
 
-Smallest p * n first, with p the estimated run time on the best eligible pool and n the GPUs (a
-slice: its share). Hu et al. 2021 (Helios, SC), the QSSF case study.
+GPU-time is p * n, with p the estimated remaining run time on the best eligible pool and n the
+number of GPUs (a slice: its share of one). Hu et al. 2021 (Helios, SC), the QSSF case study.
 """
 
 from adlro.compiled import njit
@@ -10,7 +10,7 @@ from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 @njit
 def decide(view, params, memory, out):
-    """Start the feasible job with the smallest p * n."""
+    """Start the job with the smallest p * n, of those that fit now."""
     jobs, est, queue = view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
     pick = no_pick()

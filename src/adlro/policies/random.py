@@ -1,6 +1,6 @@
-"""Random: a feasible (job, pool) pair, drawn uniformly with the run's seed.
+"""Random: of all feasible pairs of a job and a pool, one drawn uniformly at random starts.
 
-The lower bound of every comparison.
+The draws depend only on the run's seed. This is the lower bound of every comparison.
 """
 
 import numpy as np
@@ -14,13 +14,13 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def memory(context):
-    """Two numbers: the run's seed, which the simulator writes, and the generator's state."""
+    """Length of the memory: the run's seed (written by the simulator), the generator's state."""
     return 2
 
 
 @njit
 def _draw(memory):
-    """Advance the state in memory[1] by splitmix64; returns 64 random bits."""
+    """Advance the generator (splitmix64), whose state is memory[1], and return 64 random bits."""
     state = memory[1:2].view(np.uint64)
     if memory[0] >= 0.0:
         state[0] = np.uint64(memory[0])
@@ -34,7 +34,7 @@ def _draw(memory):
 
 @njit
 def decide(view, params, memory, out):
-    """Count the feasible pairs, draw one and start it."""
+    """Count the feasible pairs of a job and a pool, draw one of them and start it."""
     jobs, queue, eligible = view.jobs, view.queue, view.eligible
     pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, 0
     for q in range(len(queue)):

@@ -1,7 +1,7 @@
-"""Policies by name: every file of this folder with a `decide`, and files of the user.
+"""Find and load policies by name: the files of this folder with a `decide`, or a user's file.
 
-A user's file is Python with a `decide`, or the weights of a network from `adlro train`. Any name
-may be followed by `+lookahead` (see lookahead.py).
+A user's file is Python code with a `decide`, or the weights of a network from `adlro train`. Any
+name may be followed by `+lookahead` (see lookahead.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _SHIPPED = (LEARNED, "adlro-preemptive", "paper-dqn")  # decide by a network
 
 
 class Policy(NamedTuple):
-    """A policy prepared for a cluster; it has the fields of sim.simulator.Player."""
+    """A policy loaded for one cluster: its decide with parameters, and where its code is.
+
+    It has the attributes of sim.simulator.Player.
+    """
 
     name: str
     decide: Callable[..., int]
@@ -50,20 +53,20 @@ def _module(name: str) -> ModuleType | None:
 
 
 def names() -> list[str]:
-    """The names of the policies of the package."""
+    """Return the names of all policies of the package, sorted."""
     files = (info.name.replace("_", "-") for info in pkgutil.iter_modules(adlro.policies.__path__))
     return sorted(name for name in files if _module(name))
 
 
 def about(name: str) -> str:
-    """The first sentence of a policy's docstring."""
+    """Return the first sentence of a policy's docstring, without its full stop."""
     module = _module(name)
     text = " ".join(((module and module.__doc__) or "").split())
     return text.split(". ")[0].rstrip(".")
 
 
 class _Found(NamedTuple):
-    """A policy that is not yet prepared for a cluster."""
+    """A policy before it is loaded for a cluster: its module, and the user's file or network."""
 
     name: str
     module: ModuleType
@@ -72,7 +75,12 @@ class _Found(NamedTuple):
 
 
 def weights_file(name: str) -> Path | None:
-    """A file of a learned policy, given its name or either of its files; None = not learned."""
+    """Return the path of a learned policy's file, or None if the policy is not learned.
+
+    Args:
+        name: the name of a policy of the package, or the path of its .npz or .json file, which is
+            returned as it is.
+    """
     if name.endswith(learned.SUFFIXES):
         return Path(name)
     return learned.shipped_file(name) if name in _SHIPPED else None
@@ -97,7 +105,7 @@ def _known(name: str) -> ModuleType:
 
 
 class Facts(NamedTuple):
-    """The description of a policy by its file."""
+    """What `adlro policy show` prints of a policy, taken from its file."""
 
     name: str
     text: str  # its docstring
@@ -109,7 +117,7 @@ class Facts(NamedTuple):
 
 
 def facts(name: str) -> Facts:
-    """The description of a policy, which needs no scenario.
+    """Return the facts of a policy by its name; no scenario is needed.
 
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
@@ -127,7 +135,7 @@ def facts(name: str) -> Facts:
 
 
 def _ahead(base: Facts, module: ModuleType) -> Facts:
-    """The facts of a policy that looks ahead."""
+    """Return the facts of a policy with `+lookahead`, from those of the policy without it."""
     _refuse_ahead(base.name, lookahead.refusal(module.decide, is_preemptive=base.is_preemptive))
     memory = f"{lookahead.MEMORY}; the base policy: {base.memory or 'none'}"
     text = f"{lookahead.SUMMARY}\n\nThe base policy: {base.text}\n\n{lookahead.__doc__}".strip()
@@ -141,7 +149,10 @@ def _refuse_ahead(name: str, reason: str | None) -> None:
 
 
 def _ask(part: str, found: _Found, context: ContextCopy) -> Any:  # noqa: ANN401  a number or a phrase
-    """The result of a policy's optional function for a context; a file's weights are passed on."""
+    """Call a policy's optional function `part` for a context; None if the policy lacks it.
+
+    If the policy is a user's network, its weights are passed as the second argument.
+    """
     function = getattr(found.module, part, None)
     weights = () if found.learned is None else (found.learned.params_for(context),)
     return function(context, *weights) if function is not None else None
@@ -153,7 +164,7 @@ def _reason(found: _Found, context: ContextCopy) -> str | None:
 
 
 def refusal(name: str, context: Context) -> str | None:
-    """The reason why a policy cannot run on a cluster, as a phrase; None = it can.
+    """Return the reason, as a phrase, why a policy cannot run on a cluster; None = it can.
 
     Raises:
         PolicyError: there is no such policy, or the user's file is wrong.
@@ -176,11 +187,12 @@ def _is_preemptive(module: ModuleType, name: str) -> bool:
 
 
 def load(name: str, context: Context) -> Policy:
-    """Prepare a policy for a cluster, by name or from the user's file, with `+lookahead` or not.
+    """Load a policy for a cluster, by its name or the path of a user's file.
 
-    A name that ends in .npz or .json is a learned policy, by either of its two files; any other
-    name with a slash or .py is code. The policy of a file is named after the file. Policies get
-    only the fields of `copy_context`, even if the context (such as a scenario's setting) has more.
+    The name may end in `+lookahead`. A name that ends in .npz or .json is one of the two files of a
+    learned policy; any other name that has a slash or ends in .py is a file of code. A policy from
+    a file is named after the file. Policies get only the fields of `copy_context`, even if the
+    context (such as a scenario's setting) has more.
 
     Raises:
         PolicyError: there is no such policy, it cannot run there, or the user's file is wrong.
@@ -198,7 +210,7 @@ def load(name: str, context: Context) -> Policy:
 
 
 def _load(name: str, context: ContextCopy) -> Policy:
-    """Prepare a policy without look-ahead."""
+    """Load a policy for a cluster by a name without `+lookahead`."""
     found = _find(name)
     name, module, file, _ = found
     with user_file.mistakes(file):

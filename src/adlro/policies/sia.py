@@ -1,15 +1,19 @@
-"""Sia for rigid jobs: the integer program of normalised goodput with restart costs; 60 s rounds.
+"""Sia for rigid jobs: in 60 s rounds an integer program assigns pools by goodput and restart cost.
 
-A job of n_j GPUs has on pool g the goodput G = n_j v_jg / (its slowest v), times r = (T - R S) /
-(T + S) on another pool than that where it runs, T being its age, R its restarts, S the cost of one
-(Jayaram Subramanya et al., SOSP 2023); where r <= 0 it does not move. Each job is
-given at most one pool: the smallest sum of G^-0.5 over those that get one plus 1.1 for each other.
-Between equals who has been served least goes first (active.py). Those who wait have r = 1; a slice
-counts as one GPU in G and as its share of the room. Solved when a job or a node has come or gone
-and a round is due (rounds.py); moves as in moves.py. Where the program without the whole numbers
-has whole numbers as its answer, that is the answer. Of a program that is not solved after 1000
-nodes of its search the best found is taken: few are, but a cluster of slices can ask for 25,000. To
-be stopped by the clock, after 30 s, is an error: what is found by then depends on the machine.
+The goodput of a job with n_j GPUs on pool g is G = n_j v_jg / v_j, with v_jg its speed there and
+v_j its slowest speed. On any pool but the one where the job runs now, G is multiplied by the
+restart factor r = (T - R S) / (T + S), with T its age, R the number of its restarts and S the cost
+of one (Jayaram Subramanya et al. 2023, SOSP); if r <= 0 the job does not move. Waiting jobs have r
+= 1. A slice counts as one GPU in G, and as its share of a GPU in the room of a pool.
+
+The program gives each job at most one pool and minimises the sum of G^-0.5 over the jobs with a
+pool plus 1.1 for each job without one; among equals the job with the least service is preferred
+(planning/active_jobs.py). It is solved in rounds, after a job or a node has come or gone
+(planning/rounds.py); planning/actions.py has the preemptions. If the relaxed program, without the
+integer constraints, has an integer solution, that solution is used. The search stops after 1000
+branch-and-bound nodes with the best solution found: few programs need more, but on a cluster of
+slices one can need 25,000. Reaching the time limit of 30 s is an error, because the solution found
+by then depends on the machine.
 """
 
 import numpy as np
@@ -26,22 +30,22 @@ PREEMPTIVE = True
 _ROUND, _POWER, _IDLE = range(3)  # params
 MOST_NODES = 1000
 TIME_LIMIT_S = 30.0
-_OTHER = 4  # scipy's status for what it has no name for: the limit of nodes
-_EXACT = 1e-6  # as near as this to 0 or 1 is 0 or 1
+_OTHER = 4  # scipy's status for all other reasons to stop, such as the limit of nodes
+_EXACT = 1e-6  # a solution this close to 0 or 1 counts as an integer
 
 
 def params(context):
-    """Seconds from round to round, the power p and the price lambda of a job without GPUs."""
+    """Seconds between rounds, the exponent of the goodput, and the cost of a job without a pool."""
     return np.array([60.0, -0.5, 1.1])
 
 
 def memory(context):
-    """See active.py."""
+    """Length of the memory: for each job what planning/active_jobs.py stores between calls."""
     return memory_size(context)
 
 
 def _goodput(view, active):
-    """G [A, P] with the restart factor; 0 where the job may not be put."""
+    """Return the goodput [A, P] of each job on each pool, with restart factor; 0 = not allowed."""
     slowest = np.where(np.isfinite(active.seconds), active.seconds, 0.0).max(axis=1)
     jobs = view.jobs[active.rows]
     goodput = jobs["gpus"][:, None] * slowest[:, None] / active.seconds
@@ -61,10 +65,12 @@ def _solve(profit, limits, *, integral):
 
 
 def _assign(profit, active, where):
-    """Pools [A] with the largest sum of profit > 0 [A, P] that the rooms allow; -1 = none.
+    """Assign jobs to pools so that the sum of their profits [A, P] is largest and all fit.
+
+    Only profits above 0 count. Returns the pool [A] of each job, -1 = none.
 
     Raises:
-        PolicyError: the program has no solution, or took too long.
+        PolicyError: the solver found no solution, or reached its time limit.
     """
     target = np.full(len(profit), -1)
     a, p = np.nonzero(profit > 0)
@@ -90,7 +96,7 @@ def _assign(profit, active, where):
 
 
 def decide(view, params, memory, out):
-    """In a round, what the program says; between rounds, what fits."""
+    """In a round, preempt and start as the program assigns; between rounds, start jobs that fit."""
     view = plain_view(view)
 
     def plan(view, notes, active, changed):

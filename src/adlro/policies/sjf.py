@@ -1,4 +1,8 @@
-"""Shortest job first, by the run time on its best pool; it starts on its fastest free pool."""
+"""Shortest job first: of the jobs that fit now, the one with the least run time starts.
+
+The run time of a job is the remaining one on its best eligible pool, free or not; the job starts on
+its fastest pool that has room.
+"""
 
 import numpy as np
 
@@ -8,7 +12,7 @@ from adlro.model.feasibility import fastest_feasible, start
 
 @njit
 def decide(view, params, memory, out):
-    """Start the feasible job with the smallest estimate over all its pools."""
+    """Start the job with the smallest run time on its best eligible pool, of those that fit now."""
     est, queue, eligible, pools = view.est, view.queue, view.eligible, view.pools
     best, best_q, best_p = np.inf, -1, -1
     for q in range(len(queue)):

@@ -1,8 +1,8 @@
-"""Static GPU affinity: each job type has one GPU model, first come, first served on each.
+"""Static GPU affinity: each job type uses one GPU model, first come, first served.
 
 This is the baseline of the ADLRO paper, which maps simulation to Volta, ML to Turing and data to
-Radeon; the map is part of the scenario. A job that cannot run on its model, or finds too few of its
-GPUs up, uses its fastest pool.
+Radeon; the map is part of the scenario. A job that cannot run on the model of its type, or needs
+more GPUs of it than are up, uses its fastest pool.
 """
 
 import numpy as np
@@ -12,25 +12,25 @@ from adlro.model.feasibility import fastest_up, fits, start
 
 
 def refuses(context):
-    """A cluster whose job types, or their GPU models, are not known."""
+    """Refuse a cluster without a known GPU model for each job type; return the reason, or None."""
     if len(context.affinity) == 0:
         return "it needs job types, which this cluster does not know"
     return None
 
 
 def params(context):
-    """The GPU model of each job type, [T]."""
+    """Index of the GPU model that each of the T job types uses, [T]."""
     return np.array(context.affinity, dtype=np.float64)
 
 
 def memory(context):
-    """One flag per pool: closed for younger jobs."""
+    """Length of the memory: scratch, one flag per pool; nothing is stored between calls."""
     return len(context.pools)
 
 
 @njit
 def decide(view, params, memory, out):
-    """In queue order, the first job of each pool starts there or closes the pool to the others."""
+    """Start the oldest job of a pool if it fits there; younger jobs of that pool wait behind it."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     closed = memory[: len(pools)]

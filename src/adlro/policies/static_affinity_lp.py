@@ -2,7 +2,7 @@
 
 The linear program spreads the job types over the pools so that the cluster carries the largest
 load (Al-Azzoni and Down 2008, linear programming-based affinity scheduling). Each pool is served
-first come, first served: an old job that cannot start closes its pools to younger ones.
+first come, first served: a job that cannot start yet closes its pools to younger jobs.
 """
 
 import numpy as np
@@ -12,25 +12,29 @@ from adlro.model.feasibility import fastest_up, fits, start
 
 
 def refuses(context):
-    """A cluster for which the capacity LP cannot be solved: its job types are not known."""
+    """Refuse a cluster whose job types are unknown; return the reason, or None if it can run."""
     if len(context.type_shares) == 0:
         return "it needs job types, which this cluster does not know"
     return None
 
 
 def params(context):
-    """1 where a job type may use a pool, flat [T * P]."""
+    """Return 1 where the LP lets a job type use a pool, else 0; flat [T * P], T types, P pools."""
     return (context.type_shares > 1e-9).astype(np.float64).ravel()
 
 
 def memory(context):
-    """Two flags per pool: closed to younger jobs; allowed for the current job."""
+    """Length of the memory: scratch, two flags per pool; nothing is stored between calls."""
     return 2 * len(context.pools)
 
 
 @njit
 def _mark(job, own, may, shares, pools, fastest):
-    """Set may[p] where a job may run: its type's pools, or else only its fastest. All [P]."""
+    """Write 1 to may [P] for each pool that a job may use, 0 for the others.
+
+    These are the eligible pools of its type with enough GPUs up; if there are none, only `fastest`,
+    its fastest eligible pool. Shapes: own [P] eligible; shares [P] the type's row of params.
+    """
     found = False
     for p in range(len(may)):
         may[p] = 1.0 if own[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus else 0.0
@@ -41,7 +45,7 @@ def _mark(job, own, may, shares, pools, fastest):
 
 @njit
 def decide(view, params, memory, out):
-    """In queue order, a job starts on its fastest open pool or closes all pools it may use."""
+    """Start the oldest job that fits on a pool not closed by an older job that cannot start."""
     jobs, est, queue, eligible = view.jobs, view.est, view.queue, view.eligible
     pools, nodes, gpus, count = view.pools, view.nodes, view.gpus, len(view.pools)
     closed, may = memory[:count], memory[count : 2 * count]

@@ -1,10 +1,11 @@
 """Sufferage, re-planned at each event: the job that loses most without its best pool is next.
 
-With c_jg = ready time + est * left, given the jobs planned before, the sufferage of a job is its
-second smallest c_jg minus its smallest, in whole microseconds, and infinite if only one pool can
-run it. The job with the largest sufferage (among equals the smaller completion) is planned next and
-keeps its reservation, even in the future. Maheswaran et al. 1999 (batch mode heuristics). Unlike
-there, only the starts that are due now are made.
+The completion time c_jg of job j on pool g is ready time + remaining run time, given the jobs
+planned before. The sufferage of a job is its second smallest c_jg minus its smallest, in whole
+microseconds, and infinite if only one pool can run it. The job with the largest sufferage (among
+equals, the one that completes first) is planned next, and its reservation is fixed, even if it
+begins in the future. Maheswaran et al. 1999 (batch mode heuristics). Unlike in that paper, only the
+starts that are due now are made.
 """
 
 from adlro.compiled import njit, wide
@@ -14,7 +15,7 @@ from adlro.planning.list_order import BY_LOSS, largest_first_start
 
 @njit
 def decide(view, params, memory, out):
-    """Make the first start of the plan that is due now."""
+    """Plan the queue anew and make the first planned start that is due now, if any."""
     q, p = largest_first_start(wide(BY_LOSS), view)
     if q < 0:
         return 0

@@ -3,9 +3,10 @@
 A job with less than 18,000 GPU-seconds of service is in the first queue, the others are in the
 second; within each queue older jobs come first (discretized 2D-LAS, Gu et al. 2019, NSDI, section
 3.2; the threshold and the rounds of 60 s are those of Hu et al. 2023, Lucid, ASPLOS). Jobs that fit
-start in this order. In each round waiting jobs may preempt jobs behind them in the order, the last
-first, on their fastest pool where that makes them fit; no job is preempted in vain. Jobs that
-cannot checkpoint, or have not run for their least run time, are not preempted.
+start in this order. In each round a waiting job may preempt running jobs that come later in the
+order, the last one first, on its fastest pool where this makes it fit; otherwise nothing is
+preempted for it. Jobs that cannot checkpoint, or have not yet run for their least run time, are not
+preempted.
 """
 
 from typing import NamedTuple
@@ -33,24 +34,27 @@ class _Cluster(NamedTuple):
 
 
 def params(context):
-    """Threshold of the first queue in GPU-seconds, and seconds between two rounds."""
+    """GPU-seconds of service at which a job leaves the first queue, and seconds between rounds."""
     return np.array([18_000.0, 60.0])
 
 
 def memory(context):
-    """The run's seed (unused) and the time of the next round."""
+    """Length of the memory: the run's seed (unused) and the time of the next round."""
     return 2
 
 
 @njit
 def _is_preemptible(now, run, job):
-    """True if a run can be preempted without losing its work."""
+    """Return True if a run can checkpoint and has lasted at least its least run time."""
     return job.checkpoint >= 0 and now - run.start >= job.least_run
 
 
 @njit_allocating
 def _order(now, jobs, queue, running, threshold):
-    """All jobs by priority, first to last: i < R is running[i], else queue[i - R]."""
+    """Return the indices of all active jobs, first to last in the order of the policy.
+
+    Of R running jobs, index i < R is running[i], and any other i is queue[i - R].
+    """
     count = len(running)
     keys = np.empty(count + len(queue))
     for r in range(count):
@@ -69,9 +73,10 @@ def _copy(records, to):
 
 @njit
 def _preempt_until_fits(j, p, behind, view, cluster, out):
-    """Preempt runs on pool p, the last of `behind` first, until job j fits; returns their number.
+    """Write preemptions of runs on pool p until job j fits there, and return their number.
 
-    0 = it would not fit, and nothing is to be preempted.
+    behind: indices of later jobs as in `_order`; the last is preempted first. 0 = job j would not
+    fit, and nothing is to be preempted. cluster: scratch for a copy of the view's.
     """
     now, jobs, running = view.now, view.jobs, view.running
     _copy(view.pools, cluster.pools)
@@ -92,7 +97,7 @@ def _preempt_until_fits(j, p, behind, view, cluster, out):
 
 @njit
 def _next_pool(q, view, tried):
-    """The fastest eligible pool that was not tried, or -1; tried [P]."""
+    """Return the fastest eligible pool of waiting job q that is not marked in tried [P], or -1."""
     j, best, best_p = view.queue[q].job, np.inf, wide(-1)
     for p in range(len(view.pools)):
         seconds = view.est[j, view.pools[p].model]
@@ -103,7 +108,10 @@ def _next_pool(q, view, tried):
 
 @njit
 def _preempt_in_order(order, tried, cluster, view, out):
-    """`_preempt_for_waiting` with its order and scratch: tried [P], and a copy of the cluster."""
+    """Do the work of `_preempt_for_waiting`, given the order of jobs and two scratch buffers.
+
+    Buffers: tried [P], and cluster for a copy of pools, nodes and GPUs.
+    """
     now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
     behind = len(order)  # no run from here on is preemptible
     while behind > 0:
@@ -132,7 +140,7 @@ def _preempt_in_order(order, tried, cluster, view, out):
 
 @njit_allocating
 def _preempt_for_waiting(view, threshold, out):
-    """Write preemptions that let a waiting job start, and its start; returns their number."""
+    """Write the preemptions that let one waiting job start, and its start; return their number."""
     order = _order(view.now, view.jobs, view.queue, view.running, threshold)
     cluster = _Cluster(view.pools.copy(), view.nodes.copy(), view.gpus.copy())
     return _preempt_in_order(order, np.empty(len(view.pools), np.bool_), cluster, view, out)
@@ -140,7 +148,10 @@ def _preempt_for_waiting(view, threshold, out):
 
 @njit
 def _next_change(now, jobs, running, threshold):
-    """The next time at which a job changes its queue or becomes preemptible; infinite = never."""
+    """Return the next time at which a run enters the second queue or becomes preemptible.
+
+    Infinite = never.
+    """
     soonest = np.inf
     for r in range(len(running)):
         run, job = running[r], jobs[running[r].job]
@@ -156,7 +167,7 @@ def _next_change(now, jobs, running, threshold):
 
 @njit
 def decide(view, params, memory, out):
-    """Start the first job that fits; else, at a round, the first that fits after preemptions."""
+    """Start the first job that fits; else, in a round, the first one that preemptions make fit."""
     now, queue = view.now, view.queue
     if len(queue) == 0:
         return 0

@@ -1,8 +1,8 @@
 """WFP3: jobs with a long wait relative to their run time are next, wide jobs before narrow ones.
 
-Largest (wait / p)^3 * n first, with wait = now - arrival, p the run time on the best eligible pool
-and n the GPUs (a slice: its share). Tang et al. 2009 (IEEE Cluster), the utility function of the
-Cobalt scheduler at Argonne.
+The job with the largest (wait / p)^3 * n is next, with wait = now - arrival, p the remaining run
+time on the best eligible pool and n the number of GPUs (a slice: its share of one). Tang et al.
+2009 (IEEE Cluster), the utility function of the Cobalt scheduler at Argonne.
 """
 
 from adlro.compiled import njit
@@ -11,7 +11,7 @@ from adlro.model.feasibility import better, no_pick, shortest, start_pick, width
 
 @njit
 def decide(view, params, memory, out):
-    """Start the feasible job with the largest (wait / p)^3 * n."""
+    """Start the job with the largest (wait / p)^3 * n, of those that fit now."""
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     eligible, pools = view.eligible, view.pools
     pick = no_pick()

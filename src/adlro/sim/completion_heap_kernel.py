@@ -1,4 +1,4 @@
-"""Heap of the true ends of all runs, beside the array of running records (compiled).
+"""Heap of all runs by their true end, stored beside the array of running records (compiled).
 
 ends[k].slot is the index of the running record at heap position k; ends[i].place is the heap
 position of running record i.
@@ -14,7 +14,7 @@ from adlro.sim.world import World
 
 @njit
 def _earlier(a: int, b: int, world: World) -> bool:
-    """True when running record a ends before b; ties go to the older job."""
+    """True when running record a ends before b or, at the same time, has the older job."""
     ends, running, jobs = world.ends, world.running, world.jobs
     if ends[a].end != ends[b].end:
         return ends[a].end < ends[b].end
@@ -23,14 +23,14 @@ def _earlier(a: int, b: int, world: World) -> bool:
 
 @njit
 def place_in_heap(slot: int, place: int, ends: Records) -> None:
-    """Store a running record at a position of the heap."""
+    """Store the running record with index `slot` at position `place` of the heap."""
     ends[place].slot = slot
     ends[slot].place = place
 
 
 @njit
 def sift(k: int, count: int, world: World) -> None:
-    """Restore the heap of `count` ends after the record at position k changed."""
+    """Restore the heap order of `count` ends after the record at position k changed."""
     ends = world.ends
     slot = wide(ends[k].slot)
     while k > 0:
@@ -56,7 +56,10 @@ def sift(k: int, count: int, world: World) -> None:
 
 @njit
 def remove(slot: int, world: World) -> None:
-    """Remove a running record from the heap, and fill the gap in the array with the last record."""
+    """Remove a running record from the heap and from the array of running records.
+
+    The last record of the array moves to its place.
+    """
     totals, running, ends = world.totals[0], world.running, world.ends
     last = totals.running - 1
     totals.running = last

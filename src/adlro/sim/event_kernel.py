@@ -12,7 +12,7 @@ from adlro.sim.world import World
 
 @njit_apart
 def _set_in_service(n: int, up: int, world: World) -> None:
-    """Set an empty node up (1) or down (0)."""
+    """Put an empty node and its GPUs into service (up = 1) or out of service (up = 0)."""
     node = world.nodes[n]
     pool = world.pools[node.pool]
     change = node.gpus if up else -node.gpus
@@ -28,7 +28,7 @@ def _set_in_service(n: int, up: int, world: World) -> None:
 
 @njit_apart
 def _fail_or_repair(event: Row, world: World) -> None:
-    """Apply the failure of a node, which interrupts its runs, or its repair."""
+    """Fail or repair the node of an event; a failure interrupts the runs on the node."""
     gpus, n, up = world.gpus, event.node, 1 if event.kind == REPAIR else 0
     failed = wide(1 if event.value == 0 else 0)  # in a planned failure, jobs save a checkpoint
     node = world.nodes[n]
@@ -47,7 +47,7 @@ def _fail_or_repair(event: Row, world: World) -> None:
 
 @njit_apart
 def apply_event(event: Row, world: World) -> None:
-    """Apply one event of the list now."""
+    """Apply a failure, a repair or a change of speed to the world now."""
     if event.kind in (REPAIR, FAILURE):
         _fail_or_repair(event, world)
         return

@@ -65,7 +65,7 @@ def advance(world: World) -> bool:
 
 @njit
 def _next_arrival(world: World) -> float:
-    """Time of the next arrival; there must be one."""
+    """Time of the next arrival; the list of arrivals must have one left."""
     arrival: float = world.jobs[world.arrivals[world.totals[0].arrived]].arrival
     return arrival
 
@@ -86,7 +86,7 @@ def _next_time(world: World) -> float:
 
 @njit_apart
 def _record_stall(moment: float, world: World) -> bool:
-    """Record the fault that no event is left, or only timers; returns False."""
+    """Record a fault: no event is left, or only timers have occurred; returns False."""
     totals = world.totals[0]
     totals.fault = violations.STALLED if moment == np.inf else violations.ENDLESS_WAKES
     totals.fault_value = totals.waiting if moment == np.inf else totals.wakes
@@ -96,7 +96,7 @@ def _record_stall(moment: float, world: World) -> bool:
 
 @njit
 def _add_to_integrals(seconds: float, totals: Row) -> None:
-    """Add `seconds` of the present state to the integrals of the totals."""
+    """Add `seconds` times the present numbers of jobs and idle GPUs to the integrals."""
     totals.job_seconds += seconds * (totals.waiting + totals.running)
     totals.wait_seconds += seconds * totals.waiting
     totals.idle_seconds += seconds * (totals.up_gpus - totals.busy_gpus)
@@ -107,7 +107,7 @@ def _add_to_integrals(seconds: float, totals: Row) -> None:
 
 @njit
 def _finish(slot: int, world: World) -> None:
-    """End a run whose job is complete."""
+    """End a run because its work is done or its limit reached."""
     totals = world.totals[0]
     world.outcome[world.running[slot].job].finish = totals.now
     terminate(slot, wide(FINISH), world)
@@ -127,7 +127,7 @@ def _arrive(j: int, world: World) -> None:
 
 @njit
 def _set_fault(fault: int, decision: Row, value: float, totals: Row) -> int:
-    """Record the violation that stops the run, and its decision; returns -1."""
+    """Record the violation that stops the run, and the decision that caused it; returns -1."""
     totals.fault, totals.fault_value = fault, value
     totals.fault_job, totals.fault_pool = decision.job, decision.pool
     return -1
@@ -135,7 +135,7 @@ def _set_fault(fault: int, decision: Row, value: float, totals: Row) -> int:
 
 @njit
 def _start(decision: Row, q: int, world: World) -> None:
-    """Start the job at position q of the queue; the decision has been checked."""
+    """Start the job at position q of the queue as decided; the decision has been checked."""
     totals, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
     j = decision.job
     job, pool, waiting = world.jobs[j], world.pools[decision.pool], world.queue[q]
@@ -178,7 +178,10 @@ def _start(decision: Row, q: int, world: World) -> None:
 
 @njit_apart
 def _preempt(slot: int, migrates: bool, world: World) -> None:
-    """Preempt a run for the policy; a migration may return to the pool that it held."""
+    """Preempt a run as the policy decided.
+
+    In World.eligible, a job that migrates keeps the pool that it held.
+    """
     j, held = world.running[slot].job, wide(world.running[slot].pool)
     interrupt(slot, wide(0), world)
     world.totals[0].preemptions += 1
@@ -190,7 +193,7 @@ def _preempt(slot: int, migrates: bool, world: World) -> None:
 
 @njit_part
 def apply(answered: int, out: Records, world: World) -> int:
-    """Apply the first `answered` decisions of `out` in order; each is checked just before.
+    """Apply the first `answered` decisions of `out` in order; each is checked first.
 
     Returns:
         Number of starts, preemptions and migrations; -1 when the run stops with a fault.
@@ -240,7 +243,10 @@ def run(
     out: Records,
     world: World,
 ) -> None:
-    """Simulate a workload to its end under a compiled policy; a fault is recorded in the totals."""
+    """Simulate a workload to its end under a compiled policy.
+
+    A fault stops the simulation and is recorded in the totals.
+    """
     totals = world.totals[0]
     while advance(world):
         done, last = 1, totals.decisions + MAX_CALLS
@@ -277,16 +283,17 @@ def _copy_table(table: Floats, to: Floats) -> None:
 
 @njit_part
 def copy_memory(memory: Floats, to: Floats) -> None:
-    """Copy the memory that a policy keeps between calls."""
+    """Copy the memory of a policy into the array `to`."""
     for i in range(len(memory)):
         to[i] = memory[i]
 
 
 @njit_part
 def clone(world: World, to: World) -> None:
-    """Copy the state of a world into another of the same cluster, only the part in use.
+    """Copy the state of a world into another world of the same cluster.
 
-    The cost does not depend on the number of jobs. Workload, outcomes and spans are not copied.
+    Only the parts of queue and running records in use are copied, so the cost does not depend on
+    the total number of jobs. Workload, outcomes and spans are not copied.
     """
     totals = world.totals[0]
     to.totals[0] = totals

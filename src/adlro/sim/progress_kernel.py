@@ -1,4 +1,4 @@
-"""Progress of runs: their slowness, the work done, and their end (compiled).
+"""Progress of runs: their slowness, the work done, and the time of their end (compiled).
 
 Work is counted in seconds at slowness 1; model/timeline.py converts it to time.
 """
@@ -36,7 +36,10 @@ def slowness(slot: int, world: World) -> float:
 
 @njit_apart
 def account_progress(slot: int, world: World) -> None:
-    """Update the work still to do, and that at the last checkpoint, of a run to the present."""
+    """Update how much work a run has left at the present time.
+
+    Writes ENDS.todo, the work left now, and ENDS.kept, the work left after the last checkpoint.
+    """
     now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
     job = world.jobs[run.job]
     before, saves_before, _, _ = timeline(end.since - run.start, run, job)
@@ -51,7 +54,10 @@ def account_progress(slot: int, world: World) -> None:
 
 @njit
 def set_end(slot: int, world: World) -> None:
-    """Set the end of a run: when its work is done, or at its limit."""
+    """Set the end of a run: when its work is done, or at its limit if that is earlier.
+
+    OUTCOME.killed is set in the second case.
+    """
     run, end = world.running[slot], world.ends[slot]
     job = world.jobs[run.job]
     end.end = end_after(end.todo * end.slowness, world.totals[0].now, run, job)
@@ -62,7 +68,7 @@ def set_end(slot: int, world: World) -> None:
 
 @njit_apart
 def update_slowness(slot: int, world: World) -> None:
-    """Recompute the slowness of a run, and move its end accordingly."""
+    """Recompute the slowness of a run, and move its end in the heap accordingly."""
     account_progress(slot, world)
     world.ends[slot].slowness = slowness(slot, world)
     set_end(slot, world)

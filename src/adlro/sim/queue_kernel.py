@@ -11,7 +11,7 @@ from adlro.sim.world import World
 
 @njit
 def move(source: int, target: int, world: World, to: World) -> None:
-    """Copy one entry of a queue to a position of another queue, or of the same."""
+    """Copy the queue entry at `source` of a world to `target` of another world, or of the same."""
     to.queue[target] = world.queue[source]
     to.undone[target] = world.undone[source]
     for p in range(world.eligible.shape[1]):
@@ -20,7 +20,7 @@ def move(source: int, target: int, world: World, to: World) -> None:
 
 @njit
 def _fill(place: int, j: int, world: World) -> None:
-    """Write the entry of a job that has not run yet at a position of the queue."""
+    """Write a queue entry for a job that has not run yet at position `place` of the queue."""
     waiting = world.queue[place]
     waiting.job, waiting.restarts, waiting.saved = j, 0, 0
     waiting.since, waiting.left, waiting.served = world.totals[0].now, 1.0, 0.0
@@ -31,7 +31,7 @@ def _fill(place: int, j: int, world: World) -> None:
 
 @njit
 def enqueue(j: int, world: World) -> None:
-    """Append an arriving job, which is the youngest, to the queue."""
+    """Append an arriving job, which is the youngest, to the end of the queue."""
     totals = world.totals[0]
     if totals.head + totals.waiting == len(
         world.queue
@@ -45,7 +45,7 @@ def enqueue(j: int, world: World) -> None:
 
 @njit
 def _position_of(j: int, world: World) -> int:
-    """First position of the queue with job j or a younger one, by bisection."""
+    """First position of the queue with job j or a younger job, found by bisection."""
     totals, queue, jobs = world.totals[0], world.queue, world.jobs
     low, high, job_id = totals.head, totals.head + totals.waiting, jobs[j].id
     while low < high:
@@ -59,7 +59,7 @@ def _position_of(j: int, world: World) -> int:
 
 @njit
 def find(j: int, world: World) -> int:
-    """Position of a job in the queue, or -1."""
+    """Position of job j in the queue; -1 if the job does not wait."""
     totals = world.totals[0]
     if j < 0 or j >= len(world.jobs):
         return -1
@@ -75,7 +75,7 @@ def find(j: int, world: World) -> int:
 
 @njit_apart
 def requeue(j: int, world: World) -> int:
-    """Insert a job that waits again at its position by id; returns that position."""
+    """Insert an interrupted job into the queue, which stays sorted by id; returns its position."""
     totals = world.totals[0]
     place, end = _position_of(j, world), totals.head + totals.waiting
     if totals.head > 0 and (end == len(world.queue) or 2 * (place - totals.head) < totals.waiting):
@@ -93,7 +93,7 @@ def requeue(j: int, world: World) -> int:
 
 @njit
 def dequeue(q: int, world: World) -> None:
-    """Remove the entry at position q, moving the shorter side of the queue."""
+    """Remove the entry at position q; the shorter side of the queue moves to close the gap."""
     totals = world.totals[0]
     if 2 * (q - totals.head) < totals.waiting:
         for i in range(q, totals.head, -1):

@@ -1,7 +1,7 @@
-"""A world rebuilt from a view, on copies of which rollouts try decisions.
+"""Reconstruction of a simulator world from a view; rollouts try decisions on copies of it.
 
-It is built from a view and the rules of the cluster; hidden quantities (true ends, GPU speeds,
-co-location slowdowns) are filled in by estimates in rebuild_kernel.py.
+The world is built from a view and the rules of the cluster; hidden quantities (true ends, GPU
+speeds, co-location slowdowns) are estimated in rebuild_kernel.py.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _MIN_ACTIVE, _MIN_ROWS = 64, 256  # initial capacities
 
 
 class RebuiltWorld:
-    """A world updated from the views of one run, and a second world to copy it into.
+    """A simulator world that follows the views of one run, and a second world for its copies.
 
-    Both share one job table: a row for each row of the view, followed by free rows for possible
-    arrivals. Jobs of the view are copied once, when they arrive; the capacity of the other arrays
-    grows with the number of active jobs.
+    The two worlds share one job table: a row for each row of the view, followed by free rows for
+    possible arrivals. Jobs of the view are copied once, when they arrive; the capacity of the other
+    arrays grows with the number of active jobs.
     """
 
     def __init__(self, view: View, types: int, placement: Records, rules: Rulebook) -> None:
-        """Allocate both worlds.
+        """Allocate the world and the one for its copies.
 
         Args:
             view: any view of the run.
@@ -48,7 +48,7 @@ class RebuiltWorld:
         self._allocate(view, _MIN_ACTIVE, _MIN_ROWS)
 
     def _allocate(self, view: View, active: int, rows: int) -> None:
-        """Allocate worlds for `active` active jobs and `rows` rows of the job table."""
+        """Allocate two worlds for `active` active jobs and `rows` rows of the job table."""
         pools, models = len(view.pools), view.est.shape[1]
         gpus, types = len(view.gpus), max(self._types, 1)
         est, quotas, caps, ageing = np.zeros((rows, models)), *self._rules[2:]
@@ -72,7 +72,7 @@ class RebuiltWorld:
         self._arrived = 0  # number of arrivals copied to the job table
 
     def _new_rows(self, view: View) -> Rows:
-        """Rows of the jobs that are not in the job table yet."""
+        """Rows of the view's jobs that are not in the job table yet."""
         new = view.arrived - self._arrived
         if new <= len(view.recent) and self._arrived > 0:
             return view.recent[len(view.recent) - new :]
@@ -89,14 +89,14 @@ class RebuiltWorld:
         self._arrived = view.arrived
 
     def _list_arrivals(self, view: View, more: int) -> None:
-        """Set the list of arrivals: the recent ones, then free rows for `more` possible ones."""
+        """Set the list of arrivals: recent arrivals, then free rows for `more` possible ones."""
         rows = np.arange(len(view.jobs), len(view.jobs) + more)
         arrivals = np.concatenate([view.recent, rows])
         self.world = self.world._replace(arrivals=arrivals)
         self.copy = self.copy._replace(arrivals=arrivals)
 
     def update(self, view: View, wake: float, more: int = 0) -> None:
-        """Update the world to a view.
+        """Set the visible state of the world to that of a view.
 
         Args:
             view: the present view.

@@ -1,4 +1,4 @@
-"""Hidden quantities of a world rebuilt from a view, filled in by estimates (compiled)."""
+"""Estimates of the hidden quantities of a world that is rebuilt from a view (compiled)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from adlro.sim.world import World
 
 @njit
 def fill_from_estimates(world: World) -> None:
-    """Fill in the quantities that a policy does not see; every run ends by its estimate.
+    """Fill in the quantities that a policy does not see, as if all estimates were true.
 
-    An overdue run gets a new expected end, and ends at that time in every copy.
+    An overdue run gets a new expected end, and ends at that time in every rollout.
     """
     totals, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
     totals.busy_gpus = totals.busy_slices = totals.stranded = totals.up_gpus = 0

@@ -1,4 +1,4 @@
-"""Rollouts: a policy simulates a copy of a world to the end of its jobs (compiled).
+"""Rollouts: simulation of a copy of a world under a policy, to the end of its jobs (compiled).
 
 Used for training labels and by the look-ahead policies.
 """
@@ -16,7 +16,7 @@ from adlro.sim.world import World, view_of
 
 
 class PolicyCall(NamedTuple):
-    """A compiled policy with its parameters and memory."""
+    """A compiled `decide` with the parameters and the memory to call it with."""
 
     decide: Callable[..., int]  # a first-class compiled function, see signature.py
     params: Floats
@@ -25,13 +25,13 @@ class PolicyCall(NamedTuple):
 
 @njit
 def ask(policy: PolicyCall, out: Records, world: World) -> int:
-    """Call a policy on a world; returns the number of decisions written to `out`."""
+    """Call a policy on a world; returns the number of decisions that it wrote to `out`."""
     return policy.decide(view_of(world), policy.params, policy.memory, out)
 
 
 @njit
 def _rollout(answered: int, policy: PolicyCall, out: Records, world: World) -> bool:
-    """Apply the first `answered` decisions of `out`, then simulate to the end; False = a fault.
+    """Apply the first `answered` decisions of `out`, then simulate to the end; False after a fault.
 
     With answered = 0 the rollout begins with the next event. `apply` and `advance` are called at
     one place each, because each inlined copy takes seconds to compile.
@@ -66,8 +66,8 @@ def branch(
 ) -> bool:
     """Apply the first `answered` decisions of `out` to a copy of a world; simulate it to its end.
 
-    The rollout uses the workload of the copy and writes outcomes there. The policy starts with a
-    copy of its memory, which may be the same array if the caller no longer needs it.
+    The rollout uses the workload of the copy and writes outcomes there. The memory of the policy is
+    copied to `copied_memory` first; this may be the same array if the caller no longer needs it.
 
     Returns:
         False after a fault, which is recorded in the copy.
@@ -79,7 +79,7 @@ def branch(
 
 @njit
 def copy_job(i: int, world: World, j: int, to: World) -> None:
-    """Copy the job in row i of a workload to row j of another workload, or of the same."""
+    """Copy the job in row i of a world to row j of another world, which may be the same."""
     to.jobs[j] = world.jobs[i]
     for m in range(world.est.shape[1]):
         to.est[j, m], to.seconds[j, m] = world.est[i, m], world.seconds[i, m]

@@ -1,4 +1,4 @@
-"""The signature of decide, and the kernel compiled once for all policies.
+"""numba types of a policy's `decide`, and the kernel compiled once for all policies.
 
 A compiled policy is passed to the kernel as a first-class function with an explicit type. A plain
 dispatcher as argument would be a new type, and so a new compile, for each policy and each process.
@@ -87,7 +87,7 @@ _COMPILE_LOCK = threading.Lock()  # two threads may both find that nothing is co
 
 
 def compiled_run() -> Dispatcher:
-    """The kernel's `run`, compiled or loaded from the cache; serves every compiled policy."""
+    """Return the kernel's `run`, compiled or loaded from the cache; it serves every policy."""
     run = dispatcher(kernel.run)
     if not run.overloads:
         with _COMPILE_LOCK:
@@ -98,7 +98,7 @@ def compiled_run() -> Dispatcher:
 
 
 class Steps(NamedTuple):
-    """Compiled functions that the driver for policies in plain Python calls.
+    """Compiled functions of steps.py, called by the Python loop for policies in plain Python.
 
     They bypass numba's dispatchers, which inspect the types of all arrays at each call.
     """
@@ -110,7 +110,7 @@ class Steps(NamedTuple):
 
 
 def entry_point(function: Callable[..., Any], *signature: types.Type) -> Callable[..., Any]:
-    """Entry point of a compiled function for one signature; call it with exactly these types."""
+    """Compile a function for one signature; returns its entry point, only for these types."""
     compiled = dispatcher(function)
     if signature not in compiled.overloads:
         compiled.compile(signature)
@@ -129,14 +129,14 @@ def _compiled_steps() -> Steps:
 
 
 def compiled_steps() -> Steps:
-    """The functions for policies in plain Python, compiled or loaded from the cache."""
+    """Return the functions of steps.py, compiled or loaded from the cache."""
     with _COMPILE_LOCK:
         return _compiled_steps()
 
 
 @functools.lru_cache(maxsize=256)  # numba's own lookup hashes every field of the record types
 def compile_decide(decide: Callable[..., int]) -> Dispatcher:
-    """The dispatcher of a policy's decide, compiled for the signature DECIDE."""
+    """Compile a policy's `decide` for the signature DECIDE; returns its dispatcher."""
     compiled = dispatcher(decide)
     with _COMPILE_LOCK:
         compiled.compile(DECIDE.args)

@@ -1,4 +1,4 @@
-"""Runs a workload on a cluster under a policy, until the last job ends."""
+"""Simulation of a workload on a cluster under a policy, until the last job ends."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class Player(Protocol):
 
     @property
     def name(self) -> str:
-        """Name in error messages."""
+        """Name of the policy, for error messages."""
 
     @property
     def decide(self) -> Callable[..., int]:
-        """The decision function: a numba dispatcher runs inside the kernel, others from Python."""
+        """The decision function: the kernel calls a numba dispatcher, Python any other function."""
 
     @property
     def params(self) -> Floats:
-        """Parameters passed to each call."""
+        """Parameters passed to each call of `decide`."""
 
     @property
     def memory(self) -> int:
-        """Number of values of the memory that each call reads and writes."""
+        """Number of values that `decide` can store between calls."""
 
 
 class RunResult(NamedTuple):
-    """The result of a run."""
+    """Outcomes of the jobs, and totals, GPU records and spans at the end of a run."""
 
     outcome: Records  # [J] OUTCOME
     totals: Records  # the TOTALS record at the end
@@ -57,20 +57,20 @@ class RunResult(NamedTuple):
 
 
 def is_compiled(decide: Callable[..., int]) -> bool:
-    """True for a numba dispatcher."""
+    """True when `decide` is a numba dispatcher, so that the kernel can call it."""
     return hasattr(decide, "py_func") and hasattr(decide, "compile")
 
 
 def _rows(records: Records) -> Records:
-    """The records as numpy.recarray: `queue[0].job` works in Python as in compiled code."""
+    """Return the records as numpy.recarray: `queue[0].job` works in Python as in compiled code."""
     return records.view(np.recarray)
 
 
 class ViewCopies:
-    """Views of a world for a policy in plain Python: copies that hold no job before its arrival.
+    """Copies a world's view for a policy in plain Python, without jobs that have not arrived.
 
-    Rows of jobs are copied when the jobs arrive, the rest for each view. A policy cannot change the
-    world through its copies or the arrays behind them.
+    Rows of jobs are copied when the jobs arrive, everything else anew for each view. A policy
+    cannot change the world through its copies or the arrays behind them.
     """
 
     def __init__(self, world: World) -> None:
@@ -84,7 +84,7 @@ class ViewCopies:
         self._jobs[rows], self._est[rows] = self._world.jobs[rows], self._world.est[rows]
 
     def view(self) -> View:
-        """The current view; read-only."""
+        """Return a read-only copy of the current view."""
         world = self._world
         now, head, waiting, arrived, before, running, rows = world.totals[_IN_USE][0].item()
         if arrived > self._seen:
@@ -110,7 +110,7 @@ class ViewCopies:
 
 
 def _with_room(spans: Records, used: int, more: int) -> Records:
-    """The log of spans, moved to a larger array if it has no room for `more` rows."""
+    """Return the log of spans; a larger copy if `more` rows do not fit after the `used` ones."""
     if used + more <= len(spans):
         return spans
     larger = np.zeros(2 * (used + more), SPAN)
@@ -121,7 +121,7 @@ def _with_room(spans: Records, used: int, more: int) -> Records:
 def _run_in_python(
     policy: Player, decide: Callable[..., int], world: World, memory: Floats
 ) -> World:
-    """The kernel's `run` for a decide in plain Python, with the same advance and apply.
+    """Simulate a workload to its end as `kernel.run` does, with a `decide` in plain Python.
 
     Returns:
         The world; its log of spans may be a larger array than the one passed in.
@@ -152,7 +152,7 @@ def _run_in_python(
 
 
 def warm_up(policies: Iterable[Player]) -> None:
-    """Compile, or load from the cache, the kernel and these policies in this thread."""
+    """Compile the kernel and these policies in this thread, or load them from the cache."""
     for policy in policies:
         if is_compiled(policy.decide):
             compiled_run()
@@ -164,7 +164,7 @@ def warm_up(policies: Iterable[Player]) -> None:
 def _run(
     empty: EmptyCluster, workload: Workload, policy: Player, seed: int, span_rows: int
 ) -> World:
-    """The world at the end of one run."""
+    """Simulate a workload to its end under a policy; returns the world at that time."""
     world, memory = open_world(empty, workload, span_rows), fresh_memory(policy.memory, seed)
     if not is_compiled(policy.decide):
         return _run_in_python(policy, policy.decide, world, memory)
@@ -186,7 +186,7 @@ def run(
     *,
     keep_spans: bool = False,
 ) -> RunResult:
-    """Run a workload to its end under a policy.
+    """Simulate a workload to its end under a policy.
 
     Raises:
         PolicyError: the policy made an infeasible decision, or left jobs waiting for ever.
@@ -206,7 +206,7 @@ def run(
 
 
 def clone(world: World) -> World:
-    """An independent copy of a world's state and outcome; the workload is shared."""
+    """Return a world with a copy of the state, outcome and spans; the workload is shared."""
     own = {name: np.empty_like(getattr(world, name)) for name in STATE_FIELDS}
     outcome, used = (
         np.zeros(len(world.outcome), OUTCOME),

@@ -11,13 +11,13 @@ from adlro.sim.world import World, view_of
 
 @njit
 def advance(world: World) -> bool:
-    """Move the clock to the next event: see kernel.py."""
+    """Move the clock to the next event: see kernel.advance."""
     return kernel.advance(world)
 
 
 @njit
 def apply(answered: int, out: Records, world: World) -> int:
-    """Apply decisions: see kernel.py."""
+    """Apply the decisions of one answer: see kernel.apply."""
     return kernel.apply(answered, out, world)
 
 
@@ -30,5 +30,5 @@ def is_real(world: World) -> bool:
 
 @njit
 def clone(world: World, to: World) -> None:
-    """Copy the state of a world into another: see kernel.py."""
+    """Copy the state of a world into another: see kernel.clone."""
     kernel.clone(world, to)

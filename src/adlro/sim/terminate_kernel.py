@@ -17,7 +17,7 @@ from adlro.sim.world import World
 
 @njit
 def find_run(j: int, world: World) -> int:
-    """Index of a job in `running`, or -1."""
+    """Index in `running` of the run of job j; -1 if the job does not run."""
     running = world.running
     for slot in range(world.totals[0].running):
         if running[slot].job == j:
@@ -33,7 +33,7 @@ def free_beside_slices(gpu: Row) -> int:
 
 @njit_apart
 def read(g: int, world: World) -> None:
-    """Write the present telemetry readings of a GPU; NaN while its node is down."""
+    """Write the present telemetry readings of a GPU to its record; NaN while its node is down."""
     running, jobs, wear, readings = world.running, world.jobs, world.wear, world.readings
     gpu = world.gpus[g]
     node = world.nodes[gpu.node]
@@ -57,7 +57,7 @@ def read(g: int, world: World) -> None:
 
 @njit_apart
 def read_chain(g: int, world: World) -> None:
-    """Write the present telemetry readings of a GPU and of all that follow it in its gang."""
+    """Write the present telemetry readings of GPU g and of all GPUs after it in its gang."""
     while g >= 0:
         read(g, world)
         g = world.gpus[g].next
@@ -65,7 +65,7 @@ def read_chain(g: int, world: World) -> None:
 
 @njit_apart
 def update_slices(g: int, excluded: int, world: World) -> None:
-    """Recompute the slowness of the slices on a GPU, except the run at index `excluded`."""
+    """Recompute the slowness of all slices on a GPU, except the run at index `excluded`."""
     slot = wide(world.gpus[g].slice)
     while slot >= 0:
         if slot != excluded:
@@ -75,7 +75,7 @@ def update_slices(g: int, excluded: int, world: World) -> None:
 
 @njit_apart
 def _log_spans(slot: int, why: int, world: World) -> None:
-    """Append an ending run to the log of spans; rows beyond its capacity are only counted."""
+    """Append a row per GPU of an ending run to the log of spans; if it is full, only count them."""
     totals, run, spans = world.totals[0], world.running[slot], world.spans
     g = run.gpu
     while g >= 0:
@@ -89,7 +89,11 @@ def _log_spans(slot: int, why: int, world: World) -> None:
 
 @njit
 def terminate(slot: int, why: int, world: World) -> None:
-    """End a run: update totals, release its GPUs, remove it from the heap, update co-runners."""
+    """End a run: release its GPUs, remove it from the heap, and update the totals.
+
+    The slowness of the slices that remain on its GPU is recomputed. why: FINISH, FAILURE or
+    PREEMPTION.
+    """
     totals, gpus, run = world.totals[0], world.gpus, world.running[slot]
     g, first, job = run.gpu, wide(run.gpu), world.jobs[run.job]
     sliced, share, gang = job.share < WHOLE, job.share, job.gpus
@@ -118,7 +122,12 @@ def terminate(slot: int, why: int, world: World) -> None:
 
 @njit_apart
 def interrupt(slot: int, failed: int, world: World) -> None:
-    """End a run before its job is complete (failure or preemption), and requeue the job."""
+    """End a run before its job is complete, and put the job back into the queue.
+
+    failed: 1 = a failure, which loses the work since the last checkpoint; 0 = a preemption or
+    planned failure, before which the job writes a checkpoint. A job without checkpoints loses all
+    its work.
+    """
     account_progress(slot, world)
     now, run, end = world.totals[0].now, world.running[slot], world.ends[slot]
     j, restarts, received = run.job, run.restarts + 1, served(now, run, world.jobs[run.job])

@@ -1,4 +1,4 @@
-"""The state of a simulation as one tuple: visible state, ground truth and results."""
+"""The state of a simulation as one tuple of arrays: visible state, ground truth and results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SLACK = 4096  # spare capacity of the queue, so that its window slides and is r
 
 
 class EmptyCluster(NamedTuple):
-    """Records of an empty cluster, from which a world starts."""
+    """Pool, node and GPU records of an empty cluster, from which a world starts."""
 
     pools: Records
     nodes: Records
@@ -43,8 +43,8 @@ class EmptyCluster(NamedTuple):
 class World(NamedTuple):
     """All arrays of a simulation; dimensions as in model/state.py.
 
-    First the state, which changes and is cloned; then the workload, which is read-only; then the
-    results.
+    The fields before `arrivals` are the state, which changes and is cloned; those up to `ageing`
+    are the workload and the rules, which are read-only; `outcome` and `spans` are the results.
     """
 
     totals: Records  # [1] TOTALS
@@ -79,7 +79,7 @@ STATE_FIELDS = World._fields[: World._fields.index("arrivals")]  # what a clone 
 
 
 def open_world(empty: EmptyCluster, workload: Workload, span_rows: int = 0) -> World:
-    """The world before the first arrival: an empty cluster and empty results.
+    """Return the world before the first arrival: an empty cluster and empty results.
 
     Args:
         empty: records of the cluster, which are copied.
@@ -128,7 +128,10 @@ def fresh_memory(size: int, seed: int) -> Floats:
 
 
 def is_empty(world: World, empty: EmptyCluster) -> bool:
-    """True when pools and nodes equal those before the run, except nodes that events left down."""
+    """True when pools and nodes are as before the run, so that no job holds anything.
+
+    Nodes that failed and were not repaired are expected to be down.
+    """
     pools, nodes, gpus = empty
     events = world.events[: world.totals["events_done"][0]]
     if len(events) > 0:
@@ -151,7 +154,10 @@ def is_empty(world: World, empty: EmptyCluster) -> bool:
 
 
 def decision_buffer(world: World) -> Records:
-    """Buffer for the decisions of one answer: enough to stop and start every run, and 16 more."""
+    """Allocate a buffer for the decisions of one answer.
+
+    It has room to preempt and start as many jobs as can run at once, and for 16 more decisions.
+    """
     out = np.zeros(2 * len(world.running) + 16, DECISION)
     out["node"] = out["gpu"] = -1
     return out
@@ -159,7 +165,7 @@ def decision_buffer(world: World) -> Records:
 
 @njit
 def view_of(world: World) -> View:
-    """The view of a world: the part in use, and only jobs that have arrived."""
+    """Return the view of a world: the parts of its arrays in use, with the arrived jobs only."""
     totals = world.totals[0]
     first, last = totals.head, totals.head + totals.waiting
     return View(
@@ -179,9 +185,9 @@ def view_of(world: World) -> View:
 
 @njit
 def tables_of(world: World) -> View:
-    """The whole arrays of a world as a view, for checks of single rows.
+    """Return the whole arrays of a world as a view, for checks of single rows.
 
-    Slicing out the part in use, as `view_of` does, takes longer than checking a start.
+    Slicing out the parts in use, as `view_of` does, takes longer than checking a start.
     """
     totals = world.totals[0]
     return View(
@@ -201,5 +207,5 @@ def tables_of(world: World) -> View:
 
 @njit
 def rules_of(world: World) -> Rules:
-    """The eligibility rules of a world."""
+    """Return the eligibility rules of a world."""
     return Rules(world.allowed, world.holders, world.quotas, world.caps, world.ageing)

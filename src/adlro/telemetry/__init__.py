@@ -1,1 +1,1 @@
-"""Telemetry readings of real GPUs as one table, their GPUs in a cluster, and their bounds."""
+"""Reads telemetry of GPUs into one table, finds its GPUs in a cluster, and learns its bounds."""

@@ -1,4 +1,4 @@
-"""Readings of this host's AMD GPUs, by AMD's library amdsmi if it is installed, else by sysfs."""
+"""Reads this host's AMD GPUs with AMD's library amdsmi if it is installed, else from sysfs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_FILE = 4096  # bytes that are read of a file
 
 
 def _text(path: Path) -> str:
-    """The content of a file of sysfs; "" if it cannot be read, as drivers omit files."""
+    """Return the content of a sysfs file; "" if it cannot be read, as drivers omit files."""
     try:
         with path.open("rb") as file:
             return file.read(_MOST_FILE).decode(errors="replace").strip()
@@ -40,7 +40,7 @@ def _text(path: Path) -> str:
 
 
 def _number(*paths: Path) -> float:
-    """The number in the first of the files that has one; NaN = none."""
+    """Return the number in the first of the files that holds one; NaN if none does."""
     for path in paths:
         text = _text(path)
         if re.fullmatch("-?[0-9]{1,20}", text):
@@ -49,7 +49,10 @@ def _number(*paths: Path) -> float:
 
 
 def _temperatures(sensors: list[Path]) -> list[Path]:
-    """Input files of the edge sensor, then of the junction; without labels the first one."""
+    """Return the files with temperatures: the edge sensor's first, then the junction's.
+
+    Where no temperature has a label, the file is temp1_input.
+    """
     found = []
     for sensor in sensors:
         labels = {_text(path): path for path in sorted(sensor.glob("temp*_label"))}
@@ -61,7 +64,7 @@ def _temperatures(sensors: list[Path]) -> list[Path]:
 
 
 def _errors(device: Path) -> float:
-    """The sum of the uncorrectable errors of all blocks that count them; NaN = none does."""
+    """Sum the uncorrectable errors of all blocks of a GPU that count them; NaN if none does."""
     counts = [_UNCORRECTED.search(_text(path)) for path in device.glob("ras/*_err_count")]
     found = [int(match[1]) for match in counts if match]
     return float(sum(found)) if found else math.nan
@@ -82,10 +85,10 @@ def _device(device: Path) -> dict[str, float]:
 
 
 def read_sysfs(root: Path = SYSFS) -> Sample:
-    """A sample of all AMD GPUs below a folder like /sys, numbered in the order of their cards.
+    """Return a sample of all AMD GPUs below a folder like /sys, numbered in the order of the cards.
 
     Raises:
-        TelemetryError: there are none.
+        TelemetryError: there is no AMD GPU.
     """
     cards = [(_CARD.fullmatch(path.name), path) for path in (root / "class/drm").glob("card*")]
     numbered = sorted((int(match[1]), path / "device") for match, path in cards if match)
@@ -102,7 +105,7 @@ def read_sysfs(root: Path = SYSFS) -> Sample:
 
 
 def load() -> Any:  # noqa: ANN401  a module without types
-    """AMD's library, or None where it is not installed or does not load."""
+    """Import AMD's library; return None where it is not installed or does not load."""
     try:
         return importlib.import_module("amdsmi")
     except (ImportError, KeyError, OSError):  # without its driver it fails with KeyError
@@ -110,7 +113,7 @@ def load() -> Any:  # noqa: ANN401  a module without types
 
 
 def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401  no types
-    """The channels of a GPU; amdsmi raises, or returns "N/A", for a missing one."""
+    """Read all channels of a GPU; NaN where amdsmi raises or returns "N/A"."""
 
     def get(call: Callable[..., Any], *names: str) -> float:
         try:
@@ -140,10 +143,10 @@ def _amdsmi_device(smi: Any, handle: Any) -> dict[str, float]:  # noqa: ANN401  
 
 
 def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401  no types
-    """A sample of all GPUs that amdsmi lists; channels that a GPU lacks are missing.
+    """Return a sample of all GPUs that amdsmi lists; channels that a GPU lacks are missing.
 
     Raises:
-        TelemetryError: it does not answer, or there are none.
+        TelemetryError: amdsmi does not answer, or lists no GPU.
     """
     local = LocalSampleBuilder()
     try:
@@ -167,10 +170,10 @@ def read_amdsmi(smi: Any) -> Sample:  # noqa: ANN401  no types
 
 
 def read() -> Sample:
-    """A sample of all AMD GPUs of this host.
+    """Return a sample of all AMD GPUs of this host.
 
     Raises:
-        TelemetryError: there are none.
+        TelemetryError: there is no AMD GPU, or amdsmi does not answer.
     """
     smi = load()
     return read_sysfs() if smi is None else read_amdsmi(smi)

@@ -1,4 +1,4 @@
-"""Which GPU of a cluster each row of a telemetry sample belongs to, by host name and GPU number.
+"""Finds the GPU of a cluster for each row of a telemetry sample, by host name and GPU number.
 
 Dimensions: R rows of the sample, G GPUs of the cluster, N nodes.
 """
@@ -22,7 +22,7 @@ UNKNOWN = -1  # a row that belongs to no GPU of the cluster
 
 
 class Attachment(NamedTuple):
-    """The GPU of each row of a sample, and where sample and cluster disagree."""
+    """The GPU of each row of a sample, and where the sample and the cluster disagree."""
 
     gpus: Counts  # [R] index of the cluster's GPU, or UNKNOWN
     missing: Counts  # indices of the GPUs without any reading, ascending
@@ -67,13 +67,13 @@ def attach(sample: Sample, cluster: Layout) -> Attachment:
 
 
 def gpu_name(gpu: int, cluster: Layout) -> str:
-    """A GPU of the cluster as node/number."""
+    """Return the name of a GPU of the cluster, as node/number."""
     node = int(cluster.gpus["node"][gpu])
     return f"{cluster.node_names[node]}/{gpu - int(cluster.nodes['first_gpu'][node])}"
 
 
 def model_of(gpu: int, cluster: Layout) -> GpuModel:
-    """The model that the cluster says a GPU is."""
+    """Return the model of a GPU according to the cluster."""
     return _model(int(cluster.gpus["node"][gpu]), cluster)
 
 
@@ -82,7 +82,7 @@ def _model(node: int, cluster: Layout) -> GpuModel:
 
 
 def _is_other(name: str, model: GpuModel) -> bool:
-    """True if a reading names a model, and it is not this one."""
+    """True if a reading names a model (`name` is not empty) other than `model`."""
     try:
         return bool(name) and find(name).name != model.name
     except ConfigError:
@@ -90,7 +90,11 @@ def _is_other(name: str, model: GpuModel) -> bool:
 
 
 def _places(rows: Counts, sample: Sample, count: int, parent: str | None) -> Counts:
-    """The index on its node of each of a host's rows, or UNKNOWN; the node has `count` GPUs."""
+    """Return for each row of a host the GPU's index on its node, or UNKNOWN.
+
+    The node has `count` GPUs; `parent` is the model that they are slices of, or None for whole
+    GPUs.
+    """
     numbers, parts = sample.gpu[rows], sample.part[rows]
     if parent is None:
         return np.where((parts == WHOLE_GPU) & (numbers < count), numbers, UNKNOWN)
@@ -103,7 +107,7 @@ def _places(rows: Counts, sample: Sample, count: int, parent: str | None) -> Cou
 
 
 def _short(name: str) -> str:
-    """A host name without its domain; an IP address has none."""
+    """Return a host name without its domain; an IP address is returned whole."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -112,7 +116,7 @@ def _short(name: str) -> str:
 
 
 def _nodes_of(hosts: Collection[str], node_names: Sequence[str]) -> dict[str, int]:
-    """The node of each host that has one."""
+    """Return the index of each host's node, by host; hosts without a node are left out."""
     exact = {name: node for node, name in enumerate(node_names)}
     by_short: dict[str, list[int]] = defaultdict(list)
     for name, node in exact.items():

@@ -1,4 +1,4 @@
-"""Completeness of a sample: missing and old channels, and missing GPUs."""
+"""Checks whether a sample is complete: finds missing and old channels, and missing GPUs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEEDED = tuple(name for name in NAMES if name != "memory_total")
 
 
 class GpuCheck(Record):
-    """The readings of one GPU."""
+    """The readings of one GPU, their age, and whether they are fresh."""
 
     host: str
     gpu: int
@@ -32,27 +32,27 @@ class GpuCheck(Record):
 
     @property
     def known(self) -> list[bool]:
-        """True for each channel that has a value."""
+        """For each channel, True if it has a value."""
         return [value is not None for value in self.values.values()]
 
     @property
     def name(self) -> str:
-        """The GPU as host/number, with the part if it is divided."""
+        """The GPU's name as host/number, followed by the part if the GPU is divided."""
         return str(Gpu(self.host, self.gpu, WHOLE_GPU if self.part is None else self.part))
 
 
 class ClusterCheck(Record):
-    """Where a sample and a cluster disagree; GPUs are written as host/number."""
+    """Where a sample and a cluster disagree; GPUs are named as host/number."""
 
     name: str  # of the cluster
     missing: tuple[str, ...]  # GPUs of the cluster without a reading
     duplicated: tuple[str, ...]  # GPUs of the cluster with more than one row
     unattached: tuple[str, ...]  # rows that belong to no GPU of the cluster
-    other_model: tuple[str, ...]  # GPUs of another model than the cluster says, with both
+    other_model: tuple[str, ...]  # GPUs of another model than the cluster's, with both models
 
     @property
     def is_complete(self) -> bool:
-        """True if every row belongs to one GPU of the cluster, and every GPU has a row."""
+        """True if rows and GPUs match one to one, models agree and every GPU has a reading."""
         return not (self.missing or self.duplicated or self.unattached or self.other_model)
 
 
@@ -71,35 +71,35 @@ class Check(Record):
     cluster: ClusterCheck | None = None  # None = no cluster was given
 
     def old(self) -> list[GpuCheck]:
-        """The GPUs whose readings are too old."""
+        """Return the GPUs whose readings are older than `most_age_s`."""
         return [gpu for gpu in self.gpus if (gpu.age_s or 0.0) > self.most_age_s]
 
     def ahead(self) -> list[GpuCheck]:
-        """The GPUs whose readings are dated later than now by more than the limit."""
+        """Return the GPUs whose readings are dated more than `most_age_s` in the future."""
         return [gpu for gpu in self.gpus if (gpu.age_s or 0.0) < -self.most_age_s]
 
     def gone(self) -> list[GpuCheck]:
-        """The GPUs that were expected and have no reading at all."""
+        """Return the GPUs that were expected and have no reading at all."""
         return [gpu for gpu in self.gpus if gpu.age_s is None and not any(gpu.known)]
 
     def undated(self) -> list[GpuCheck]:
-        """The GPUs with readings of unknown age, which are not fresh."""
+        """Return the GPUs with readings of unknown age, which do not count as fresh."""
         return [gpu for gpu in self.gpus if gpu.age_s is None and any(gpu.known)]
 
     def nameless(self) -> list[GpuCheck]:
-        """The GPUs without the name of their model."""
+        """Return the GPUs whose model is not named."""
         return [gpu for gpu in self.gpus if not gpu.model]
 
     def lacking(self, channel: str) -> list[GpuCheck]:
-        """The GPUs that have readings, but none of a channel."""
+        """Return the GPUs that have readings, but none of this channel."""
         there = (gpu for gpu in self.gpus if gpu.age_s is not None or any(gpu.known))
         return [gpu for gpu in there if gpu.values[channel] is None]
 
     @property
     def is_complete(self) -> bool:
-        """True if there are GPUs, each with a fresh value of every needed channel.
+        """True if there are GPUs, and each has a fresh value of every needed channel.
 
-        If a cluster was given, these GPUs are the cluster's, too.
+        If a cluster was given, the GPUs must also be exactly those of the cluster.
         """
         count = len(self.gpus)
         if self.cluster is not None and not self.cluster.is_complete:
@@ -146,11 +146,11 @@ def check(
     """List what a sample holds and what it lacks.
 
     Args:
-        source: the name of its origin.
+        source: where the sample comes from, to be shown.
         sample: the readings.
-        most_age_s: readings that are older are not fresh.
+        most_age_s: age in seconds above which readings are not fresh.
         needed: channels that every GPU must have.
-        cluster: how it compares with a cluster; None = there is none to compare with.
+        cluster: comparison of the sample with a cluster; None = no cluster was given.
     """
     is_fresh = sample.is_fresh(most_age_s)
     there = ~np.isnan(sample.values) & is_fresh[:, None]

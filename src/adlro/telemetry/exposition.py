@@ -1,4 +1,4 @@
-"""Readings from an exporter's page, in Prometheus's text format or OpenMetrics.
+"""Reads an exporter's page, in Prometheus's text format or OpenMetrics.
 
 A line is accepted as a whole or not at all; malformed lines are counted and listed. All quantifiers
 are possessive: parsing a line takes time in proportion to its length, whatever it contains.
@@ -54,7 +54,7 @@ class Page(NamedTuple):
 
 
 def _labels(text: str) -> dict[str, str] | None:
-    """The labels between the braces; None = malformed."""
+    """Parse the labels between the braces of a line; None = malformed."""
     labels: dict[str, str] = {}
     at, comma = 0, ","
     while at < len(text):
@@ -70,7 +70,7 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def _reading(raw: bytes, is_open: bool) -> Reading | None:
-    """The reading on a line that is neither empty nor a comment; None = malformed."""
+    """Parse a line that is neither empty nor a comment; None = malformed."""
     if len(raw) > _LONGEST:
         return None
     try:
@@ -88,9 +88,10 @@ def _reading(raw: bytes, is_open: bool) -> Reading | None:
 
 
 def parse(body: bytes, is_open: bool = False) -> Page:
-    """All readings on a page.
+    """Parse all readings on a page.
 
-    A last line without an end may be cut in the middle of a number, and counts as malformed.
+    A last line without a line break counts as malformed: it may be cut off in the middle of a
+    number.
 
     Args:
         body: the page.
@@ -117,7 +118,7 @@ def parse(body: bytes, is_open: bool = False) -> Page:
 
 
 def read(source: Endpoint) -> Sample:
-    """A sample of all GPUs on an exporter's page.
+    """Return a sample of all GPUs on an exporter's page.
 
     Raises:
         TelemetryError: there is no page, or it has no metrics.

@@ -1,4 +1,4 @@
-"""A sample built from single readings in any order.
+"""Builds a sample from single readings in any order.
 
 A source's code for "no value" counts as missing; impossible values are dropped and noted.
 Dimensions: G GPUs, K metrics, C channels.
@@ -36,7 +36,10 @@ def is_blank(raw: float) -> bool:
 
 
 class _Slot(NamedTuple):
-    """The range of a metric: raw * scale must lie in least to largest, and is cut to `most`."""
+    """Column and limits of a metric.
+
+    The product raw * scale must lie between `least` and `largest`, and is then cut to `most`.
+    """
 
     column: int
     scale: float
@@ -46,7 +49,7 @@ class _Slot(NamedTuple):
 
 
 class SampleBuilder:
-    """Collects readings in any order and builds a sample of them."""
+    """Collects readings in any order and builds a sample from them."""
 
     def __init__(self, prefix: str = "") -> None:
         self._metrics = metrics(prefix)
@@ -77,7 +80,7 @@ class SampleBuilder:
         return row
 
     def _name(self, row: int, labels: Mapping[str, str]) -> None:
-        """Note the model of a row; of two models of one GPU the first in the alphabet is used."""
+        """Store the model of a row; if its labels name two, the alphabetically first is used."""
         known, name = self._model[row], model_name(labels)
         if not name or name == known:
             return
@@ -86,7 +89,7 @@ class SampleBuilder:
         self._model[row] = min(known, name) if known else name
 
     def knows(self, name: str) -> bool:
-        """True for a known metric of a GPU."""
+        """True if this is the name of a known metric of GPUs."""
         return name in self._slots
 
     def take(self, name: str, labels: Mapping[str, str], raw: float) -> None:
@@ -116,13 +119,13 @@ class SampleBuilder:
         self._cells[cell] = value
 
     def expect(self, labels: Mapping[str, str]) -> None:
-        """Add a GPU that is expected, though it may have no reading."""
+        """Add a row for a GPU that is expected, though it may have no reading."""
         row = self._row_of(labels)
         if row is not None and not self._model[row]:
             self._model[row] = model_name(labels)
 
     def date(self, labels: Mapping[str, str], time: float) -> None:
-        """Set the time of a GPU's readings in seconds since 1970; of several the oldest is used.
+        """Set the time of a GPU's readings, s since 1970; of several times the oldest is used.
 
         An impossible time is ignored: the age stays unknown.
         """
@@ -132,11 +135,11 @@ class SampleBuilder:
             self._time[row] = time if math.isnan(known) else min(known, time)
 
     def names(self) -> list[str]:
-        """The metrics that have been added."""
+        """Return the names of the metrics that have been added, sorted."""
         return sorted(self._seen)
 
     def sample(self, now: float, notes: tuple[str, ...] = ()) -> Sample:
-        """The sample of all readings so far."""
+        """Build the sample of all readings so far."""
         order = sorted(self._row)
         rows = np.array([self._row[gpu] for gpu in order], np.int64)
         return Sample(
@@ -151,7 +154,10 @@ class SampleBuilder:
         )
 
     def _channels(self) -> Floats:
-        """[G, C] the preferred metric of each channel; total memory also as a sum of parts."""
+        """Return the values [G, C] of all channels, each from its best metric that has a value.
+
+        Where the total memory is missing, it is the sum of the used, free and reserved memory.
+        """
         table = np.full((len(self._row), len(self._metrics)), np.nan)
         if self._cells:
             cells = np.array(list(self._cells), np.int64)

@@ -1,4 +1,4 @@
-"""A sample of this host's GPUs, built GPU by GPU."""
+"""Builds a sample of this host's GPUs, one GPU at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adlro.telemetry.sample import CHANNELS, WHOLE_GPU, Sample, is_name
 
 
 class LocalSampleBuilder:
-    """Collects one GPU after the other and builds a sample of them."""
+    """Collects this host's GPUs one by one and builds a sample from them."""
 
     def __init__(self) -> None:
         self._index: list[int] = []
@@ -24,14 +24,14 @@ class LocalSampleBuilder:
     def add(
         self, index: int, model: str, raw: Mapping[str, float], scale: Mapping[str, float]
     ) -> None:
-        """Add one GPU.
+        """Add one GPU with its readings.
 
         Args:
             index: its number on this host.
             model: as the source spells it; an impossible name is dropped.
             raw: its channels in the source's units; absent, NaN and blank values are missing, and
                 impossible values are dropped and noted.
-            scale: raw * scale is in the unit of the channel; 1 for absent channels.
+            scale: factors from the source's units to the channels'; 1 where a channel is absent.
         """
         row = []
         for channel in CHANNELS:
@@ -53,7 +53,7 @@ class LocalSampleBuilder:
         self.add(index, "", {}, {})
 
     def sample(self, now: float) -> Sample:
-        """The sample of all added GPUs, dated now."""
+        """Build the sample of all added GPUs; its readings are dated `now`."""
         count = len(self._index)
         return Sample(
             host=(socket.gethostname(),) * count,

@@ -19,7 +19,7 @@ MEMORY_FREE, MEMORY_RESERVED = "memory_free", "memory_reserved"  # plus memory_u
 
 
 class Metric(NamedTuple):
-    """A metric of an exporter: raw * scale, cut to `most`, is in the unit of the channel."""
+    """How a metric of an exporter is used: raw * scale, cut to `most`, is the channel's value."""
 
     channel: str  # of sample.CHANNELS, or a part of the memory
     scale: float = 1.0
@@ -28,14 +28,14 @@ class Metric(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """The GPU that a reading belongs to."""
+    """The GPU, or part of a GPU, that a reading belongs to."""
 
     host: str
     number: int
     part: int = WHOLE_GPU
 
     def __str__(self) -> str:
-        """The GPU as host/number, with the part if it is divided."""
+        """The GPU as host/number, followed by the part if the GPU is divided."""
         part = "" if self.part == WHOLE_GPU else f".{self.part}"
         return f"{self.host}/{self.number}{part}"
 
@@ -91,7 +91,9 @@ _PREFIX = re.compile("([a-zA-Z_:][a-zA-Z0-9_:]*)?")
 
 
 def metrics(prefix: str = "") -> Mapping[str, Metric]:
-    """All known metrics by name; ROCm's without prefix, with PREFIX and with the given prefix.
+    """Return all known metrics, by name.
+
+    ROCm's are included under three names: without a prefix, with PREFIX and with the given prefix.
 
     Raises:
         TelemetryError: no metric can begin with that prefix.
@@ -125,7 +127,7 @@ def _part(labels: Mapping[str, str]) -> int | None:
 
 
 def identify(labels: Mapping[str, str]) -> Gpu | None:
-    """The GPU that the labels of a reading name; None = they name none."""
+    """Return the GPU that the labels of a reading name; None = they name no valid GPU."""
     for label in INDEX_LABELS:
         if label in labels:
             host, index, part = _host(labels), _number(labels[label]), _part(labels)
@@ -136,7 +138,10 @@ def identify(labels: Mapping[str, str]) -> Gpu | None:
 
 
 def model_name(labels: Mapping[str, str]) -> str:
-    """The model as the labels spell it, a MIG slice as the catalogue does; "" = none."""
+    """Return the GPU model that the labels name, in their spelling; "" = none.
+
+    The name of a MIG slice is put together as in the catalogue.
+    """
     for label in MODEL_LABELS:
         if labels.get(label):
             profile = labels.get(PROFILE_LABEL)

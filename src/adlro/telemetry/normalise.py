@@ -1,12 +1,12 @@
-"""The readings of a GPU model that become 0 and 1: bounds learned from past readings.
+"""Learns the bounds of telemetry readings: for each GPU model, which readings become 0 and 1.
 
-This is the only place that computes bounds, and features/telemetry_kernel.py is the only place
-that applies them; policies/loading/telemetry_ranges.py hands them over with a policy's weights.
+This is the only place that computes bounds, and features/telemetry_kernel.py is the only place that
+applies them; policies/loading/telemetry_ranges.py hands them over with a policy's weights.
 
-The learned state is a histogram of fixed bins for each model and channel. Readings observed at
-once, one by one or on several hosts therefore give the same state in any order, and states can be
-added. The bounds are quantiles, so a few outliers do not move them. Dimensions: G GPUs, M models,
-C channels, L learned channels, B bins.
+The learned state is a histogram of fixed bins for each model and channel. The order of readings
+therefore does not matter, and states from several hosts can be added. The bounds are quantiles, so
+a few outliers do not move them. Dimensions: G GPUs, M models, C channels, L learned channels, B
+bins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KEYS = (MODELS, *COUNTS)
 
 
 class Norm(NamedTuple):
-    """Histograms of the readings observed so far."""
+    """The learned state: histograms of the readings observed so far."""
 
     models: tuple[str, ...]  # [M] sorted
     counts: Counts  # [M, L, B] readings in each bin
@@ -48,12 +48,12 @@ class Norm(NamedTuple):
 
 
 def empty() -> Norm:
-    """The state before any reading."""
+    """Return the state before any reading."""
     return Norm((), np.zeros((0, len(LEARNED), BINS), np.int64), np.zeros((0, len(LEARNED)), int))
 
 
 def _place(name: str, values: Floats) -> Floats:
-    """Positions of values between a channel's limits, 0 to 1, on the scale of its bins."""
+    """Return where values lie between a channel's limits, 0 to 1, on the scale of its bins."""
     channel = CHANNELS[COLUMN[name]]
     if _IS_LOG[name]:
         return np.asarray(np.log1p(values) / math.log1p(channel.most))
@@ -61,7 +61,7 @@ def _place(name: str, values: Floats) -> Floats:
 
 
 def _value(name: str, place: float) -> float:
-    """The inverse of _place."""
+    """Return the value at a position, 0 to 1: the inverse of `_place`."""
     channel = CHANNELS[COLUMN[name]]
     if _IS_LOG[name]:
         return math.expm1(place * math.log1p(channel.most))
@@ -69,7 +69,7 @@ def _value(name: str, place: float) -> float:
 
 
 def observe(norm: Norm, models: Sequence[str], values: Floats) -> Norm:
-    """Add the readings of some GPUs to a state; returns the new state.
+    """Return the state after adding the readings of some GPUs.
 
     Args:
         norm: the state before, which is not changed.
@@ -98,7 +98,7 @@ def observe(norm: Norm, models: Sequence[str], values: Floats) -> Norm:
 
 
 def merge(one: Norm, other: Norm) -> Norm:
-    """The sum of two states."""
+    """Return the sum of two states: the state after the readings of both."""
     models = tuple(sorted({*one.models, *other.models}))
     counts = np.zeros((len(models), len(LEARNED), BINS), np.int64)
     outside = np.zeros((len(models), len(LEARNED)), np.int64)
@@ -111,7 +111,7 @@ def merge(one: Norm, other: Norm) -> Norm:
 
 @cache
 def _published(model: str) -> dict[str, tuple[float, float]]:
-    """The range of each learned channel by the catalogue, or a default for unknown models."""
+    """Return the range of each learned channel: the catalogue's, or a default for other models."""
     try:
         gpu = find(model)
         memory_mb, power_w = gpu.memory_gb * MB_PER_GB, gpu.tdp_w
@@ -129,7 +129,7 @@ def _quantile(name: str, counts: Counts, share: float) -> float:
 
 
 def bounds(norm: Norm, model: str, name: str) -> tuple[float, float]:
-    """The readings of a learned channel that become 0 and 1.
+    """Return the two readings of a model in a learned channel that become 0 and 1.
 
     They move from the catalogue's range to the observed quantiles as more readings are observed.
     """
@@ -146,12 +146,12 @@ def bounds(norm: Norm, model: str, name: str) -> tuple[float, float]:
 
 
 def to_arrays(norm: Norm) -> dict[str, NDArray[np.generic]]:
-    """The state as plain arrays, as stored in the .npz of a policy."""
+    """Return the state as plain arrays, as they are stored in the .npz of a policy."""
     return dict(zip(_KEYS, (np.array(norm.models, "U"), norm.counts, norm.outside), strict=True))
 
 
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Norm:
-    """The state from the arrays of to_arrays.
+    """Rebuild the state from the arrays that `to_arrays` returned.
 
     Raises:
         TelemetryError: an array is missing or damaged.

@@ -1,4 +1,4 @@
-"""Readings of this host's NVIDIA GPUs, by NVIDIA's library (extra `nvidia`: nvidia-ml-py)."""
+"""Reads this host's NVIDIA GPUs with NVIDIA's library (extra `nvidia`: nvidia-ml-py)."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def _device(nvml: Any, handle: Any, get: Callable[..., float]) -> dict[str, floa
 
 
 def read(nvml: Any) -> Sample:  # noqa: ANN401  no types
-    """A sample of all GPUs that the driver lists; channels that a GPU lacks are missing.
+    """Return a sample of all GPUs that the driver lists; channels that a GPU lacks are missing.
 
     Raises:
-        TelemetryError: there is no driver or no GPU, or it does not answer.
+        TelemetryError: the driver is missing, does not answer or lists no GPU.
     """
 
     def get(ask: Callable[[], float]) -> float:

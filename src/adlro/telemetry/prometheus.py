@@ -1,7 +1,8 @@
-"""Readings from a Prometheus, or a server with the same HTTP API.
+"""Reads GPUs from a Prometheus, or from a server with the same HTTP API.
 
-An instant query dates every value by the time of the query. The times of the readings are therefore
-queried separately, for the same moment: ages are by Prometheus's clock alone, never by ours.
+The answer to an instant query gives every value the time of the query. The times of the readings
+are therefore queried separately, for the same moment. Ages are measured by Prometheus's clock
+alone, never by ours.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Each = Callable[[Mapping[str, str], float], None]
 
 
 class Endpoint(NamedTuple):
-    """The address of a source, and the prefix of its metrics."""
+    """The address of a source, the prefix of its metrics, and the limits on its answers."""
 
     url: str
     prefix: str = ""  # of ROCm's exporter, besides none and names.PREFIX
@@ -39,7 +40,7 @@ class Endpoint(NamedTuple):
 
 
 class QueryStatus(NamedTuple):
-    """The parts of an answer other than its series."""
+    """What an answer holds besides its series: the time of the query, and warnings."""
 
     moment: float | None  # of the query, by Prometheus's clock; None = there is no series
     warnings: tuple[str, ...]  # such as that a part of the data could not be read
@@ -50,10 +51,10 @@ def _not_ours(url: str) -> TelemetryError:
 
 
 def _load(url: str, body: bytes) -> dict[str, Any]:
-    """The JSON object of an answer.
+    """Parse the body of an answer, which must be a JSON object.
 
     Raises:
-        TelemetryError: it is not a JSON object.
+        TelemetryError: the body is not a JSON object.
     """
     try:
         answer = json.loads(body)
@@ -80,7 +81,7 @@ def parse(url: str, body: bytes, each: Each) -> QueryStatus:
     """Call `each` with the labels and the value of every series in an answer.
 
     Raises:
-        TelemetryError: it is not the answer of a Prometheus to an instant query.
+        TelemetryError: the body is not the answer of a Prometheus to an instant query.
     """
     answer = _load(url, body)
     if answer.get("status") == "error" and isinstance(answer.get("error"), str):
@@ -106,7 +107,7 @@ def parse(url: str, body: bytes, each: Each) -> QueryStatus:
 
 
 def _refusal(url: str, status: int, body: bytes) -> TelemetryError:
-    """The error for a status other than 200, with the server's message if it has one."""
+    """Return the error for an HTTP status other than 200, with the server's message if any."""
     try:
         error = _load(url, body).get("error")
     except TelemetryError:
@@ -117,7 +118,7 @@ def _refusal(url: str, status: int, body: bytes) -> TelemetryError:
 
 
 def query(source: Endpoint, text: str, each: Each, at: float | None = None) -> QueryStatus:
-    """Send an instant query for time `at` (None = now) and call `each` with its series.
+    """Send an instant query for time `at` (None = now) and call `each` for each series.
 
     Raises:
         TelemetryError: there is no answer, or a malformed one.
@@ -138,25 +139,26 @@ def _any_of(metrics: Iterable[str]) -> str:
 
 
 def _times(metrics: Iterable[str]) -> str:
-    """PromQL: the time of each GPU's oldest reading.
+    """Return the PromQL query for the time of each GPU's oldest reading.
 
-    timestamp() drops the name of the metric, and the series would collide without the label.
+    timestamp() drops the name of the metric, so without the added label `metric` the series of one
+    GPU would collide.
     """
     dated = (f'label_replace(timestamp({name}), "metric", "{name}", "", "")' for name in metrics)
     return f"min by ({', '.join(_IDENTITY)}) ({' or '.join(dated)})"
 
 
 def _lost(metrics: Iterable[str]) -> str:
-    """PromQL: every GPU with a reading in the last LOST_S seconds."""
+    """Return the PromQL query for every GPU with a reading in the last LOST_S seconds."""
     labels = ", ".join((*_IDENTITY, *names.MODEL_LABELS, names.PROFILE_LABEL))
     return f"group by ({labels}) (last_over_time({_any_of(metrics)}[{LOST_S}s]))"
 
 
 def read(source: Endpoint, lost: bool = False) -> Sample:
-    """A sample of all GPUs of a Prometheus.
+    """Return a sample of all GPUs that a Prometheus knows.
 
     Args:
-        source: its address.
+        source: the address of the Prometheus.
         lost: also list, without values, the GPUs with a reading within LOST_S but none now: their
             exporter is down or does not see them. Costs Prometheus more.
 
@@ -178,7 +180,7 @@ def read(source: Endpoint, lost: bool = False) -> Sample:
 
 
 def _warned(warnings: Iterable[str]) -> tuple[str, ...]:
-    """Notes of the distinct warnings."""
+    """Return a note for each distinct warning, up to _WARNINGS, and one that counts the rest."""
     different = list(dict.fromkeys(map(shown, warnings)))
     notes = [f"Prometheus warns: {words}" for words in different[:_WARNINGS]]
     if len(different) > _WARNINGS:

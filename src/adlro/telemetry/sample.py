@@ -59,25 +59,26 @@ class Sample(NamedTuple):
 
     @property
     def age(self) -> Floats:
-        """[G] seconds since the reading; NaN = unknown."""
+        """Age [G] in seconds of each GPU's oldest reading; NaN = unknown."""
         return self.now - self.time
 
     def column(self, name: str) -> Floats:
-        """[G] the values of one channel."""
+        """Return the values [G] of one channel."""
         return self.values[:, COLUMN[name]]
 
     def is_fresh(self, limit_s: float) -> Mask:
-        """[G] True where the age is known and at most the limit.
+        """Return [G] True for each GPU whose readings have a known age of at most `limit_s`.
 
-        A reading dated later than now by more than the limit is not fresh either.
+        Readings dated later than now by more than the limit are not fresh either.
         """
         return np.abs(self.age) <= limit_s
 
 
 def readings(sample: Sample, most_age_s: float = np.inf) -> Records:
-    """[G] READING records as in a policy's view; bandwidth in GB/s for models of the catalogue.
+    """Convert a sample to READING records [G], as in a policy's view.
 
-    Readings older than the limit, or of unknown age, are missing.
+    Bandwidth is in GB/s, and missing for models that are not in the catalogue. Readings older than
+    the limit, or of unknown age, are missing.
     """
     known = {name: _gb_per_s(name) for name in set(sample.model)}
     scale = {"bandwidth": np.array([known[name] for name in sample.model])}

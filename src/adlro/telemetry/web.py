@@ -1,4 +1,4 @@
-"""One HTTP request without redirects or proxies, with limits on time and size."""
+"""Sends one HTTP request without redirects or proxies, with limits on time and size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Limits(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a request."""
+    """Status, content type and body of the answer to a request."""
 
     status: int
     kind: str  # the content type
@@ -32,21 +32,21 @@ class Answer(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """Foreign text on one line, without control characters."""
+    """Return foreign text on one line, without control characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def shown(text: str) -> str:
-    """Foreign text, cleaned and shortened for a message."""
+    """Return foreign text on one line, shortened for a message."""
     words = clean(text)
     return words if len(words) <= _SHOWN else words[:_SHOWN] + " …"
 
 
 def check_address(url: str) -> urllib.parse.SplitResult:
-    """The parts of an address.
+    """Split the address of a web server into its parts.
 
     Raises:
-        TelemetryError: it is not an HTTP address, or has a password.
+        TelemetryError: the address is not one of HTTP or HTTPS, or holds a password.
     """
     example = "write it like http://127.0.0.1:9090"
     if "@" in url:  # first: no other message may show it
@@ -116,7 +116,7 @@ def _request(
 
 
 def ask(url: str, form: Mapping[str, str] | None = None, limits: Limits | None = None) -> Answer:
-    """The answer to a GET of an address, or to a POST if there is a form.
+    """Send a GET request, or a POST if there is a form, and return the answer.
 
     Raises:
         TelemetryError: there is no answer, or it is late, too large or a redirect.

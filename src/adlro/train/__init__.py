@@ -1,1 +1,1 @@
-"""Training: one `Run` (run.py) and three algorithms (adlro, adlro_preemptive, paper_dqn)."""
+"""Training: one `Run` (run.py) for three algorithms (adlro, adlro_preemptive, paper_dqn)."""

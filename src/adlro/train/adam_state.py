@@ -1,4 +1,4 @@
-"""The state of torch's Adam as arrays, so that a training can be stored and resumed."""
+"""Converts the state of torch's Adam to arrays and back, to store and resume a training."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def weights_to_arrays(prefix: str, weights: Iterable[torch.Tensor]) -> Arrays:
-    """Copies of weights, numbered."""
+    """Return a copy of each weight array, named by the prefix and its number."""
     return {f"{prefix}{i}": weight.detach().numpy().copy() for i, weight in enumerate(weights)}
 
 
 def restore_weights(prefix: str, weights: Iterable[torch.Tensor], arrays: Arrays) -> None:
-    """Set weights to what `weights_to_arrays` gave."""
+    """Set weights to the arrays that `weights_to_arrays` returned."""
     with torch.no_grad():
         for i, weight in enumerate(weights):
             weight.copy_(torch.from_numpy(arrays[f"{prefix}{i}"]))
 
 
 def to_arrays(adam: torch.optim.Optimizer, weights: Iterable[torch.Tensor]) -> Arrays:
-    """Copies of the moments of numbered weights; nothing before the first step."""
+    """Return a copy of Adam's step and moments for each weight; empty before the first step."""
     return {
         f"{key}{i}": value.detach().numpy().copy()
         for i, weight in enumerate(weights)
@@ -35,7 +35,7 @@ def to_arrays(adam: torch.optim.Optimizer, weights: Iterable[torch.Tensor]) -> A
 
 
 def restore(adam: torch.optim.Optimizer, weights: Iterable[torch.Tensor], arrays: Arrays) -> None:
-    """Set the moments to what `to_arrays` gave."""
+    """Set Adam's steps and moments to those that `to_arrays` returned."""
     for i, weight in enumerate(weights):
         if f"{_STEP}{i}" in arrays:
             moments = {key: torch.from_numpy(arrays[f"{key}{i}"].copy()) for key in _MOMENTS}

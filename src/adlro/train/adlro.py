@@ -1,7 +1,8 @@
-"""The algorithm `adlro`: label, fit, again in the network's own states, then tune.
+"""The algorithm `adlro`: rounds of labelling states and fitting a network to them, then tuning.
 
-Everything random follows from the run's seed and from the number of the episode, epoch or
-generation, so an interrupted training ends with the same weights as an uninterrupted one.
+From the second round on, most of the labelled states are ones that the network of the round before
+reaches itself. Everything random follows from the run's seed and from the number of the episode,
+epoch or generation, so an interrupted training ends with the same weights as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from adlro.workloads.setting import prepare
 AdlroRequest = TrainingRequest[AdlroHyperparameters]
 AdlroPlan = TrainingPlan[AdlroHyperparameters]
 
-_MOST_EPISODES = 10**6  # of a round: it has no more seeds
+_MOST_EPISODES = 10**6  # of a round, which has no more seeds
 _MOST_EMPTY = 100  # episodes without a choice after which there is nothing to learn
-_WARM_UP_JOBS = 20  # of the episode that is labelled in order to compile
+_WARM_UP_JOBS = 20  # of the episode that is labelled only to compile the code
 
 
 class AdlroTraining(TunedTraining[AdlroHyperparameters]):
-    """Carries out a plan in a folder."""
+    """One training by `adlro`: labels states, fits networks, tunes the best, saves checkpoints."""
 
     def __init__(self, run: Run[AdlroHyperparameters]) -> None:
         request, used = run.request, run.hyperparameters
@@ -50,10 +51,10 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
         self._labels: list[list[Labels]] = []
 
     def train(self) -> None:
-        """Do what is left to do.
+        """Run the steps of the training that the checkpoint does not hold yet.
 
         Raises:
-            Stopped: the executor was stopped; the folder holds all but the last seconds.
+            Stopped: the executor was stopped; all but the epoch or generation under way is saved.
         """
         try:
             if self.checkpoint.episodes == 0:
@@ -70,13 +71,20 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
 
     @functools.cached_property
     def _norm(self) -> Norm | None:
-        """Normalisation of telemetry; not stored, as a run always gives the same."""
+        """Normalisation of telemetry readings; None if the scenario has no telemetry.
+
+        It is not stored in checkpoints: the same scenario and seed always give the same.
+        """
         if not self._request.scenario.telemetry:
             return None
         return telemetry_norm.observed(self._source, self._request.seed)
 
     def evaluate_heuristics(self) -> None:
-        """Make Min-Min, or else the drain cost, the first candidate."""
+        """Evaluate two fixed networks that imitate heuristics, as the first candidates.
+
+        The one that acts as Min-Min is always a candidate; the one that takes the smallest drain
+        cost is one only if it is safe and better.
+        """
         self.report("first evaluation", 0.0)
         network = weights.like_min_min(self._used.hidden)
         candidate = Candidate(network, self.evaluate(network), MIN_MIN)
@@ -84,7 +92,7 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
         self.consider(weights.like_drain_argmin(self._used.hidden), DRAIN_ARGMIN, 0)
 
     def label_up_to(self, number: int) -> None:
-        """Label, or read the labels of, all rounds up to this one."""
+        """Read or compute the labels of every round up to and including round `number`."""
         for k in range(len(self._labels), number + 1):
             self._labels.append(self._label(k))
 
@@ -128,12 +136,15 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
         self.save()
 
     def _share(self, number: int, labels: float, epochs: float) -> float:
-        """Share of all work, with these shares of a round's labels and epochs done."""
+        """Share of the whole training that is done, 0 to 1.
+
+        `labels` and `epochs` are the shares of round `number`'s labels and epochs that are done.
+        """
         rounds = len(self._used.rounds)
         return (SHARES[0] * (number + labels) + SHARES[1] * (number + epochs)) / rounds
 
     def fit(self, number: int) -> None:
-        """Fit a network to the labels of all rounds up to this one, and evaluate it."""
+        """Fit a network to the labels of all rounds up to round `number`, and evaluate it."""
         settings, run = self._used.fit, self.run
         parts = list(itertools.chain.from_iterable(self._labels))
         costs = objective.find(self._used.objective).weights(self._request.scenario)
@@ -153,7 +164,7 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
         self._add(network._replace(norm=norm), number)
 
     def _add(self, network: Network, number: int) -> None:
-        """Evaluate the network of a round and add it to the checkpoint."""
+        """Evaluate the network fitted in round `number` and add it to the checkpoint."""
         found = self.consider(network, f"round {number + 1}", number + 1)
         labelled, _ = read_labels(self.run.folder, number)
         now = self.checkpoint
@@ -174,10 +185,10 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
         self.tune(tuner, search, SHARES[0] + SHARES[1], len(used.rounds))
 
     def policy(self) -> TrainedPolicy:
-        """The best network and its card.
+        """Return the best network, with what its card says about it.
 
         Raises:
-            KeyboardInterrupt: there is none yet.
+            KeyboardInterrupt: no network was evaluated yet.
         """
         chosen, aim = self.chosen(), objective.find(self._used.objective)
         found = chosen.evaluation
@@ -199,7 +210,7 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
 
 
 def scaled(request: AdlroRequest) -> AdlroHyperparameters:
-    """The hyperparameters of a request, scaled to its budget or number of episodes."""
+    """Return the hyperparameters of a request, scaled to its budget or number of episodes."""
     begin, full = time.process_time(), request.hyperparameters
     if request.budget_s is not None:
         speeds = measure(request, full)
@@ -208,7 +219,10 @@ def scaled(request: AdlroRequest) -> AdlroHyperparameters:
 
 
 def warm_up(request: AdlroRequest) -> None:
-    """Compile, or load from the cache, all that will run; a minute with an empty cache."""
+    """Compile all code that the training will run, or load it from the cache.
+
+    Compiling takes about a minute.
+    """
     setting, used = prepare(request.scenario), request.hyperparameters
     names = {MIN_MIN, DRAIN_ARGMIN}.union(*(each.behaviours for each in used.rounds))
     network = weights.zeros((1, 1))

@@ -1,7 +1,8 @@
-"""The algorithm `adlro-preemptive`: evolution strategies on whole episodes, from Hetero-SRPT on.
+"""The algorithm `adlro-preemptive`: evolution strategies that start from Hetero-SRPT.
 
-The network weighs pairs of a job and a pool. Its initial weights decide as Hetero-SRPT does; tuning
-moves them by the mean JCT of whole episodes, as a ratio to the initial weights' on the same jobs.
+The network scores pairs of a job and a pool. Its initial weights decide as Hetero-SRPT does; tuning
+improves them by the mean JCT of whole episodes, divided by that of the initial weights on the same
+jobs.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ _EVALUATE_EVERY = 5  # generations, at most, in trainings with a small budget
 
 
 def initial_network(hidden: tuple[int, int], run: int) -> Network:
-    """A network that decides as Hetero-SRPT: the last layer ignores the random layers below.
+    """Return a network that decides as Hetero-SRPT, with random weights in the hidden layers.
 
-    One unit begins as a constant that is always active: through it the cost can become any linear
-    function of the features, which is the first thing that a search finds.
+    The last layer ignores the random units. One more unit begins as a constant that is always
+    active: through its weights the cost can become any linear function of the features, which is
+    the first thing that a search finds.
     """
     phase, purpose = TrainingPhase.PREEMPTIVE, StreamPurpose.INITIAL_WEIGHTS
     rng = training_stream(run, phase, 0, purpose)
@@ -55,7 +57,10 @@ def initial_network(hidden: tuple[int, int], run: int) -> Network:
 
 
 def _scale(network: Network) -> Floats:
-    """Step size [D] of each weight: the spread of its layer's random weights."""
+    """Return the step size [D] of each of the D weights: the spread of its layer's random weights.
+
+    The last layer, which has no random weights, has the step size _SPREAD.
+    """
     first, second = network.first.shape[1], network.second.shape[1]
     of_first, of_second = np.sqrt(2 / len(network.first)), np.sqrt(2 / first)
     sizes = (network.first.size, first, network.second.size, second, second)
@@ -63,14 +68,17 @@ def _scale(network: Network) -> Floats:
 
 
 def episode_source(request: PreemptiveRequest) -> EpisodeSource:
-    """Short episodes; relatives of the scenario have cheaper or more expensive checkpoints."""
+    """Return the source of the training episodes, which have at most `jobs` jobs each.
+
+    In random relatives of the scenario, checkpoints are cheaper or more expensive.
+    """
     used = request.hyperparameters
     short = adjusted(request.scenario, jobs=min(used.jobs, request.scenario.jobs))
     return EpisodeSource(short, used.loads, used.costs)
 
 
 class PreemptiveTraining(TunedTraining[PreemptiveHyperparameters]):
-    """Carries out a plan in a folder."""
+    """One training by `adlro-preemptive`: tunes the initial network and saves checkpoints."""
 
     def __init__(self, run: Run[PreemptiveHyperparameters]) -> None:
         request, used = run.request, run.hyperparameters
@@ -87,10 +95,10 @@ class PreemptiveTraining(TunedTraining[PreemptiveHyperparameters]):
         )
 
     def train(self) -> None:
-        """Do what is left to do.
+        """Run the steps of the training that the checkpoint does not hold yet.
 
         Raises:
-            Stopped: the executor was stopped; the folder holds all but the last seconds.
+            Stopped: the executor was stopped; all but the generation under way is saved.
         """
         try:
             if not self.checkpoint.candidates:
@@ -108,10 +116,10 @@ class PreemptiveTraining(TunedTraining[PreemptiveHyperparameters]):
         return evolve.begin(weights.vector(network), _scale(network))
 
     def policy(self) -> TrainedPolicy:
-        """The best network and its card.
+        """Return the best network, with what its card says about it.
 
         Raises:
-            KeyboardInterrupt: there is none yet.
+            KeyboardInterrupt: no network was evaluated yet.
         """
         chosen, name = self.chosen(), self.run.request.scenario.name
         jobs = self._tuner.source.scenario.jobs
@@ -127,7 +135,7 @@ class PreemptiveTraining(TunedTraining[PreemptiveHyperparameters]):
 
 
 def _reduced(full: PreemptiveHyperparameters) -> PreemptiveHyperparameters:
-    """`reduced`, with more evaluations, so that a short training has several candidates."""
+    """Apply `reduced`, and evaluate more often: a short training needs several candidates too."""
     used = reduced(full)
     every = min(used.tuning.evaluate_every, _EVALUATE_EVERY)
     return used.model_copy(
@@ -145,7 +153,7 @@ def _speeds(request: PreemptiveRequest, used: PreemptiveHyperparameters) -> budg
 
 
 def scaled(request: PreemptiveRequest) -> PreemptiveHyperparameters:
-    """The hyperparameters of a request, scaled to its budget or number of episodes."""
+    """Return the hyperparameters of a request, scaled to its budget or number of episodes."""
     begin, full = time.process_time(), request.hyperparameters
     if request.budget_s is not None:
         used = full if request.budget_s >= budget.QUICK_S else _reduced(full)
@@ -159,7 +167,10 @@ def scaled(request: PreemptiveRequest) -> PreemptiveHyperparameters:
 
 
 def warm_up(request: PreemptiveRequest) -> None:
-    """Compile, or load from the cache, all that will run; a minute with an empty cache."""
+    """Compile all code that the training will run, or load it from the cache.
+
+    Compiling takes about a minute.
+    """
     setting = prepare(request.scenario)
     network = initial_network((1, 1), request.seed)
     warm_up_policies([policy(one, setting) for one in (network, MIN_MIN)])

@@ -1,4 +1,4 @@
-"""Hyperparameters scaled to a budget: speeds are measured once, then the plan is fixed."""
+"""Scales hyperparameters to a budget: speeds are measured once, then the plan is fixed."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ QUICK_S = 240.0  # budgets below this are scaled from `reduced` hyperparameters
 QUICK_EPISODES = 20_000  # so are fewer episodes
 CARE = 0.9  # share of a budget that is planned: speeds are known roughly
 SHARES = (0.45, 0.10, 0.45)  # of the time, for labels, fit and tuning
-_MEASURED, _PLAYED = 3, 8  # episodes that are labelled, and played
+_MEASURED, _PLAYED = 3, 8  # episodes labelled per round, and played, to measure speeds
 _FEWEST_STATES = 300
 _MOST_STATES = 3_000_000  # that fit into memory
 _FEWEST_SEEDS = 10
 _FINAL, _EVALUATIONS = 0.1, 0.2  # shares of the tuning's time
-_TINY = 1e-6  # weights
-_RUNS_PER_LABELLED = 40  # episodes that take about as long as labelling one
+_TINY = 1e-6  # size of weights
+_RUNS_PER_LABELLED = 40  # played episodes that take as long as labelling one
 
 
 class Speeds(NamedTuple):
-    """CPU seconds of parts of a training."""
+    """Measured CPU seconds for one unit of each kind of work in a training."""
 
-    states: tuple[float, ...]  # to label one state, by round
-    epoch: float  # to fit one state once
-    network: float  # to play an episode
-    baseline: float  # the same of the baseline of the tuning
-    rival: float  # the same of the other policy of the final comparison
-    evaluation: float | None = None  # the network on the whole scenario; None = as an episode
+    states: tuple[float, ...]  # to label one state, for each round
+    epoch: float  # to train on one state in one epoch
+    network: float  # to play an episode with the network
+    baseline: float  # to play an episode with the baseline of the tuning
+    rival: float  # to play one with the other policy of the final comparison
+    evaluation: float | None = None  # to play the whole scenario; None = as `network`
 
 
 def _cpu_s(work: Callable[[], object]) -> float:
@@ -65,9 +65,10 @@ def _cpu_s(work: Callable[[], object]) -> float:
 
 
 def _typical_network(hidden: tuple[int, int]) -> Network:
-    """A network as slow as any other that decides by the drain cost, as its weights are tiny.
+    """Return a network for measuring speed: its tiny weights leave the decision to the drain cost.
 
-    A bad network would be slower: it makes queues longer.
+    It takes as long to compute as any network of its size. A bad network would play more slowly,
+    because it makes queues longer.
     """
     network = weights.like_drain_argmin(hidden)
     noise = np.random.default_rng(0).standard_normal(len(weights.vector(network)))
@@ -89,7 +90,10 @@ def _fit_s(
 
 
 def measure(request: TrainingRequest[AdlroHyperparameters], used: AdlroHyperparameters) -> Speeds:
-    """Speeds of all phases of `adlro`; takes about a second on 16 GPUs once all is compiled."""
+    """Measure the speeds of all phases of `adlro`.
+
+    Takes about a second for a simulated cluster of 16 GPUs, once all code is compiled.
+    """
     source, network = EpisodeSource(request.scenario, used.loads), _typical_network(used.hidden)
     states, labels = [], list[Labels]()
     for settings in used.rounds:
@@ -106,7 +110,7 @@ def measure(request: TrainingRequest[AdlroHyperparameters], used: AdlroHyperpara
 def measure_playing(
     source: EpisodeSource, run: int, players: Sequence[Player], family_share: float
 ) -> list[float]:
-    """CPU seconds an episode that each player takes, on the same few episodes."""
+    """Return the mean CPU seconds per episode of each player, all on the same few episodes."""
     keys = [EpisodeKey(run, TrainingPhase.MEASUREMENT, _MEASURED + e) for e in range(_PLAYED)]
     episodes = [source.draw(key, family_share, key.rng) for key in keys]
     for episode in episodes:
@@ -138,7 +142,10 @@ def _scaled_fit(
 
 
 def scaled_tuning(used: T, own_load: float, seconds: float, speeds: Speeds) -> T:
-    """Generations, and seeds of the evaluations, that take this time together."""
+    """Return hyperparameters whose tuning and evaluations together take this many CPU seconds.
+
+    Only the number of generations and the numbers of evaluation seeds are changed.
+    """
     tuning, selection = used.tuning, used.selection
     loads = len({*selection.loads, own_load})
     each = speeds.evaluation or speeds.network
@@ -164,7 +171,10 @@ def scaled_tuning(used: T, own_load: float, seconds: float, speeds: Speeds) -> T
 def scaled_to_time(
     request: TrainingRequest[AdlroHyperparameters], spent_s: float, budget_s: float, speeds: Speeds
 ) -> AdlroHyperparameters:
-    """The hyperparameters of a request for a budget of CPU seconds, some of them spent."""
+    """Scale the hyperparameters of a request to a budget, of which `spent_s` are already spent.
+
+    Both times are CPU seconds.
+    """
     full = request.hyperparameters
     used = full if budget_s >= QUICK_S else reduced_rounds(full)
     left = max(CARE * budget_s - spent_s, 0.0)
@@ -176,7 +186,7 @@ def scaled_to_time(
 
 
 def with_episodes(used: T, episodes: int, *, tuned: int) -> T:
-    """The hyperparameters for about this many episodes, of which `tuned` are left for tuning."""
+    """Return hyperparameters for about this many episodes in all, `tuned` of them for tuning."""
     tuning, selection = used.tuning, used.selection
     generations = tuned // (tuning.episodes * (2 * tuning.pairs + 1))
     fewer = {
@@ -192,7 +202,7 @@ def with_episodes(used: T, episodes: int, *, tuned: int) -> T:
 
 
 def scaled_to_episodes(full: AdlroHyperparameters, episodes: int) -> AdlroHyperparameters:
-    """The hyperparameters for about this many episodes: half of the time for labels."""
+    """Return hyperparameters for about this many episodes; labels take about half of the time."""
     used = full if episodes >= QUICK_EPISODES else reduced_rounds(full)
     labelled = max(episodes // (_RUNS_PER_LABELLED + 1) // len(used.rounds), 1)
     few = {"states": _MOST_STATES, "episodes": labelled}

@@ -1,4 +1,4 @@
-"""The state of a training of `adlro` or `adlro-preemptive`, as arrays and JSON."""
+"""The stored state of a training by `adlro` or `adlro-preemptive`, as arrays and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adlro.train.folder import Arrays
 
 
 class Candidate(NamedTuple):
-    """A network that was the best when it was evaluated."""
+    """A network that was the best so far when it was evaluated, with its evaluation."""
 
     network: Network
     evaluation: Evaluation
@@ -26,10 +26,10 @@ class Checkpoint(NamedTuple):
 
     networks: tuple[Network, ...] = ()  # fitted, one a round
     scores: tuple[float, ...] = ()  # of their evaluations, lower is better
-    fitting: Arrays | None = None  # the current fit
-    search: Search | None = None  # the tuning
+    fitting: Arrays | None = None  # state of the fit under way
+    search: Search | None = None  # state of the tuning
     candidates: tuple[Candidate, ...] = ()  # the latest best ones, the best last
-    stale: int = 0  # evaluations in the tuning since the best
+    stale: int = 0  # evaluations in the tuning since the last new best
     states: int = 0  # labelled, in complete rounds
     episodes: int = 0  # played
 
@@ -46,7 +46,7 @@ def _pack(prefix: str, network: Network) -> Arrays:
 
 
 def part(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names start with a prefix, without it."""
+    """Return the arrays whose names start with `prefix/`, with that start cut off their names."""
     start = f"{prefix}/"
     return {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}
 
@@ -59,7 +59,7 @@ def _unpack(prefix: str, arrays: Arrays) -> Network:
 
 
 def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
-    """A checkpoint as arrays and JSON."""
+    """Convert a checkpoint to arrays and to values that JSON can hold."""
     arrays: Arrays = {}
     for i, network in enumerate(checkpoint.networks):
         arrays |= _pack(f"network{i}", network)
@@ -81,7 +81,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
 
 
 def unpack(arrays: Arrays, meta: dict[str, Any]) -> Checkpoint:
-    """The reverse of `pack`."""
+    """Rebuild the checkpoint from the result of `pack`."""
     search = None
     if "search/at" in arrays:
         found: dict[str, Any] = {**part("search", arrays)}

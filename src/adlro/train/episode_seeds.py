@@ -1,7 +1,8 @@
 """Seeds that training may draw jobs from; every workload of a training is generated here.
 
-0 to 9,999 are for users and 200,000 to 200,499 for claims: nothing is trained or selected on them.
-The random streams of training are another matter: see adlro/seeds.py.
+Seeds 0 to 9,999 are left to users and 200,000 to 200,499 to published claims: nothing is trained or
+selected on them. The seeds of this module draw jobs only; all other random numbers of a training
+come from the streams in adlro/seeds.py.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ _PHASES = 32  # of one training
 
 
 def jobs(setting: Setting, seed: int) -> Workload:
-    """The jobs of a seed, if training may use it.
+    """Generate the jobs of a seed that training may use.
 
     Raises:
-        ValueError: it may not.
+        ValueError: the seed is reserved for other uses.
     """
     if seed < FIRST_TRAINING and seed not in SELECTION:
         raise ValueError(
@@ -39,10 +40,10 @@ def _first(run: int, phase: int) -> int:
 
 
 def training(run: int, phase: int, episode: int) -> int:
-    """The workload seed of an episode; phases and runs never share one.
+    """Return the workload seed of an episode; no two runs or phases share a seed.
 
     Raises:
-        ValueError: a phase has no more seeds.
+        ValueError: the run, the phase or the episode is out of range.
     """
     if not 0 <= episode < _BLOCK:
         raise ValueError(f"episode {episode}: a phase has {_BLOCK:,}")
@@ -50,5 +51,5 @@ def training(run: int, phase: int, episode: int) -> int:
 
 
 def block(run: int) -> Seeds:
-    """All seeds that a run may train on."""
+    """Return the range of all seeds that a run may train on."""
     return Seeds(first=_first(run, 0), last=_first(run, _PHASES - 1) + _BLOCK - 1)

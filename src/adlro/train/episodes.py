@@ -1,7 +1,7 @@
 """Episodes of a training: how they are drawn, and how a policy plays one.
 
-What an executor runs are module-level functions of a scenario, a seed and weights, so that threads,
-processes or other machines can run them.
+The functions that an executor runs are module-level functions of a scenario, a seed and weights, so
+that threads, processes or other machines can run them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Player: TypeAlias = str | Network | PaperNetwork  # a policy of the package by n
 
 
 class EpisodeKey(NamedTuple):
-    """One episode of one phase of one run: everything random in it follows from these numbers."""
+    """Identifies an episode by run, phase and number; everything random in it follows from them."""
 
     run: int
     phase: int
@@ -39,7 +39,7 @@ class EpisodeKey(NamedTuple):
 
     @property
     def rng(self) -> np.random.Generator:
-        """Its own stream, so an episode can be played without those before it."""
+        """The random stream of this episode alone, which does not depend on earlier episodes."""
         return training_stream(*self)
 
 
@@ -51,12 +51,12 @@ class Episode(NamedTuple):
 
     @property
     def setting(self) -> Setting:
-        """The scenario, prepared; cached by `prepare`."""
+        """The prepared scenario, from the cache of `prepare`."""
         return prepare(self.scenario)
 
     @property
     def workload(self) -> Workload:
-        """The jobs; the most recent ones are cached."""
+        """The jobs of the episode; those of the most recent episodes are cached."""
         return _jobs(self.scenario.model_dump_json(), self.seed)
 
 
@@ -66,14 +66,17 @@ def _jobs(scenario: str, seed: int) -> Workload:
 
 
 class EpisodeSource(NamedTuple):
-    """Distribution of the episodes of a training."""
+    """The distribution from which the episodes of a training are drawn."""
 
     scenario: Scenario
-    loads: tuple[float, float]  # range of loads of the scenario itself; its own load extends it
+    loads: tuple[float, float]  # range for the scenario itself, widened to include its load
     restart_costs: tuple[float, float] | None = None  # range of factors on a relative's checkpoints
 
     def draw(self, key: EpisodeKey, family_share: float, rng: np.random.Generator) -> Episode:
-        """A random relative of the scenario, or the scenario itself at a random load."""
+        """Draw an episode: a random relative of the scenario, or the scenario at a random load.
+
+        `family_share` is the probability of a relative.
+        """
         if rng.random() < family_share:
             scenario = family.draw(self.scenario, rng)
             if self.restart_costs is not None:
@@ -87,7 +90,7 @@ class EpisodeSource(NamedTuple):
 
 
 class EpisodeTask(NamedTuple):
-    """One policy in one episode; picklable."""
+    """A policy, the episode that it plays and the objective to measure; picklable."""
 
     episode: Episode
     player: Player
@@ -95,7 +98,7 @@ class EpisodeTask(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Figures of one episode."""
+    """Results of a policy in one episode: the objective's figure, mean JCT and p99 JCT."""
 
     figure: float  # of the objective
     jct_s: float
@@ -103,14 +106,14 @@ class Score(NamedTuple):
 
 
 def policy(player: Player, setting: Setting) -> Policy:
-    """The policy of a name or of weights, prepared for a scenario."""
+    """Return the policy with this name or these weights, prepared for a scenario."""
     if isinstance(player, str):
         return registry.load(player, setting)
     return weights.policy(player, setting)
 
 
 def play(task: EpisodeTask) -> Score:
-    """Run a policy through an episode."""
+    """Run a policy through an episode and return its results."""
     setting, workload, seed = task.episode.setting, task.episode.workload, task.episode.seed
     result = run_one(setting, workload, policy(task.player, setting), seed)
     metrics = measure(setting, workload, result)

@@ -19,7 +19,7 @@ from adlro.train.objective import fitness
 
 
 def percent(figure: Estimate) -> str:
-    """A difference in percent with its 95 % interval, as text."""
+    """Format a difference in percent, with its 95 % interval if there is one."""
     if figure.ci95 is None:
         return f"{figure.mean:+.2f} %"
     low, high = figure.ci95
@@ -27,7 +27,7 @@ def percent(figure: Estimate) -> str:
 
 
 class SelectionRuns(NamedTuple):
-    """One policy at L loads on S seeds, the same for every policy."""
+    """Results of one policy at L loads on S seeds, which are the same for every policy."""
 
     figure: Floats  # [L, S] of the objective
     jct_s: Floats  # [L, S]
@@ -35,18 +35,18 @@ class SelectionRuns(NamedTuple):
 
 
 class LoadGain(Record):
-    """Mean JCT at one load, in percent of the baseline's."""
+    """Difference of mean JCT from the baseline's at one load, in percent; below 0 = better."""
 
     load: float
     jct: Estimate
 
 
 class Evaluation(Record):
-    """A policy on the selection seeds."""
+    """How a policy compares with a baseline on the selection seeds."""
 
     seeds: int
     gain: Estimate  # percent by which the objective's figure is above the baseline's, all loads
-    p99_ratio: float  # to the baseline's, mean over the loads
+    p99_ratio: float  # p99 JCT divided by the baseline's, mean over the loads
     loads: tuple[LoadGain, ...]
 
     @property
@@ -55,26 +55,29 @@ class Evaluation(Record):
         return self.p99_ratio <= 1.0
 
     def score(self, tail_weight: float) -> float:
-        """The fitness of tuning; lower is better."""
+        """Return the fitness, as tuning defines it, of this evaluation; lower is better."""
         ratio, p99 = np.array(1 + self.gain.mean / 100), np.array(self.p99_ratio)
         return float(fitness(ratio, p99, tail_weight))
 
 
 class LoadComparison(Record):
-    """A policy at one load on the selection seeds; percent, below 0 = better."""
+    """How a policy compares with rivals at one load, on the selection seeds.
+
+    Differences are in percent of the rival's figure; below 0 = better.
+    """
 
     load: float
     jct: dict[str, Estimate]  # mean JCT versus each rival
     p99_vs_min_min: Estimate
 
     def flat(self) -> dict[str, object]:
-        """One key a figure, as in JSON reports."""
+        """Return the load and all differences with one key each, for JSON reports."""
         jct = {f"jct_vs_{name.replace('-', '_')}": x.model_dump() for name, x in self.jct.items()}
         return {"load": self.load, **jct, "p99_vs_min_min": self.p99_vs_min_min.model_dump()}
 
 
 class Evaluator:
-    """Plays policies on a scenario at several loads, each policy once."""
+    """Evaluates policies on a scenario at several loads; each policy is played only once."""
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class Evaluator:
         self._played: dict[tuple[str | int, int], tuple[Player, SelectionRuns]] = {}
 
     def play(self, player: Player, count: int) -> SelectionRuns:
-        """A policy on the first `count` selection seeds at every load."""
+        """Play a policy on the first `count` selection seeds at every load."""
         key = player if isinstance(player, str) else id(player), count
         if key in self._played:
             return self._played[key][1]
@@ -105,7 +108,7 @@ class Evaluator:
         return runs
 
     def evaluate(self, player: Player, count: int, baseline: Player = MIN_MIN) -> Evaluation:
-        """A policy against a baseline on the same seeds."""
+        """Compare a policy with a baseline on the first `count` selection seeds at every load."""
         runs, rival = self.play(player, count), self.play(baseline, count)
         usual = rival.figure.mean(axis=1, keepdims=True)
         gain = percent_difference(
@@ -125,7 +128,7 @@ class Evaluator:
     def compare(
         self, player: Player, rivals: Mapping[str, Player], count: int
     ) -> tuple[LoadComparison, ...]:
-        """A policy against rivals, by their shown names, load by load."""
+        """Compare a policy with rivals, load by load; `rivals` maps shown names to policies."""
         runs, usual = self.play(player, count), self.play(MIN_MIN, count)
         others = {name: self.play(rival, count) for name, rival in rivals.items()}
         return tuple(

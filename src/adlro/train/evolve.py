@@ -1,4 +1,4 @@
-"""Evolution strategies: mirrored noise, ranks, Adam, and an average of the points visited.
+"""Evolution strategies with mirrored noise, ranks, Adam and an average of the points visited.
 
 Only the order of the fitness values matters (Salimans et al. 2017, section 2.1).
 """
@@ -21,7 +21,7 @@ _GUARD = 1e-8
 
 
 class Search(NamedTuple):
-    """State of a search over D weights, in units of `scale`."""
+    """State of a search over D weights; offsets and moments are in units of `scale`."""
 
     start: Floats  # [D]
     scale: Floats  # [D]
@@ -32,12 +32,12 @@ class Search(NamedTuple):
     generation: int
 
     def averaged(self) -> Floats:
-        """The averaged point, the result of the search."""
+        """Return the result of the search: the weights [D] at the averaged offset."""
         return self.start + self.scale * self.average
 
 
 def begin(start: Floats, scale: Floats) -> Search:
-    """A search before its first generation."""
+    """Return the state of a search before its first generation."""
     zeros = np.zeros_like(start)
     return Search(start, scale, zeros, zeros, zeros, zeros, 0)
 
@@ -45,7 +45,7 @@ def begin(start: Floats, scale: Floats) -> Search:
 def step(
     search: Search, fitness: Fitness, tuning: TuningSettings, rng: np.random.Generator
 ) -> Search:
-    """One generation."""
+    """Run one generation: try mirrored random points, and move towards the better ones."""
     noise = rng.standard_normal((tuning.pairs, len(search.start)))
     mirrored = np.repeat(noise, 2, axis=0)
     mirrored[1::2] *= -1

@@ -1,6 +1,7 @@
 """Threads that run tasks; compiled episodes release the interpreter lock, so one process is enough.
 
-Tasks are module-level functions and picklable arguments: another executor needs only `map`.
+Tasks are module-level functions with picklable arguments, so another executor could run them in
+processes or on other machines.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class ThreadExecutor:
             raise Stopped
 
     def map(self, function: Callable[[A], R], tasks: Iterable[A]) -> Generator[R, None, None]:
-        """Results in order; tasks may be endless, as only a few are submitted ahead.
+        """Yield the result of `function` for each task, in the order of the tasks.
+
+        The tasks may be endless, as only a few are submitted ahead.
 
         Raises:
             Stopped: `stop` was called.
@@ -67,5 +70,5 @@ class ThreadExecutor:
                 future.cancel()
 
     def shutdown(self) -> None:
-        """End without waiting for tasks that are running."""
+        """Cancel the tasks that have not begun, and do not wait for those that are running."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,9 +1,10 @@
-"""Simulator-expanded targets, compiled: the cost of every choice of a state, by rollouts.
+"""Labels states by simulation, compiled: finds the cost of every choice in a state by rollouts.
 
-An episode is played under one policy. At sampled states each choice is made on a copy of the world,
-and a rollout under a base policy follows until the next `horizon` arrivals are completed. Arrivals
-are the same for every choice: the episode's own, or those of several other episodes in turn, and
-costs are then means. (Labels from one future are so noisy that they teach to idle.)
+An episode is played under one policy. Sampled states are expanded: each choice is made on a copy of
+the world, and a rollout under a base policy follows until the next `horizon` arrivals are
+completed. Arrivals are the same for every choice. They are the episode's own, or those of several
+other episodes in turn; costs are then means over these futures. (From a single future, costs are so
+noisy that a network learns to idle.)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of the cost
 
 
 class Handed(NamedTuple):
-    """Parameters and memory of the behaviour policy and of the base policy."""
+    """Parameters and memory of the policy that plays (behave) and of that in rollouts (base)."""
 
     behave_params: Floats
     behave_memory: Floats
@@ -35,20 +36,20 @@ class Handed(NamedTuple):
 
 
 class Task(NamedTuple):
-    """How an episode is expanded."""
+    """Settings and random numbers for the expansion of an episode, on a cluster of P pools."""
 
-    horizon: int  # arrivals until whose completion a rollout lasts
+    horizon: int  # a rollout lasts until this many more arrivals are completed
     futures: int  # other episodes that supply the arrivals; 0 = the episode itself does
     rate: float  # share of the states with a choice that are expanded
     stray: float  # share of the decisions that are random starts
-    kinds: int  # of features, see `describe_more`
-    ranges: Floats  # see there
+    kinds: int  # of features to compute, see `describe_more`
+    ranges: Floats  # of telemetry readings, see `describe_more`
     draws: Floats  # random numbers in [0, 1), three per decision
-    watts: Floats  # [P, 2] power of a GPU, busy and idle
+    watts: Floats  # [P, 2] power of a GPU in each pool, busy and idle
 
 
 class Scene(NamedTuple):
-    """The worlds of an expansion, all of the same cluster, and scratch space."""
+    """The world of the episode, the copy of it for rollouts, and buffers."""
 
     world: World  # of the episode
     copy: World  # of the rollouts; the jobs of all futures follow its own in its table
@@ -58,16 +59,16 @@ class Scene(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Output, one row per choice."""
+    """Output of an expansion: N rows, one for each choice of each expanded state, F features."""
 
     features: NDArray[float32]  # [N, F]
     costs: Floats  # [N, 5] see COSTS
-    groups: Counts  # [N, 3] in the first row of a state: choices, index of Min-Min's, tau in us
+    groups: Counts  # [N, 3] in a state's first row: choices, Min-Min's choice, tau in us
 
 
 @njit
 def _until(last: int, world: World) -> World:
-    """The world without the arrivals from number `last` on."""
+    """Return the world with only its first `last` arrivals."""
     return World(
         world.totals,
         world.queue,
@@ -100,9 +101,9 @@ def _until(last: int, world: World) -> World:
 
 @njit
 def _weighted(world: World, copy: World) -> float:
-    """Sum of priority x time in the system from now on, over all jobs of a finished rollout.
+    """Sum priority x time in the system since the rollout began, over all jobs of the rollout.
 
-    `world` is the state before the rollout.
+    The rollout is finished; `world` is the state before it.
     """
     w, queue, running, total = world.totals[0], world.queue, world.running, 0.0
     jobs, outcome, arrivals = copy.jobs, copy.outcome, copy.arrivals
@@ -120,7 +121,7 @@ def _weighted(world: World, copy: World) -> float:
 
 @njit
 def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
-    """Joules since time 0 of a cluster on which nothing runs any more.
+    """Return the joules that all GPUs used from time 0 to `end`, when no job runs any more.
 
     GPUs that are down count as idle.
     """
@@ -133,7 +134,7 @@ def _energy(end: float, watts: Floats, nodes: Records, gpus: Records) -> float:
 
 @njit
 def _add_costs(share: float, watts: Floats, world: World, copy: World, costs: Floats) -> None:
-    """Add a share of the costs of a rollout that began at the state of the world."""
+    """Add `share` times the costs of a finished rollout, which began at the state of `world`."""
     w, c = world.totals[0], copy.totals[0]
     costs[0] += share * (c.job_seconds - w.job_seconds)
     costs[1] += share * _weighted(world, copy)
@@ -146,7 +147,7 @@ def _add_costs(share: float, watts: Floats, world: World, copy: World, costs: Fl
 def _try_choice(
     i: int, choices: Choices, base: PolicyCall, out: Records, world: World, copy: World
 ) -> bool:
-    """Make choice i on a copy and run the rollout to its end; False = a fault."""
+    """Make choice i (0 = wait) on the copy and run the rollout to its end; False = a fault."""
     for k in range(len(base.memory)):  # so that a random policy draws the same each time
         base.memory[k] = 0.0
     answered = 0
@@ -158,9 +159,10 @@ def _try_choice(
 
 @njit
 def _write_future(last: int, first: int, scene: Scene) -> None:
-    """Replace the copy's arrivals from now up to `last` by those of another episode.
+    """Replace the copy's arrivals from now up to number `last` by those of another episode.
 
-    The times between arrivals are those of that episode; `first` is its first row in the table.
+    The times between arrivals are those of that episode; `first` is the row of its first job in the
+    copy's table.
     """
     w, copy, jobs = scene.world.totals[0], scene.copy, scene.copy.jobs
     before = jobs[first + w.arrived - 1].arrival
@@ -172,9 +174,9 @@ def _write_future(last: int, first: int, scene: Scene) -> None:
 
 @njit
 def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, rows: Rows) -> bool:
-    """Roll out every choice of a state and fill the first rows; False = a fault.
+    """Roll out every choice of the current state, and write one row for each; False = a fault.
 
-    Rollouts have no arrivals beyond the horizon.
+    Rows are written from the first row of `rows` on. Rollouts have no arrivals beyond the horizon.
     """
     world, features, costs = scene.world, rows.features, rows.costs
     w, jobs = world.totals[0], len(world.arrivals)
@@ -207,11 +209,11 @@ def expand(
     scene: Scene,
     rows: Rows,
 ) -> int:
-    """Play an episode and expand a share of its states that offer a choice.
+    """Play an episode, and expand a share of those of its states that offer a choice.
 
     A share `stray` of the decisions are random starts. States in which nothing runs are not
-    expanded, as waiting is not allowed there; nor are any once the rows are used up. Both policies
-    are first-class compiled functions, see sim/signature.py.
+    expanded, as waiting is not allowed there; once the rows are used up, no more states are
+    expanded. Both policies are first-class compiled functions, see sim/signature.py.
 
     Returns:
         The number of rows written, or -1 after a fault.

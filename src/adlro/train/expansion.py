@@ -1,4 +1,4 @@
-"""Labelled states of one episode: arguments and results of the compiled `expand`."""
+"""Labels states of one episode: calls the compiled `expand` and returns its results."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _OF_JOBS = ("jobs", "est", "allowed", "seconds", "holders")  # tables with a row
 
 
 class ExpansionSettings(NamedTuple):
-    """How an episode is expanded."""
+    """Which states of an episode are expanded, and how long their rollouts last."""
 
-    horizon: int = 60  # arrivals until whose completion a rollout lasts
+    horizon: int = 60  # a rollout lasts until this many more arrivals are completed
     rate: float = 0.1  # share of the states with a choice that are expanded
     stray: float = 0.02  # share of the decisions that are random starts
     norm: Norm | None = None  # normalisation of readings; None = the catalogue's ranges
 
 
 class Labels(NamedTuple):
-    """Expanded states: N choices of S states, F features."""
+    """Labelled states: the F features and the costs of each of the N choices of S states."""
 
     features: NDArray[np.float32]  # [N, F]
     costs: Floats  # [N, 5] see expand_kernel.COSTS
@@ -84,18 +84,18 @@ def _compiled_once() -> Dispatcher:
 
 
 def watts(setting: Setting) -> Floats:
-    """Power [P, 2] in watts of a GPU of each pool, busy and idle."""
+    """Return the power [P, 2] in watts of a GPU in each of P pools: busy, and idle."""
     tdp = np.array([setting.layout.models[m].tdp_w for m in setting.pools["model"]], np.float64)
     return np.stack([tdp, IDLE_POWER_SHARE * tdp], axis=1)
 
 
 def _joined(workloads: Sequence[Workload]) -> dict[str, Records]:
-    """The tables of several workloads with a row per job, concatenated."""
+    """Concatenate, over several workloads, each table that has a row per job."""
     return {name: np.concatenate([getattr(one, name) for one in workloads]) for name in _OF_JOBS}
 
 
 def _scene(setting: Setting, workload: Workload, others: Sequence[Workload]) -> Scene:
-    """The worlds before the first arrival, and scratch space."""
+    """Return the two worlds before the first arrival, and empty buffers."""
     layout = setting.layout
     empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     world, copy = open_world(empty, workload), open_world(empty, workload)
@@ -109,7 +109,7 @@ def _scene(setting: Setting, workload: Workload, others: Sequence[Workload]) -> 
 
 
 def _handed(behave: Policy, base: Policy) -> Handed:
-    """Parameters and empty memory of both policies."""
+    """Return the parameters and an empty memory of `behave` and of `base`."""
     return Handed(behave.params, np.zeros(behave.memory), base.params, np.zeros(base.memory))
 
 
@@ -155,6 +155,6 @@ def expand(  # noqa: PLR0913  two policies on one world
 
 
 def _fault(scene: Scene) -> str:
-    """The reason for a fault: that of the rollout, or else of the episode."""
+    """Return the message of the rollout's fault, or if it had none, of the episode's."""
     of_copy = scene.copy.totals[0]
     return violations.message(of_copy if of_copy["fault"] else scene.world.totals[0])

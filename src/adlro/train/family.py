@@ -1,8 +1,8 @@
 """The family of a scenario: random relatives to train on (domain randomisation).
 
-Each episode draws load, mix of job types, gangs, spread of sizes, arrivals, noise of the
-estimates, and in part of the episodes the cluster itself (number of nodes, GPU models). Each change
-of speed of the scenario is left in or out.
+A relative has its own load and arrivals. With some probability it also has its own mix of job
+types, gangs and sizes, noise of the estimates, and cluster (number of nodes, GPU models). Each
+speed change of the scenario is kept or dropped at random.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _between(rng: np.random.Generator, ends: tuple[float, float]) -> float:
 
 
 def _shares(rng: np.random.Generator, count: int) -> list[float]:
-    """Random shares of job types, none above MOST_SHARE where there are several."""
+    """Return random shares of `count` job types, none above MOST_SHARE if there are several."""
     while True:
         shares = np.maximum(rng.dirichlet(np.full(count, 3.0)), 0.01)
         if count == 1 or shares.max() <= MOST_SHARE:
@@ -60,7 +60,7 @@ def _change_types(rng: np.random.Generator, types: list[dict[str, Any]]) -> None
 
 
 def _change_cluster(rng: np.random.Generator, cluster: dict[str, Any]) -> None:
-    """Change the numbers of nodes, and the GPU models of some."""
+    """Change the number of nodes of every group, and the GPU model of some groups."""
     for group in cluster["nodes"]:
         group["count"] = int(rng.integers(1, 2 * group["count"] + 2))
         if rng.random() < 0.5:
@@ -104,10 +104,10 @@ def _draw(base: Scenario, rng: np.random.Generator) -> Scenario:
 
 
 def draw(base: Scenario, rng: np.random.Generator) -> Scenario:
-    """A random relative of a scenario in which every job is feasible.
+    """Draw a random relative of a scenario, such that every job of the relative is feasible.
 
     Raises:
-        ConfigError: none was found.
+        ConfigError: no such relative was found in _TRIES tries.
     """
     problem = ""
     for _ in range(_TRIES):
@@ -124,7 +124,10 @@ def draw(base: Scenario, rng: np.random.Generator) -> Scenario:
 def with_restart_costs(
     scenario: Scenario, factors: tuple[float, float], rng: np.random.Generator
 ) -> Scenario:
-    """The scenario with the costs of all checkpoints multiplied by one random factor."""
+    """Return the scenario with the costs of all checkpoints multiplied by one random factor.
+
+    `factors` is the range of that factor.
+    """
     factor = float(np.exp(rng.uniform(*np.log(factors))))
     data = scenario.model_dump()
     for job_type in data["types"]:
@@ -134,7 +137,7 @@ def with_restart_costs(
 
 
 def described(scenario: Scenario, loads: tuple[float, float]) -> str:
-    """The family in words, for the card of a policy."""
+    """Describe the scenario and its random relatives in words, for the card of a policy."""
     low, high = min(loads[0], scenario.load), max(loads[1], scenario.load)
     return (
         f"{scenario.name} at load {low:g} to {high:g}, and random relatives of it: load "

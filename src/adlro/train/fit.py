@@ -1,7 +1,8 @@
-"""Regression of the network on labelled states, in torch; one thread, deterministic by seed.
+"""Fits a network to labelled states by regression in torch; the seed determines the result.
 
-The target of a choice is its cost above that of Min-Min's choice in the same state, in tau, on a
-logarithmic scale. The network learns the residual after the drain difference on the same scale.
+The target of a choice is its cost minus that of Min-Min's choice in the same state, in units of tau
+(the state's unit of time), on a logarithmic scale. The network learns only what the drain
+difference, on the same scale, does not explain. One thread is used.
 """
 
 from __future__ import annotations
@@ -30,17 +31,20 @@ _FLAT = 1e-6  # a feature with a smaller deviation is not scaled
 
 
 class Targets(NamedTuple):
-    """N choices of S states, F features, at most C choices per state."""
+    """Data of the regression: N choices with F features, in S states of at most C choices each."""
 
     features: NDArray[np.float32]  # [N, F]
-    rows: Counts  # [S, C] of features; the last row repeats where there are fewer choices
-    known: Mask  # [S, C]
+    rows: Counts  # [S, C] row numbers in `features`; a state's last one is repeated up to C
+    known: Mask  # [S, C] False = such a repeated row
     planned: Counts  # [S] index of Min-Min's choice
-    costs: NDArray[np.float32]  # [S, C] above Min-Min's choice, tau
+    costs: NDArray[np.float32]  # [S, C] minus that of Min-Min's choice, tau
 
 
 def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
-    """Targets of labels; `weights` are those of an objective over the columns of the costs."""
+    """Convert labels to data of the regression.
+
+    `weights` [5] are the objective's weights of the columns of the costs.
+    """
     features = np.concatenate([part.features for part in labels])
     cost = np.concatenate([part.costs @ weights for part in labels])
     groups = np.concatenate([part.groups for part in labels])
@@ -53,14 +57,17 @@ def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
 
 
 class Quality(NamedTuple):
-    """Quality of a network on the held-out states."""
+    """Loss and cost of a network on the held-out states."""
 
     loss: float
     gain: float  # mean cost of its choices above Min-Min's, tau; below 0 = better
 
 
 def _cycle(step: int, steps: int) -> tuple[float, float]:
-    """Learning rate, relative to the largest, and momentum: cosines up, then down."""
+    """Return the learning rate, relative to the largest, and the momentum at a step.
+
+    The rate rises and then falls along cosines; the momentum does the opposite.
+    """
     warm = max(_WARM * steps, 1.0)
     if step < warm:
         from_, to, along = _FIRST, 1.0, step / warm
@@ -73,7 +80,7 @@ def _cycle(step: int, steps: int) -> tuple[float, float]:
 
 
 class Fitting:
-    """A fit, epoch after epoch; it can be stored and restored after any of them."""
+    """Fits a network to targets epoch by epoch; the state can be stored after any epoch."""
 
     def __init__(self, data: Targets, hidden: tuple[int, int], fit: FitSettings, seed: int) -> None:
         torch.set_num_threads(1)
@@ -130,9 +137,10 @@ class Fitting:
         return (error * known).sum() / known.sum()
 
     def run_epoch(self, check: Callable[[], object] = lambda: None) -> Quality:
-        """Train once on all states but the held-out ones, in an order given by the seed.
+        """Train once on all states but the held-out ones; return the quality on the held-out ones.
 
-        `check` is called before each step and may raise; the fit must not be used after that.
+        The seed determines the order of the states. `check` is called before each step and may
+        raise; the fit must not be used after that.
         """
         rng = np.random.default_rng((self._seed, self.epoch))
         order = torch.from_numpy(rng.permutation(self._seen))
@@ -159,7 +167,7 @@ class Fitting:
             return Quality(loss, float(self._costs[states].gather(1, taken[:, None]).mean()))
 
     def network(self) -> Network:
-        """The present network; the scaling of the features is folded into its weights."""
+        """Return the current network; the scaling of the features is folded into its weights."""
         first, first_bias, second, second_bias, last = (
             weight.detach().numpy().astype(np.float64) for weight in self._net.parameters()
         )
@@ -175,14 +183,14 @@ class Fitting:
         )
 
     def arrays(self) -> Arrays:
-        """All that is needed to continue after this epoch."""
+        """Return the state after the last epoch as arrays, for `restore`."""
         weights = list(self._net.parameters())
         moments = adam_state.to_arrays(self._adam, weights)
         found = adam_state.weights_to_arrays("weight", weights) | moments
         return found | {"epoch": np.array([self.epoch])}
 
     def restore(self, arrays: Arrays) -> None:
-        """Continue from the result of `arrays`."""
+        """Set the state to one that `arrays` returned."""
         weights = list(self._net.parameters())
         adam_state.restore_weights("weight", weights, arrays)
         adam_state.restore(self._adam, weights, arrays)

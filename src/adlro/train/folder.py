@@ -41,7 +41,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 class TrainingFolder:
-    """Files of one training."""
+    """Reads and writes the files of one training in its folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +49,7 @@ class TrainingFolder:
         self._events: EventFile | None = None
 
     def clear(self) -> None:
-        """Remove all files of a training; the folder must be locked."""
+        """Remove all files of the training except the lock, which the caller must hold."""
         for file in self.path.iterdir():
             if file.name != _LOCK:
                 file.unlink()
@@ -64,11 +64,11 @@ class TrainingFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Create the folder and keep other trainings out of it.
+        """Create the folder, and lock it against other trainings while the context lasts.
 
         Raises:
             ConfigError: another training is at work there, or the folder holds other files.
-            OutputError: it cannot be created.
+            OutputError: the folder cannot be created.
         """
         try:
             self.path.mkdir(exist_ok=True)
@@ -89,10 +89,10 @@ class TrainingFolder:
             yield
 
     def plan(self, ours: TrainingPlan[H]) -> TrainingPlan[H] | None:
-        """The stored plan of the same request; None = there is none yet.
+        """Return the stored plan if its request equals that of `ours`; None = no plan is stored.
 
         Raises:
-            ConfigError: it is of another request or algorithm, or cannot be read.
+            ConfigError: the stored plan is of another request or algorithm, or cannot be read.
         """
         file = self.path / "plan.json"
         if not file.exists():
@@ -121,7 +121,7 @@ class TrainingFolder:
         write_bytes(self.path / name, pack_arrays(arrays, zipfile.ZIP_STORED))
 
     def read_arrays(self, name: str) -> Arrays:
-        """The arrays of a file.
+        """Return the arrays that are stored in the file of this name.
 
         Raises:
             ConfigError: it cannot be read.
@@ -133,12 +133,12 @@ class TrainingFolder:
             raise ConfigError(f"{file}: cannot be read; say --fresh to train anew") from exc
 
     def write_checkpoint(self, arrays: Arrays, meta: dict[str, Any]) -> None:
-        """Store a checkpoint in one file, with the length of the metrics that belong to it."""
+        """Store a checkpoint in one file, together with the present length of metrics.jsonl."""
         text = json.dumps(meta | {"journal_bytes": self._journal_bytes})
         self.write_arrays("checkpoint.npz", arrays | {_META: np.frombuffer(text.encode(), "u1")})
 
     def checkpoint(self) -> tuple[Arrays, dict[str, Any]] | None:
-        """The latest checkpoint: arrays and JSON; None = there is none yet.
+        """Return the arrays and the JSON values of the latest checkpoint; None = there is none yet.
 
         Raises:
             ConfigError: it cannot be read.
@@ -150,7 +150,10 @@ class TrainingFolder:
         return arrays, meta
 
     def open_journal(self, length: int) -> None:
-        """Continue the metrics after `length` bytes; later lines will be written again."""
+        """Cut metrics.jsonl to `length` bytes and begin a new TensorBoard file.
+
+        The lines that are cut off came after the checkpoint and will be written again.
+        """
         file = self.path / "metrics.jsonl"
         with _writing(file):
             if file.exists():

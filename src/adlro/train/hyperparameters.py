@@ -16,36 +16,36 @@ SELF = "self"  # the network fitted in the round before
 
 
 class LabelRound(Record):
-    """Labels of one round: which states, and what follows a choice."""
+    """Settings of one round of labels: which states are labelled, and how rollouts continue."""
 
     base: Literal["min-min", "self"]  # policy of the rollout after each choice
     behaviours: Annotated[tuple[str, ...], Field(min_length=1)]  # policies of the episodes, in turn
     states: PositiveInt  # least number of labelled states
     episodes: PositiveInt | None = None  # most episodes
-    horizon: PositiveInt = 60  # arrivals until whose completion a rollout lasts
-    futures: PositiveInt = 4  # over which the cost of a choice is averaged
+    horizon: PositiveInt = 60  # a rollout lasts until this many more arrivals are completed
+    futures: PositiveInt = 4  # sequences of arrivals over which a cost is averaged
     rate: Share = 0.08  # share of an episode's states that are labelled
     stray: Share = 0.03  # share of decisions that are random starts
     family_share: Share = 0.5  # share of episodes on random relatives of the scenario
 
 
 class FitSettings(Record):
-    """Regression of the network on all labels so far."""
+    """Settings of the regression that fits a network to all labels so far."""
 
     epochs: PositiveInt = 15
     rate: PositiveFloat = 4e-3  # largest learning rate of the cycle
     batch: PositiveInt = 1024  # states
     weight_decay: Annotated[float, Field(ge=0)] = 1e-4
-    held_out: Share = 0.05  # share of the states that only measure
+    held_out: Share = 0.05  # share of the states that only measure the fit
     features: Annotated[tuple[str, ...], Field(min_length=1)] = PLAIN  # inputs of the network
     residual: tuple[float, float] = (0.0, 1.0)  # factors of the plain and the log drain difference
 
 
 class TuningSettings(Record):
-    """Evolution strategies on the figures of whole episodes."""
+    """Settings of the tuning by evolution strategies, in which networks play whole episodes."""
 
     generations: Annotated[int, Field(ge=0)] = 160
-    pairs: PositiveInt = 32  # mirrored networks of a generation
+    pairs: PositiveInt = 32  # of mirrored networks in a generation
     episodes: PositiveInt = 16  # of a generation, the same for all its networks
     sigma: PositiveFloat = 0.1  # of the noise, in units of the rms of a row of weights
     rate: PositiveFloat = 0.025  # of Adam, in the same units
@@ -58,7 +58,7 @@ class TuningSettings(Record):
 
 
 class SelectionSettings(Record):
-    """Evaluations that select the network."""
+    """Settings of the evaluations by which the best network is selected."""
 
     loads: tuple[PositiveFloat, ...] = (0.6, 0.95)  # beside the scenario's own
     seeds: PositiveInt = 100  # of each evaluation, at each load
@@ -67,7 +67,7 @@ class SelectionSettings(Record):
 
 
 class TunedHyperparameters(Record):
-    """Shared by the algorithms that end with evolution strategies."""
+    """Hyperparameters that `adlro` and `adlro-preemptive` share."""
 
     hidden: tuple[Units, Units] = (64, 32)
     loads: tuple[PositiveFloat, PositiveFloat] = (0.55, 1.05)  # range of the scenario's load
@@ -76,7 +76,7 @@ class TunedHyperparameters(Record):
 
 
 class AdlroHyperparameters(TunedHyperparameters):
-    """Labels and regression in rounds, then evolution strategies."""
+    """Hyperparameters of `adlro`: rounds of labels and regression, then evolution strategies."""
 
     objective: str = "jct"  # see objective.py
     rounds: Annotated[tuple[LabelRound, ...], Field(min_length=1, max_length=8)] = (
@@ -87,7 +87,7 @@ class AdlroHyperparameters(TunedHyperparameters):
 
 
 class PreemptiveHyperparameters(TunedHyperparameters):
-    """Evolution strategies from Hetero-SRPT on."""
+    """Hyperparameters of `adlro-preemptive`: evolution strategies from Hetero-SRPT on."""
 
     hidden: tuple[Units, Units] = (16, 8)
     loads: tuple[PositiveFloat, PositiveFloat] = (0.7, 1.05)
@@ -106,7 +106,7 @@ T = TypeVar("T", bound=TunedHyperparameters)
 
 
 def reduced(full: T) -> T:
-    """The hyperparameters that small budgets scale: small generations, few selection seeds."""
+    """Return hyperparameters for a small budget: smaller generations, fewer selection seeds."""
     tuning, selection = full.tuning, full.selection
     smaller = {
         "pairs": min(tuning.pairs, 12),
@@ -123,5 +123,5 @@ def reduced(full: T) -> T:
 
 
 def reduced_rounds(full: AdlroHyperparameters) -> AdlroHyperparameters:
-    """`reduced`, with the first round alone."""
+    """Apply `reduced`, and drop all rounds of labels except the first."""
     return reduced(full).model_copy(update={"rounds": full.rounds[:1]})

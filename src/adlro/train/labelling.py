@@ -17,7 +17,7 @@ from adlro.train.hyperparameters import SELF, LabelRound
 
 
 class Labelling(NamedTuple):
-    """One round: each of its episodes can be labelled alone."""
+    """What the label tasks of one round share: source of episodes, settings, seeds and network."""
 
     source: EpisodeSource
     round: LabelRound
@@ -28,7 +28,7 @@ class Labelling(NamedTuple):
 
 
 class LabelTask(NamedTuple):
-    """One episode of a round; picklable."""
+    """An episode to label: its round, and its number in that round; picklable."""
 
     work: Labelling
     number: int
@@ -65,7 +65,10 @@ def label(task: LabelTask) -> Labels:
 
 
 def write_labels(folder: TrainingFolder, number: int, first: int, parts: list[Labels]) -> None:
-    """Store labels of consecutive episodes of a round."""
+    """Store the labels of consecutive episodes of a round in one file.
+
+    `first` is the number of the first of these episodes.
+    """
     arrays = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in Labels._fields
     }
@@ -73,7 +76,7 @@ def write_labels(folder: TrainingFolder, number: int, first: int, parts: list[La
 
 
 def read_labels(folder: TrainingFolder, number: int) -> tuple[int, list[Labels]]:
-    """The number of labelled episodes of a round, and their labels.
+    """Return how many episodes of a round are labelled, and the labels, one part per file.
 
     Raises:
         ConfigError: a file cannot be read.

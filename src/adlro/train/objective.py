@@ -1,4 +1,4 @@
-"""Objectives of training: the cost of a choice, and the figure of a whole run.
+"""Objectives of training: each defines the cost of a choice, and the figure of a whole run.
 
 Every objective has a guard against starvation: see `fitness` and `Evaluation.is_safe`.
 """
@@ -20,7 +20,7 @@ _HINT = 0.05  # weight of JCT in costs that few choices change: it orders the ot
 
 
 class Objective(NamedTuple):
-    """A figure to minimise."""
+    """What training minimises: a metric of a whole run, and weights for the cost of a choice."""
 
     name: str
     about: str
@@ -30,14 +30,14 @@ class Objective(NamedTuple):
     idle: float = 0.0  # weight of "idle" in units of the scenario's idle_weight
 
     def weights(self, scenario: Scenario) -> Floats:
-        """Weights [5] of the columns of COSTS."""
+        """Return the weight [5] of each of the five columns of COSTS in the cost of a choice."""
         columns = {**self.columns}
         if self.idle:
             columns["idle"] = self.idle * scenario.idle_weight
         return np.array([columns.get(name, 0.0) for name in COSTS])
 
     def figure(self, metrics: Metrics) -> float:
-        """The figure to minimise, of a whole run."""
+        """Return the figure of a whole run that training minimises."""
         value: float = getattr(metrics, self.metric)
         return self.sign * value
 
@@ -61,7 +61,7 @@ OBJECTIVES = {
 
 
 def find(name: str) -> Objective:
-    """An objective by name.
+    """Return the objective with this name.
 
     Raises:
         ConfigError: there is no such objective.
@@ -72,6 +72,9 @@ def find(name: str) -> Objective:
 
 
 def fitness(ratio: Floats, p99_ratio: Floats, tail_weight: float) -> Floats:
-    """Ratios to the baseline on the same jobs, plus a penalty for a longer p99 JCT."""
+    """Return `ratio` plus a penalty for a p99 JCT above the baseline's; lower is better.
+
+    Both ratios are figures divided by the baseline's on the same jobs.
+    """
     guarded: Floats = ratio + tail_weight * np.maximum(0.0, p99_ratio - 1.0)
     return guarded

@@ -1,4 +1,4 @@
-"""The algorithm `paper-dqn`: the paper's DQN, evaluated now and then; the last network is kept."""
+"""The algorithm `paper-dqn`: the paper's DQN, evaluated at intervals; the last network is kept."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Point(Record):
     batches: int
     epsilon: float
     loss: float  # mean of the batches since the point before
-    training_jct_s: float | None  # mean JCT of the episodes since then, random actions included
+    training_jct_s: float | None  # of the episodes since that point, random actions included
     jct_s: float  # mean JCT of the greedy policy on the scenario, over the selection seeds
 
 
 class PaperDqnTraining:
-    """Carries out a plan in a folder."""
+    """One training by `paper-dqn`: learns, evaluates at intervals and saves checkpoints."""
 
     def __init__(self, run: Run[PaperDqnHyperparameters]) -> None:
         self.run, self._used = run, run.hyperparameters
@@ -60,14 +60,14 @@ class PaperDqnTraining:
 
     @property
     def network(self) -> PaperNetwork:
-        """The latest network: the paper keeps no other."""
+        """The current network; there is no selection, so the last one is the result."""
         return self.loop.learner.network()
 
     def train(self) -> None:
-        """Do what is left to do.
+        """Run the steps of the training that the checkpoint does not hold yet.
 
         Raises:
-            Stopped: the executor was stopped; the folder holds everything.
+            Stopped: the executor was stopped; all steps so far are saved.
         """
         total = self._used.episodes
         self.levels = {name: self._mean_jct(name) for name in (FCFS, MIN_MIN)}
@@ -96,7 +96,7 @@ class PaperDqnTraining:
         self.run.save(arrays, meta | {"points": [point.model_dump() for point in self.points]})
 
     def _evaluate(self) -> None:
-        """Add a point to the curve."""
+        """Evaluate the current network and add a point to the learning curve."""
         jct_s, training = self._mean_jct(self.network), self.loop.take_jct()
         point = Point(
             episodes=self.loop.episodes,
@@ -131,10 +131,10 @@ class PaperDqnTraining:
         return f" · {done / since * _HOUR_S:,.0f} episodes/h" if done and since else ""
 
     def policy(self) -> TrainedPolicy:
-        """The last network and its card.
+        """Return the current network, with what its card says about it.
 
         Raises:
-            KeyboardInterrupt: it was never evaluated.
+            KeyboardInterrupt: no network was evaluated yet.
         """
         if not self.points:
             raise KeyboardInterrupt
@@ -163,25 +163,25 @@ class PaperDqnTraining:
 
 
 def gain(trained: TrainedPolicy) -> Estimate:
-    """Mean JCT of the network, in percent of Min-Min's."""
+    """Return the difference of the network's mean JCT from Min-Min's, in percent."""
     return trained.evaluation.loads[0].jct
 
 
 def _some(points: Sequence[Point]) -> list[Point]:
-    """The first, the last and some between."""
+    """Return at most _SHOWN points at even distances, the first and the last included."""
     last = len(points) - 1
     places = sorted({round(i * last / (_SHOWN - 1)) for i in range(_SHOWN)})
     return [points[place] for place in places]
 
 
 def with_episodes(full: PaperDqnHyperparameters, episodes: int) -> PaperDqnHyperparameters:
-    """The hyperparameters for this many episodes: short trainings begin to learn earlier."""
+    """Return the hyperparameters for this many episodes; short trainings begin to learn earlier."""
     most = max(episodes * full.jobs // _EARLIEST, 1)
     return full.model_copy(update={"episodes": episodes, "warm_up": min(full.warm_up, most)})
 
 
 def _episode_s(request: PaperDqnRequest) -> float:
-    """CPU seconds of an episode while batches are learned."""
+    """Measure the CPU seconds per episode while batches are learned."""
     used = request.hyperparameters.model_copy(update={"warm_up": 1})
     loop = TrainingLoop(request.scenario, used, request.seed)
     loop.step()
@@ -192,7 +192,7 @@ def _episode_s(request: PaperDqnRequest) -> float:
 
 
 def scaled(request: PaperDqnRequest) -> PaperDqnHyperparameters:
-    """The hyperparameters of a request, scaled to its budget or number of episodes."""
+    """Return the hyperparameters of a request, scaled to its budget or number of episodes."""
     episodes = request.episodes or request.hyperparameters.episodes
     if request.budget_s is not None:
         episodes = max(int(CARE * request.budget_s / _episode_s(request)), 1)
@@ -200,7 +200,10 @@ def scaled(request: PaperDqnRequest) -> PaperDqnHyperparameters:
 
 
 def warm_up(request: PaperDqnRequest) -> None:
-    """Compile, or load from the cache, all that will run; a minute with an empty cache."""
+    """Compile all code that the training will run, or load it from the cache.
+
+    Compiling takes about a minute.
+    """
     few = {"copies": 2, "batch": 2, "warm_up": 1, "replay": 100}
     used = request.hyperparameters.model_copy(update=few)
     loop = TrainingLoop(request.scenario, used, request.seed)

@@ -1,4 +1,4 @@
-"""What a training was asked for, and what it will do; stored as plan.json when it begins."""
+"""The request and the plan of a training; stored as plan.json when the training begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ H = TypeVar("H", bound=Record)
 
 
 class TrainingRequest(Record, Generic[H]):
-    """What the user asked for."""
+    """What the user asked for: algorithm, scenario, seed, budget and hyperparameters."""
 
     algorithm: str
     scenario: Scenario
@@ -25,7 +25,7 @@ class TrainingRequest(Record, Generic[H]):
 
 
 class TrainingPlan(Record, Generic[H]):
-    """What a training does; fixed when it begins."""
+    """A request, and the hyperparameters scaled to its budget; fixed when the training begins."""
 
     version: str = __version__
     format: Literal[2] = 2
@@ -35,7 +35,7 @@ class TrainingPlan(Record, Generic[H]):
 
 
 def difference(ours: TrainingPlan[H], theirs: TrainingPlan[H]) -> str | None:
-    """The first entry in which the plan of a folder differs from the request; None = the same."""
+    """Describe the first entry of the stored plan `theirs` that differs from ours; None = equal."""
     if (ours.version, ours.columns) != (theirs.version, theirs.columns):
         return f"adlro {theirs.version}, this is {ours.version}"
     for key, value in ours.request:

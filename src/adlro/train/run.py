@@ -1,4 +1,4 @@
-"""One training as a user starts it, for every algorithm.
+"""Runs a training of any algorithm, from opening its folder to writing the policy.
 
 A `Run` is what an algorithm works with: plan, checkpoint, metrics, executor and progress. `train`
 opens the folder, handles Ctrl-C and resuming, and writes the policy and its card.
@@ -37,7 +37,7 @@ class CurvePoint(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Progress of a training."""
+    """Progress of a training, as reported to the user."""
 
     phase: str
     share: float  # of all work, 0 to 1
@@ -52,11 +52,11 @@ Report = Callable[[Status], object]
 
 
 def silent(_status: Status) -> None:
-    """Report nothing."""
+    """Ignore a status: the report of a training without a progress display."""
 
 
 class TrainedPolicy(NamedTuple):
-    """What an algorithm has trained, and what its card says about it."""
+    """The network that an algorithm has trained, and what its card says about it."""
 
     network: Network | PaperNetwork
     about: str
@@ -68,20 +68,23 @@ class TrainedPolicy(NamedTuple):
 
 
 class Training(Protocol):
-    """An algorithm at work in a run."""
+    """Interface of the trainings of all algorithms."""
 
     def train(self) -> None:
-        """Do what is left to do; raises Stopped when the executor was stopped, after saving."""
+        """Train from the checkpoint on to the end.
+
+        If the executor is stopped, save a checkpoint and raise Stopped.
+        """
 
     def policy(self) -> TrainedPolicy:
-        """The policy to keep; raises KeyboardInterrupt when there is none yet."""
+        """Return the policy to write; raise KeyboardInterrupt if there is none yet."""
 
 
 T = TypeVar("T", bound=Training)
 
 
 class Run(Generic[H]):
-    """What an algorithm needs of its surroundings."""
+    """What an algorithm works with: request, checkpoint, folder, executor and progress report."""
 
     def __init__(
         self,
@@ -102,20 +105,20 @@ class Run(Generic[H]):
 
     @property
     def cpu_s(self) -> float:
-        """CPU seconds of this session and those before."""
+        """CPU seconds of this training so far, those of earlier sessions included."""
         return self._cpu_before + time.process_time() - self._cpu_begin
 
     def save(self, arrays: Arrays, meta: dict[str, Any]) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint with the CPU time so far."""
         self.folder.write_checkpoint(arrays, meta | {"cpu_s": self.cpu_s})
         self._saved_at = time.monotonic()
 
     def is_save_due(self, every_s: float) -> bool:
-        """Whether the last checkpoint is older than this."""
+        """Whether the last checkpoint was written more than `every_s` seconds ago."""
         return time.monotonic() - self._saved_at > every_s
 
     def report(self, status: Status) -> None:
-        """Report progress: each phase, the end, and in between four times a second."""
+        """Report progress at each new phase, at the end, and else at most four times a second."""
         now = time.monotonic()
         is_new = status.phase != self._phase or status.share >= 1.0
         if is_new or now - self._reported_at >= _REPORT_EVERY_S:
@@ -124,7 +127,7 @@ class Run(Generic[H]):
 
 
 class Algorithm(NamedTuple, Generic[H, T]):
-    """One way to train."""
+    """A training algorithm: its name, default scenario, data types and functions."""
 
     name: str
     scenario: str  # that is trained on unless the user names another
@@ -136,13 +139,13 @@ class Algorithm(NamedTuple, Generic[H, T]):
 
 
 class PolicyFiles(NamedTuple):
-    """Paths of a policy and of its training; `out` is the name of the policy without a suffix."""
+    """Paths of a policy and of its training; `out` is the policy's path without a suffix."""
 
     out: Path
 
     @property
     def weights(self) -> Path:
-        """The .npz file; the card is beside it."""
+        """Path of the .npz file; the card is beside it."""
         return self.out.with_name(f"{self.out.name}.npz")
 
     @property
@@ -152,15 +155,15 @@ class PolicyFiles(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Folder of the training."""
+        """Path of the folder that holds the training's plan, checkpoint and metrics."""
         return self.out.with_name(f"{self.out.name}-training")
 
 
 def policy_files(out: Path) -> PolicyFiles:
-    """Paths by the name of a policy, or of either of its files.
+    """Return the paths for --out: the name of a policy, or of its weights or card file.
 
     Raises:
-        OutputError: files cannot be written there.
+        OutputError: the name is not allowed, or files cannot be written there.
     """
     name = out.name
     for ending in learned.SUFFIXES:
@@ -176,7 +179,7 @@ def policy_files(out: Path) -> PolicyFiles:
 
 
 class TrainingResult(NamedTuple, Generic[T]):
-    """What a session has produced."""
+    """Result of one session of a training, complete or not."""
 
     card: AnyCard
     policy: TrainedPolicy
@@ -193,7 +196,7 @@ def train(
     is_fresh: bool = False,
     report: Report = silent,
 ) -> TrainingResult[T]:
-    """Train, or resume; Ctrl-C ends it with the policy so far.
+    """Train a policy, or resume its training, and write it; Ctrl-C writes the policy so far.
 
     Raises:
         ConfigError: the folder is of another training, or the scenario leaves nothing to learn.
@@ -223,7 +226,7 @@ def train(
 def _plan(
     algorithm: Algorithm[H, T], request: TrainingRequest[H], folder: TrainingFolder
 ) -> TrainingPlan[H]:
-    """The plan of the folder, or a new one."""
+    """Return the plan that is stored in the folder, or store a new one."""
     full = algorithm.plan(request=request, hyperparameters=request.hyperparameters)
     found = folder.plan(full)
     if found is not None:
@@ -234,7 +237,10 @@ def _plan(
 
 
 def _interruptible(training: Training, executor: ThreadExecutor) -> bool:
-    """Train in another thread, so that Ctrl-C reaches this one at once; False = stopped."""
+    """Train in another thread, so that Ctrl-C is noticed at once.
+
+    Return True if the training was completed, False if Ctrl-C stopped it.
+    """
     background = ThreadPoolExecutor(1)
     try:
         future = background.submit(training.train)

@@ -1,4 +1,4 @@
-"""Normalisation of telemetry, observed in episodes like those of a training."""
+"""Learns the normalisation of telemetry readings in episodes like those of a training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _EVERY = 8  # calls of decide; readings hardly change in between
 
 
 def _values(gpus: Records, peaks: Floats) -> Floats:
-    """[G, C] readings of a sample; NaN where the simulator measures nothing."""
+    """Return the current readings [G, C] of G GPUs in C channels.
+
+    NaN stands for channels that the simulator does not measure.
+    """
     values = np.full((len(gpus), len(CHANNELS)), np.nan)
     for name in ("utilisation", "temperature", "power"):
         values[:, COLUMN[name]] = gpus[name]
@@ -29,13 +32,16 @@ def _values(gpus: Records, peaks: Floats) -> Floats:
 
 
 def _models(layout: Layout) -> list[str]:
-    """[G] names of GPU models."""
+    """Return the name of the model of each of G GPUs [G]."""
     model = layout.pools["model"][layout.nodes["pool"][layout.gpus["node"]]]
     return [layout.models[m].name for m in model]
 
 
 def _readings(episode: Episode) -> tuple[list[str], Floats]:
-    """Models [N] and readings [N, C] of all GPUs at sampled times of an episode under Min-Min."""
+    """Play an episode under Min-Min and return the readings of all GPUs at sampled times.
+
+    There are N readings, one per GPU and time: models [N], and values [N, C] of C channels.
+    """
     setting, parts, calls = episode.setting, list[Floats](), itertools.count()
     names = _models(setting.layout)
     known = {model.name: model.bandwidth_gb_s for model in setting.layout.models}
@@ -51,7 +57,7 @@ def _readings(episode: Episode) -> tuple[list[str], Floats]:
 
 
 def observed(source: EpisodeSource, run: int) -> Norm:
-    """The normalisation after some episodes, drawn as those of the training of a run."""
+    """Return the normalisation learned from episodes that are drawn like those of the training."""
     norm = empty()
     for episode in range(_EPISODES):
         key = EpisodeKey(run, TrainingPhase.TELEMETRY, episode)

@@ -24,7 +24,7 @@ _TABLE = _table()
 
 
 def masked_crc(data: bytes) -> int:
-    """CRC-32C as the format stores it."""
+    """Return the CRC-32C of data, masked as the file format requires."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -41,7 +41,7 @@ def _varint(value: int) -> bytes:
 
 
 def _sized(field: int, data: bytes) -> bytes:
-    """A length-delimited field: bytes, text or an embedded message."""
+    """Encode a length-delimited field: bytes, text or an embedded message."""
     return bytes([field << 3 | 2]) + _varint(len(data)) + data
 
 
@@ -56,7 +56,7 @@ def _event(wall_s: float, step: int, content: bytes) -> bytes:
 
 
 class EventFile:
-    """The file of one session; TensorBoard joins the files of a folder by their steps."""
+    """Event file of one session; TensorBoard joins the files of a folder by their steps."""
 
     def __init__(self, folder: Path) -> None:
         now = time.time()
@@ -64,7 +64,7 @@ class EventFile:
         self._path.write_bytes(_event(now, 0, _sized(3, b"brain.Event:2")))
 
     def write(self, step: int, values: dict[str, float]) -> None:
-        """Add scalars."""
+        """Append the scalars of one step to the file."""
         content = b"".join(
             _sized(1, _sized(1, tag.encode()) + b"\x15" + struct.pack("<f", value))
             for tag, value in values.items()

@@ -1,4 +1,4 @@
-"""Tuning of a network by evolution strategies on whole episodes, and selection of the best."""
+"""Tunes a network by evolution strategies on whole episodes, and selects the best network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_CANDIDATES = 5  # beside the first
 
 
 class DrawTask(NamedTuple):
-    """One episode to draw."""
+    """Arguments for drawing one episode; picklable."""
 
     source: EpisodeSource
     key: EpisodeKey
@@ -42,12 +42,12 @@ class DrawTask(NamedTuple):
 
 
 def draw(task: DrawTask) -> Episode:
-    """The episode of a key."""
+    """Draw the episode of a task; its random stream follows from its key."""
     return task.source.draw(task.key, task.family_share, task.key.rng)
 
 
 class Generation(NamedTuple):
-    """A step of the search and its mean figures."""
+    """The search after one generation, and the generation's mean ratios to the baseline."""
 
     search: Search
     ratio: float  # of the objective to the baseline's, mean over networks and episodes
@@ -55,7 +55,7 @@ class Generation(NamedTuple):
 
 
 class Tuner(NamedTuple):
-    """Evaluates generations: all networks of one play the same episodes."""
+    """Runs the generations of a search; all networks of a generation play the same episodes."""
 
     source: EpisodeSource
     settings: TuningSettings
@@ -66,11 +66,15 @@ class Tuner(NamedTuple):
     phase: TrainingPhase = TrainingPhase.TUNING
 
     def begin(self) -> Search:
-        """A search around the network."""
+        """Start a search for better weights, centred on the network's current ones."""
         return evolve.begin(weights.vector(self.network), weights.scale(self.network))
 
     def _ratios(self, run: int, generation: int, points: Floats) -> Floats:
-        """[E, K, 2] ratios of the objective and of p99 JCT to the baseline, of points [K, D]."""
+        """Return the ratios [E, K, 2] to the baseline of K networks on E episodes.
+
+        The networks have the weights `points` [K, D]. The last axis holds the objective's figure
+        and the p99 JCT, each divided by the baseline's in the same episode.
+        """
         count, share = self.settings.episodes, self.settings.family_share
         keys = [EpisodeKey(run, self.phase, generation * count + e) for e in range(count)]
         episodes = list(
@@ -87,7 +91,7 @@ class Tuner(NamedTuple):
         return ratios
 
     def step(self, search: Search, run: int) -> Generation:
-        """The next generation; everything random in it follows from its number."""
+        """Run the next generation; everything random in it follows from `run` and its number."""
         g, seen = search.generation, np.zeros(2)
         rng = training_stream(run, self.phase, g, StreamPurpose.NOISE)
 
@@ -102,7 +106,7 @@ class Tuner(NamedTuple):
 
 
 class TunedTraining(Generic[T]):
-    """State and steps that `adlro` and `adlro-preemptive` share."""
+    """The steps that `adlro` and `adlro-preemptive` share: selection, tuning, final evaluation."""
 
     def __init__(
         self, run: Run[T], evaluator: Evaluator, baseline: Player = MIN_MIN, name: str = MIN_MIN
@@ -119,7 +123,7 @@ class TunedTraining(Generic[T]):
 
     @property
     def _is_guarded(self) -> bool:
-        """Whether networks with a longer p99 JCT than Min-Min's are refused."""
+        """Whether networks with a longer p99 JCT than Min-Min's are rejected."""
         return self.baseline_name == MIN_MIN
 
     def save(self) -> None:
@@ -127,12 +131,12 @@ class TunedTraining(Generic[T]):
         self.run.save(*checkpoints.pack(self.checkpoint))
 
     def save_if_due(self) -> None:
-        """Write a checkpoint if the last one is old."""
+        """Write a checkpoint if the last one is more than SAVE_EVERY_S seconds old."""
         if self.run.is_save_due(SAVE_EVERY_S):
             self.save()
 
     def report(self, phase: str, share: float, step: str = "") -> None:
-        """Report progress with the best result so far."""
+        """Report the progress, with the best result so far."""
         summary = ""
         if self.checkpoint.candidates:
             gain = percent(self.best.evaluation.gain)
@@ -140,12 +144,12 @@ class TunedTraining(Generic[T]):
         self.run.report(Status(phase, share, step, summary))
 
     def evaluate(self, network: Network) -> Evaluation:
-        """A network against the baseline on the selection seeds."""
+        """Compare a network with the baseline on the selection seeds."""
         count = self.run.hyperparameters.selection.seeds
         return self.evaluator.evaluate(network, count, self.baseline)
 
     def consider(self, network: Network, source: str, step: int) -> Evaluation:
-        """Evaluate a network, and make it the best if it is safe and better than all before."""
+        """Evaluate a network, and make it the best if it is safe and better than all before it."""
         found = self.evaluate(network)
         candidates, best = self.checkpoint.candidates, self.best.evaluation.gain.mean
         is_safe = found.is_safe or not self._is_guarded
@@ -170,13 +174,13 @@ class TunedTraining(Generic[T]):
         return found
 
     def tune(self, tuner: Tuner, search: Search, share: float, steps: int) -> None:
-        """Tune until all generations are done, or no evaluation was better for long.
+        """Run generations until all are done, or until too many evaluations found nothing better.
 
         Args:
             tuner: evaluates generations.
-            search: to begin with, or of the checkpoint.
-            share: of all work that is done before the tuning, 0 to 1.
-            steps: evaluations before the tuning, for the metrics.
+            search: state to continue from: a new one, or that of the checkpoint.
+            share: share of all work that is done before the tuning, 0 to 1.
+            steps: number of evaluations before the tuning, for the metrics.
         """
         settings, patience = tuner.settings, self.run.hyperparameters.selection.patience
         while search.generation < settings.generations and self.checkpoint.stale < patience:
@@ -195,7 +199,11 @@ class TunedTraining(Generic[T]):
             self.save_if_due()
 
     def _evaluate_search(self, tuner: Tuner, search: Search, steps: int) -> None:
-        """Evaluate where it is due; before any log of the generation, as it may be stopped."""
+        """Evaluate the averaged weights if an evaluation is due after this generation.
+
+        Call it before the generation is logged: if the evaluation is stopped, the generation will
+        be run again.
+        """
         g, settings = search.generation, tuner.settings
         if g % settings.evaluate_every and g != settings.generations:
             return
@@ -205,7 +213,7 @@ class TunedTraining(Generic[T]):
         self.checkpoint = self.checkpoint._replace(stale=stale)
 
     def finish(self, rivals: Mapping[str, Player]) -> None:
-        """Choose the best candidate that is safe on all the final seeds, too, and compare it."""
+        """Choose the best candidate that is safe on the final seeds too; compare it with rivals."""
         self.report("final evaluation", 1.0)
         count = self.run.hyperparameters.selection.final_seeds
         for candidate in reversed(self.checkpoint.candidates):
@@ -216,10 +224,10 @@ class TunedTraining(Generic[T]):
         self.final, self.comparison = candidate._replace(evaluation=found), comparison
 
     def chosen(self) -> Candidate:
-        """The policy to keep, evaluated against Min-Min.
+        """Return the candidate that becomes the policy, evaluated against Min-Min.
 
         Raises:
-            KeyboardInterrupt: there is none yet.
+            KeyboardInterrupt: no network was evaluated yet.
         """
         if self.final is not None:
             return self.final

@@ -1,4 +1,4 @@
-"""Weights of networks: initial values, vectors for evolution strategies, and policies."""
+"""Weights of networks: initial values, conversion to vectors for tuning, and to policies."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LEAST = 1e-12
 
 
 def zeros(hidden: tuple[int, int], residual: tuple[float, float] = (0.0, 0.0)) -> Network:
-    """A network whose output is 0 plus its residual."""
+    """Return a network whose weights are all 0, so that its output is its residual alone."""
     first, second = hidden
     shapes = ((len(PLAIN), first), (first,), (first, second), (second,), (second,))
     return Network(PLAIN, np.array(residual), *(np.zeros(shape) for shape in shapes))
 
 
 def like_min_min(hidden: tuple[int, int]) -> Network:
-    """A network that always takes Min-Min's choice: the first candidate of a training."""
+    """Return a network that always takes Min-Min's choice: the first candidate of a training."""
     network = zeros(hidden)
     network.first[PLANNED, 0] = network.second[0, 0] = 1.0
     network.last[0] = -1.0
@@ -37,17 +37,17 @@ def like_min_min(hidden: tuple[int, int]) -> Network:
 
 
 def like_drain_argmin(hidden: tuple[int, int]) -> Network:
-    """A network that takes the choice of the smallest drain cost."""
+    """Return a network that takes the choice with the smallest drain cost."""
     return zeros(hidden, (1.0, 0.0))
 
 
 def vector(network: Network) -> Floats:
-    """All weights that can be tuned, in one array [D]."""
+    """Return all weights that can be tuned, in one array [D]."""
     return np.concatenate([array.ravel() for array in network.weights]).astype(np.float64)
 
 
 def from_vector(network: Network, values: Floats) -> Network:
-    """A network of the same shapes with other weights."""
+    """Return a copy of a network with the weights `values` [D]."""
     arrays, at = [], 0
     for array in network.weights:
         arrays.append(values[at : at + array.size].reshape(array.shape).copy())
@@ -56,7 +56,10 @@ def from_vector(network: Network, values: Floats) -> Network:
 
 
 def scale(network: Network) -> Floats:
-    """Step size [D] of each weight: the rms of a feature's row, or of the whole array."""
+    """Return the step size [D] of each weight.
+
+    It is the rms of the feature's row in the first layer, and of the whole array elsewhere.
+    """
     scales = []
     for name, array in network._asdict().items():
         if name in ("features", "residual", "norm"):
@@ -68,7 +71,7 @@ def scale(network: Network) -> Floats:
 
 
 def policy(network: Network | PaperNetwork, setting: Setting) -> Policy:
-    """The policy that plays a network, prepared for a scenario."""
+    """Return the policy that decides by a network, prepared for a scenario."""
     module: ModuleType
     if isinstance(network, PaperNetwork):
         name, module, is_preemptive = paper_dqn.NAME, paper_dqn, False

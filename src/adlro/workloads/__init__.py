@@ -1,1 +1,1 @@
-"""Workloads: drawn from a scenario or read from a history, and the capacity that defines load."""
+"""Workloads, drawn from a scenario or read from a history, and the capacity that defines load."""

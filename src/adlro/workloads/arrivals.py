@@ -1,4 +1,4 @@
-"""Arrival processes: unit-rate Poisson times, transformed by a rate profile."""
+"""Arrival times: Poisson arrivals at rate 1, rescaled in time to the scenario's arrival rate."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ _STEPS = 96  # pieces of constant rate in one period of the daily wave
 
 
 def _bent(unit: Floats, times: Floats, rates: Floats) -> Floats:
-    """Map unit-rate arrival times through a piecewise constant rate.
+    """Rescale arrival times of rate 1 so that they follow a piecewise constant rate.
 
-    times [K + 1] are the borders, rates [K] the arrivals per second between them.
+    Args:
+        unit: [J] sorted arrival times of a process of rate 1.
+        times: [S + 1] seconds, the borders of S pieces.
+        rates: [S] arrivals a second in each piece.
     """
     passed = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates)))
     bent: Floats = np.interp(unit, passed, times)
@@ -47,12 +50,14 @@ def _diurnal(process: Diurnal, unit: Floats, rate: float) -> Floats:
 def draw(
     scenario: Scenario, rate: float, rng: np.random.Generator
 ) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Sorted arrival times [J] in seconds, and the type each job is forced to be (-1: free).
+    """Draw arrival times [J] in seconds, sorted, and the job type [J] that each arrival must have.
+
+    A type of -1 means that the job's type is drawn freely; only a surge sets other types.
 
     Args:
         scenario: with its arrival process and number of jobs.
-        rate: mean arrivals per second.
-        rng: of this purpose alone.
+        rate: mean arrivals a second; the jobs of a surge come on top.
+        rng: random stream that is used for arrivals only.
     """
     process, jobs = scenario.arrivals, scenario.jobs
     wave = min(round(process.share * jobs), jobs - 1) if isinstance(process, Surge) else 0

@@ -1,8 +1,10 @@
-"""The fluid-LP capacity: the most jobs a second that a cluster can carry; load is its fraction.
+"""Capacity of a cluster: the most jobs a second that it can carry, by a linear program (LP).
 
-Jobs are grouped into classes (type, gang size, share of a GPU, where they may run), weighted by how
-often the scenario draws them. The linear program spreads each class over its pools so that the
-busiest pool is as little busy as possible; the reciprocal of that is the capacity.
+A scenario's load is its arrival rate as a fraction of the capacity. Jobs are grouped into classes
+(type, gang size, share of a GPU, pools where they may run), weighted by how often the scenario
+draws them. An average job keeps each pool busy for some seconds: its GPU-seconds there / the pool's
+GPUs. The LP spreads each class over its pools so that this time is least on the busiest pool; the
+capacity is 1 / that time.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _DRAWN = {"gpus": 1, "cores": 1, "memory": MB_PER_GB, "gpu_memory": MB_PER_GB, "
 
 
 class Capacity(NamedTuple):
-    """Solution of the capacity LP."""
+    """Solution of the capacity LP: jobs a second, shares of C classes on P pools, GPU prices."""
 
     jobs_per_s: float
     shares: Floats  # [C, P] share of each class that the LP puts on each pool
@@ -36,7 +38,7 @@ class Capacity(NamedTuple):
 
 
 def mean_size(size: Size) -> float:
-    """Expected seconds of a size distribution, its cap included."""
+    """Return the mean, in seconds, of a distribution of job sizes, with its cap applied."""
     if isinstance(size, Constant):
         return size.seconds
     if isinstance(size, Exponential):
@@ -57,7 +59,14 @@ def mean_size(size: Size) -> float:
 
 
 def speed_on(job_type: JobType, model: gpu.GpuModel) -> float:
-    """Speed of a job type on a GPU model: from the scenario, else from the catalogue."""
+    """Return the speed of a job type on a GPU model, relative to the reference GPU.
+
+    It is the speed that the scenario gives, or else the one that the GPU catalogue implies.
+
+    Raises:
+        ConfigError: the scenario gives no speed there, and the type has no kind or demand from
+            which the catalogue could derive one.
+    """
     for name, own in job_type.speed.items():
         if gpu.find(name) == model:
             return own
@@ -71,12 +80,15 @@ def speed_on(job_type: JobType, model: gpu.GpuModel) -> float:
 
 
 def type_speeds(scenario: Scenario, layout: Layout) -> Floats:
-    """Speed [T, M] of each job type on each GPU model, V100 = 1."""
+    """Return the speed [T, M] of each job type on each GPU model, V100 = 1."""
     return np.array([[speed_on(t, model) for model in layout.models] for t in scenario.types])
 
 
 def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Mask:
-    """Mask [J, P]: a job's gang fits on the empty nodes of the pool."""
+    """Return a mask [J, P]: True where a job's gang fits on the pool's empty nodes.
+
+    nodes_of_pool [P]: number of nodes of each pool to count.
+    """
     pools, nodes = layout.pools, layout.nodes[layout.pools["first_node"]]
     cores = np.maximum(job["cores"], 1)[:, None]
     memory = np.maximum(job["memory"], 1)[:, None]
@@ -89,17 +101,16 @@ def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Ma
 
 
 def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
-    """Mask of pools where jobs may run: model allowed, GPU memory and gang fit the empty pool.
+    """Return a mask [J, P] of the pools where each job may run.
 
-    Nodes that leave do not count, as a gang could wait for them in vain, unless all of a pool do.
+    A pool must be permitted by `models`, have enough GPU memory, and hold the job's gang when it is
+    empty. Nodes that will leave are not counted, since a gang could wait for them in vain; in pools
+    whose nodes all leave, they are counted.
 
     Args:
         job: JOB records [J].
-        models: [J, P] pools that the type's lists of models and partitions allow.
+        models: [J, P] pools that the job's lists of GPU models and partitions permit.
         layout: the empty cluster.
-
-    Returns:
-        [J, P]
     """
     lasting = np.where(layout.lasting > 0, layout.lasting, layout.pools["nodes"])
     result: Mask = models & _holds(job, layout, lasting)
@@ -107,7 +118,10 @@ def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
 
 
 def permitted(scenario: Scenario, layout: Layout) -> Mask:
-    """Pools [T, P] that each type's lists of models and partitions allow."""
+    """Return a mask [T, P] of the pools that each type's lists of GPU models and partitions permit.
+
+    An empty list permits everything.
+    """
     allowed = np.ones((len(scenario.types), len(layout.pools)), dtype=np.bool_)
     for t, job_type in enumerate(scenario.types):
         models = {gpu.find(name).name for name in job_type.models}
@@ -119,16 +133,20 @@ def permitted(scenario: Scenario, layout: Layout) -> Mask:
 
 
 class Classes(NamedTuple):
-    """Classes of jobs that the LP does not tell apart."""
+    """C classes of jobs that are alike to the LP: type, weight, GPU-seconds, permitted pools."""
 
-    type: NDArray[np.int64]  # [C]
+    type: NDArray[np.int64]  # [C] job type of the class
     weight: Floats  # [C] share of all jobs
-    gpu_seconds: Floats  # [C, P] that a job of the class needs on average
-    allowed: Mask  # [C, P]
+    gpu_seconds: Floats  # [C, P] mean GPU-seconds of a job of the class on each pool
+    allowed: Mask  # [C, P] pools where jobs of the class may run
 
 
 def drawable(job_type: JobType) -> tuple[Floats, Records]:
-    """Every combination of demands that a type can draw: probabilities [K] and JOB records [K]."""
+    """Return every combination of demands that a type can draw.
+
+    Returns:
+        Probabilities [K] and JOB records [K] of the K combinations.
+    """
     choices = (
         job_type.gpus,
         job_type.cores,
@@ -145,7 +163,14 @@ def drawable(job_type: JobType) -> tuple[Floats, Records]:
 
 
 def _refuse_homeless(where: str, job: Records, lists: Mask, layout: Layout) -> None:
-    """Raise ConfigError for a job that fits no lasting pool; lists [P] = permitted pools."""
+    """Raise ConfigError if a job fits no pool, counting only nodes that never leave.
+
+    Args:
+        where: name of the scenario and job type, for the message.
+        job: JOB records of one type.
+        lists: [P] pools that the type's lists of GPU models and partitions permit.
+        layout: the empty cluster.
+    """
     homeless = job[~(lists & _holds(job, layout, layout.lasting)).any(axis=1)]
     for one in homeless[:1]:
         memory, gpu_memory = one["memory"] / MB_PER_GB, one["gpu_memory"] / MB_PER_GB
@@ -165,7 +190,7 @@ def _refuse_homeless(where: str, job: Records, lists: Mask, layout: Layout) -> N
 
 
 def classes(scenario: Scenario, layout: Layout) -> Classes:
-    """Group all jobs that the scenario can draw by (type, gang size, share, permitted pools).
+    """Group all jobs that the scenario can draw by type, gang size, GPU share and permitted pools.
 
     Raises:
         ConfigError: a job that can be drawn fits nowhere, even on an empty cluster.
@@ -191,7 +216,10 @@ def classes(scenario: Scenario, layout: Layout) -> Classes:
 
 
 def gpus_up(scenario: Scenario, layout: Layout) -> Floats:
-    """GPUs [P] of each pool that are up on average; nodes that join or leave count in full."""
+    """Return the mean number [P] of GPUs of each pool that are up, given failures and repairs.
+
+    Nodes that join later or leave count as if they were there all the time.
+    """
     share = np.ones(len(layout.nodes))
     if scenario.failures is not None:
         fails = [scenario.failures.touches(group.name) for group in layout.groups]
@@ -203,7 +231,10 @@ def gpus_up(scenario: Scenario, layout: Layout) -> Floats:
 def _mean_seconds(
     scenario: Scenario, layout: Layout, types: NDArray[np.int64], gangs: NDArray[np.int64]
 ) -> Floats:
-    """Expected run time [C, P] of a job of given type and gang size, both [C], on each pool."""
+    """Return the mean run time [C, P], in seconds, of each class's jobs on each pool.
+
+    types, gangs: [C] job type and gang size of each class.
+    """
     stretch = math.exp(scenario.noise**2 / 2)  # mean of 1 / lognormal speed noise
     means = np.array([mean_size(job_type.size) * stretch for job_type in scenario.types])
     communication = np.array([job_type.communication for job_type in scenario.types])
@@ -215,9 +246,13 @@ def _mean_seconds(
 
 
 def solve(weight: Floats, gpu_seconds: Floats, allowed: Mask, gpus: Floats) -> Capacity:
-    """Spread classes over pools so that the busiest pool is least busy; see the module's head.
+    """Solve the capacity LP: spread job classes over pools so that the busiest pool is least busy.
 
-    Shapes: C classes, P pools; weight [C], gpu_seconds and allowed [C, P], gpus [P].
+    Args:
+        weight: [C] share of each class among all jobs.
+        gpu_seconds: [C, P] mean GPU-seconds of a job of the class on each pool.
+        allowed: [C, P] pools that the class may use, at least one each.
+        gpus: [P] GPUs of each pool.
     """
     count, pools = allowed.shape
     demand = weight[:, None] * gpu_seconds

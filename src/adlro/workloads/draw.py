@@ -1,7 +1,8 @@
-"""Drawing the jobs of a scenario without a history, and true run times.
+"""Draw the jobs of a scenario without a history, and the true run times of any scenario's jobs.
 
-Each purpose (arrivals, demands, speed noise, estimates, events) has its own random stream, so that
-a change of one leaves the others alone, and a higher load draws the same jobs closer together.
+Arrivals, demands, speed noise, estimates and events each have their own random stream. A change of
+one of them therefore leaves the others as they were, and a higher load draws the same jobs closer
+together.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _REQUEST_STEP = 300.0  # users request whole multiples of five minutes
 
 
 def rng_of(seed: int | None, purpose: WorkloadStream) -> np.random.Generator:
-    """Random stream of a seed for one purpose; seed None = the generated past."""
+    """Return the random stream of a seed for one purpose.
+
+    seed None = the streams of the past jobs that estimators learn from; no seed shares them.
+    """
     if seed is None:
         return np.random.default_rng(
             np.random.SeedSequence(purpose, spawn_key=(WorkloadStream.PAST,))
@@ -33,7 +37,7 @@ def rng_of(seed: int | None, purpose: WorkloadStream) -> np.random.Generator:
 
 
 def _from_law(size: Size, u: Floats) -> Floats:
-    """Seconds at speed 1, by inverse transform sampling of uniform numbers u."""
+    """Draw job sizes [J], in seconds at speed 1, by inverse transform of uniform numbers u [J]."""
     if isinstance(size, Constant):
         return np.full(len(u), size.seconds)
     if isinstance(size, Exponential):
@@ -73,7 +77,7 @@ def _users(scenario: Scenario, u: Floats) -> NDArray[np.int64]:
 
 
 def _sizes(scenario: Scenario, types: NDArray[np.int64], u: Floats) -> Floats:
-    """Draw the size of each job [J]: seconds at speed 1."""
+    """Draw the size [J] of each job, in seconds at speed 1, from uniform numbers u [J]."""
     sizes = np.empty(len(u))
     for t, job_type in enumerate(scenario.types):
         sizes[types == t] = _from_law(job_type.size, u[types == t])
@@ -81,7 +85,7 @@ def _sizes(scenario: Scenario, types: NDArray[np.int64], u: Floats) -> Floats:
 
 
 def _of_types(scenario: Scenario, jobs: Records) -> None:
-    """Fill in the fields that are the same for all jobs of a type."""
+    """Write the fields of JOB records that are the same for all jobs of a type."""
     types, kinds = jobs["type"], scenario.types
     jobs["communication"] = _by_type([t.communication for t in kinds], types)
     cost = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in kinds]
@@ -91,7 +95,11 @@ def _of_types(scenario: Scenario, jobs: Records) -> None:
 
 
 def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) -> Records:
-    """JOB records [J] without arrivals; u [11, J] uniform numbers."""
+    """Return JOB records [J], all fields filled in but arrival and id.
+
+    u [11, J]: uniform random numbers, one row for each drawn field (rows 0 and 1 are used
+    elsewhere).
+    """
     scenario, tables = setting.scenario, setting.tables
     low = _by_type([t.priority.low for t in scenario.types], types)
     high = _by_type([t.priority.high for t in scenario.types], types)
@@ -112,7 +120,10 @@ def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) 
 
 
 def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
-    """Draw the jobs of a scenario without a history; seed None = the generated past."""
+    """Draw and return the jobs of a scenario without a history.
+
+    seed None = the past jobs that estimators learn from.
+    """
     scenario = setting.scenario
     u = rng_of(seed, WorkloadStream.DEMANDS).random((11, scenario.jobs))
     times, forced = arrivals.draw(scenario, setting.rate, rng_of(seed, WorkloadStream.ARRIVALS))
@@ -125,7 +136,10 @@ def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
 
 
 def true_seconds(setting: Setting, coming: replay.Replay, seed: int | None) -> Floats:
-    """Draw the true run times [J, M]."""
+    """Draw the true run time [J, M] in seconds of each job on each GPU model.
+
+    It is the job's size / the speed of its type on the model, with lognormal noise on the speed.
+    """
     jobs, noise = coming.jobs, setting.scenario.noise
     drawn = rng_of(seed, WorkloadStream.NOISE).standard_normal(
         (len(jobs), len(setting.layout.models))

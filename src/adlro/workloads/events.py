@@ -1,7 +1,7 @@
-"""Cluster events: failures, repairs and speed changes, all drawn before the run.
+"""Cluster events (failures, repairs, speed changes), all drawn before the run.
 
-Failures and each change of the scenario have a random stream of their own. Failures are drawn in
-blocks of a fixed size, so that a longer run begins with the same ones.
+Failures, and each change that the scenario lists, have their own random stream. Failures are drawn
+in blocks of a fixed size, so that a longer run begins with the same failures.
 """
 
 from __future__ import annotations
@@ -26,21 +26,27 @@ _MOST_FAILURES = 5_000_000
 
 
 class _Effect(NamedTuple):
-    """One change of one GPU: a factor on its speed that steps at K times; 1 before the first."""
+    """One change of one GPU: a factor on its speed and a rise of its heat, each new at K times.
+
+    Before the first time, the factor is 1 and the rise is 0.
+    """
 
     gpu: int
-    times: Floats  # [K], rising
-    factors: Floats  # [K]
-    heat: Floats  # [K] degrees on top
+    times: Floats  # [K] seconds, rising
+    factors: Floats  # [K] factor on the speed from each time on
+    heat: Floats  # [K] degrees added to the temperature from each time on
 
 
 def _horizon(last: float) -> float:
-    """Time until which failures are drawn, with arrivals until `last`."""
+    """Return the time in seconds until which failures are drawn; last = the last arrival."""
     return 2 * last + _DAY
 
 
 def refuse_too_many(scenario: Scenario, layout: Layout, rate: float) -> None:
-    """Raise ConfigError for too many failures to simulate; rate = arrivals a second."""
+    """Raise ConfigError if the run would have more failures than can be simulated.
+
+    rate: arrivals a second, from which the length of the run is computed.
+    """
     failures = scenario.failures
     if failures is None:
         return
@@ -55,7 +61,10 @@ def refuse_too_many(scenario: Scenario, layout: Layout, rate: float) -> None:
 
 
 def _made(kind: int, times: Floats, **fields: object) -> Records:
-    """EVENT records of one kind; fields that do not apply are -1."""
+    """Return EVENT records of one kind at these times.
+
+    fields: values of other fields. node, gpu, type and model are -1 if not given, all others 0.
+    """
     events = np.zeros(len(times), EVENT)
     for name in ("node", "gpu", "type", "model"):
         events[name] = -1
@@ -66,12 +75,12 @@ def _made(kind: int, times: Floats, **fields: object) -> Records:
 
 
 class _Service(NamedTuple):
-    """Seconds when each node joins and leaves; N nodes."""
+    """Times in seconds when each of N nodes joins and leaves, and which nodes join late."""
 
     first: float  # the first arrival
     joins: Floats  # [N]; `first` for those that are there from the beginning
     leaves: Floats  # [N]; infinite for those that stay
-    is_late: Mask  # [N]
+    is_late: Mask  # [N] nodes that join after the first arrival
 
 
 def _service(layout: Layout, first: float) -> _Service:
@@ -83,9 +92,15 @@ def _service(layout: Layout, first: float) -> _Service:
 def _breakdowns(
     failures: Failures, born: Floats, until: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Times of failure and of repair [A, C] of A nodes, at least all before `until` [A].
+    """Draw the times of failure and of repair, each [A, C], of A nodes.
 
-    born: [A] when each node first comes up.
+    C is the number of failures drawn for each node; they reach at least to `until`.
+
+    Args:
+        failures: mean times between failures and of repairs.
+        born: [A] time when each node first comes up.
+        until: [A] time until which failures are needed.
+        rng: random stream that is used for failures only.
     """
     means = np.array([failures.mtbf_h, failures.repair_h]) * _HOUR
     least = np.array([0.0, _SHORTEST])
@@ -102,7 +117,11 @@ def _breakdowns(
 def _outages(
     scenario: Scenario, layout: Layout, service: _Service, until: float, rng: np.random.Generator
 ) -> list[Records]:
-    """Failures and repairs; they alternate on each node, and leaving is a last failure."""
+    """Draw the failures and repairs of all nodes, as EVENT records.
+
+    They alternate on each node. A node that joins later has a planned failure at time 0 and is
+    repaired when it joins; the last failure of a node that leaves is never repaired.
+    """
     late = np.flatnonzero(service.is_late)
     parts = [
         _made(FAILURE, np.zeros(len(late)), node=late, value=1.0),
@@ -126,7 +145,7 @@ def _outages(
 
 
 def _meant(change: Wear | Throttling, layout: Layout) -> NDArray[np.intp]:
-    """GPUs that a change can apply to."""
+    """Return the indices of the GPUs that a change may apply to, by its node and place on it."""
     named = [
         change.node in (None, name, group.name)
         for name, group in zip(layout.node_names, layout.groups, strict=True)
@@ -152,7 +171,10 @@ def _effects(
 
 
 def _together(effects: list[_Effect]) -> Records:
-    """Events of one GPU: at each step the product of all factors and the sum of all heat."""
+    """Return the SPEED events of one GPU that result from all of its effects.
+
+    At each time, the speed is the product of the factors and the heat the sum of the rises.
+    """
     times = np.unique(np.concatenate([effect.times for effect in effects]))
     speed, heat = np.ones(len(times)), np.zeros(len(times))
     for effect in effects:
@@ -180,20 +202,20 @@ def _speeds(
 
 
 def is_quiet(scenario: Scenario) -> bool:
-    """Whether a scenario has no events, so that drawing them can be skipped."""
+    """Return whether a scenario has no cluster events, so that none need to be drawn."""
     stays = all(g.joins_h == 0 and g.leaves_h is None for g in scenario.cluster.nodes)
     return scenario.failures is None and not scenario.changes and stays
 
 
 def draw(scenario: Scenario, layout: Layout, arrivals: Floats, stream: tuple[int, int]) -> Records:
-    """EVENT records [E], sorted by time, then kind.
+    """Draw all cluster events as EVENT records [E], sorted by time, then by kind.
 
     Args:
         scenario: with its failures and changes.
         layout: the empty cluster.
-        arrivals: [J], sorted; hours count from the first, and failures go on until twice the time
-            of the last and a day.
-        stream: seed and number of the random stream of this purpose alone.
+        arrivals: [J] seconds, sorted. The scenario's hours count from the first arrival; failures
+            are drawn until twice the time of the last arrival plus a day.
+        stream: seed and number of the random stream that is used for events only.
     """
     if is_quiet(scenario):
         return np.zeros(0, EVENT)

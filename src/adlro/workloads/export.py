@@ -1,4 +1,4 @@
-"""Histories written as CSV and SWF, and anonymised."""
+"""Write histories as CSV or SWF, and replace personal data in them by codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _STRETCHING = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**26}  # of scrypt: 32 MiB
 
 
 def _decimal(value: float, unknown: str = "") -> str:
-    """Format a number so that it is read back exactly, without an exponent."""
+    """Format a number without an exponent, so that reading the text gives exactly the same number.
+
+    `unknown` is the text for nan.
+    """
     if math.isnan(value):
         return unknown
     text = f"{value:.15g}"
@@ -35,7 +38,7 @@ def _decimal(value: float, unknown: str = "") -> str:
 
 
 def _field(word: str) -> str:
-    """Quote a word as a field of a CSV file, if needed."""
+    """Return a word as a field of a CSV file, in quotes if it needs them."""
     return '"' + word.replace('"', '""') + '"' if _QUOTED & set(word) else word
 
 
@@ -49,7 +52,7 @@ def _refuse_unsubmitted(history: History) -> None:
 
 
 def _column(history: History, name: str, some: slice) -> list[str]:
-    """Fields of a column of a CSV file."""
+    """Return the fields of one CSV column for the jobs in the slice `some`."""
     if name == "id":
         return [_field(word) for word in history.id[some]]
     values = getattr(history, name)[some]
@@ -65,12 +68,12 @@ def _column(history: History, name: str, some: slice) -> list[str]:
 
 
 def as_csv(history: History) -> Iterator[str]:
-    """Return the text of a CSV file that `trace` reads again, with the columns that are not empty.
+    """Return the lines of a CSV file that adlro can read again, with all columns that have values.
 
-    Times are Unix seconds; they stay relative where it is not known what 0 s is.
+    Times are Unix seconds, or seconds of the history if its origin is unknown.
 
     Raises:
-        TraceError: a job has no time of submission, or more text than can be read again.
+        TraceError: a job has no time of submission, or names are too long for the CSV reader.
     """
     _refuse_unsubmitted(history)
     present = {name for name in FIELDS if history.missing(name) < history.jobs}
@@ -93,7 +96,7 @@ def _csv_lines(history: History, names: list[str]) -> Iterator[str]:
 
 
 def as_swf(history: History) -> Iterator[str]:
-    """Return the text of an SWF file: jobs numbered by submission, GPUs written as processors.
+    """Return the lines of an SWF file: jobs numbered by submission, GPUs written as processors.
 
     Raises:
         TraceError: a job has no time of submission.
@@ -126,16 +129,17 @@ def _swf_lines(ordered: History) -> Iterator[str]:
 
 
 def _digest(purpose: str, word: str, key: bytes) -> bytes:
-    """Keyed hash of a word, eight bytes, different for each purpose."""
+    """Return an 8-byte keyed hash of a word, which differs from one purpose to another."""
     return hashlib.blake2b(word.encode(), key=key, digest_size=8, person=purpose.encode()).digest()
 
 
 def anonymous(history: History, salt: bytes) -> History:
-    """Replace users, accounts and names by codes, and move dates back by whole weeks.
+    """Return the history with users, accounts and job names replaced by codes, and dates moved.
 
-    The same salt gives the same codes; without it they cannot be computed from guessed words. A
-    slow key derivation keeps short salts from being tried out quickly. The name of the file and
-    notes on skipped lines, which quote them, are removed.
+    All dates are moved back by the same number of weeks, 1 to 520. The same salt gives the same
+    codes and weeks. Without the salt, codes cannot be computed from guessed words; a slow key
+    derivation hinders guessing short salts. The name of the file and the notes that quote skipped
+    lines are removed.
     """
     key = hashlib.scrypt(salt, salt=b"adlro trace anonymise", dklen=32, **_STRETCHING)
     tables = dict(history.tables)

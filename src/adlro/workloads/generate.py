@@ -1,4 +1,4 @@
-"""Workload generation: a scenario and a seed give a workload, the same bytes each time."""
+"""Generate workloads: the same scenario and seed always give the same workload, byte by byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from adlro.workloads.workload import Workload
 
 
 def _runs(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int | None) -> Runs:
-    """Runs for estimators that learn (see estimates/past.py), cut at the limits of jobs."""
+    """Return how each job ran, as estimators learn it: on a drawn GPU model, at most to its limit.
+
+    estimates/past.py says why this does not depend on a policy.
+    """
     jobs, layout = coming.jobs, setting.layout
     allowed = capacity.may_run(jobs, coming.allowed, layout)
     u = draw.rng_of(seed, WorkloadStream.RAN_ON).random(len(jobs))
@@ -31,7 +34,10 @@ def _runs(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int | 
 
 @functools.lru_cache(maxsize=8)
 def _learned(text: str) -> Estimator:
-    """Estimator of a scenario without a history, after its generated past."""
+    """Return the estimator of a scenario without a history, trained on generated past jobs.
+
+    text: the scenario as JSON.
+    """
     setting = prepare(Scenario.model_validate_json(text))
     longer = setting.scenario.model_copy(update={"jobs": past.PAST_JOBS})
     coming = draw.draw_jobs(setting._replace(scenario=longer), None)
@@ -42,7 +48,10 @@ def _learned(text: str) -> Estimator:
 
 
 def _estimates(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int) -> Floats:
-    """Estimates [J, M] that policies see, at most the limit of each job."""
+    """Return the estimated seconds [J, M] that policies see, each at most the job's limit.
+
+    seconds [J, M]: true run times.
+    """
     jobs, wanted = coming.jobs, setting.scenario.estimates
     kind = ESTIMATORS[wanted.source]
     if not kind.needs_past:
@@ -60,11 +69,11 @@ def _estimates(setting: Setting, coming: replay.Replay, seconds: Floats, seed: i
 
 
 def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
-    """Replace the estimates of a history's jobs by others.
+    """Return a setting in which the estimates of a history's jobs are replaced by given ones.
 
     Args:
         setting: of a scenario with a history and an estimator that learns, such as `memory`.
-        reference_s: [J] seconds on the reference GPU, one for every job of the file.
+        reference_s: [J] estimated seconds on the reference GPU, for every job of the file.
 
     Raises:
         ConfigError: the scenario has no history, or its estimator does not learn.
@@ -81,9 +90,9 @@ def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
 
 
 def generate(setting: Setting, seed: int) -> Workload:
-    """Draw the jobs and the cluster events of one seed.
+    """Return the workload of one seed: its jobs with estimates and true run times, and its events.
 
-    With a history, the seed selects the part of it that is played.
+    The jobs are drawn from the seed; with a history, the seed selects the window that is played.
     """
     scenario, layout, recorded = setting.scenario, setting.layout, setting.played
     if recorded is None:

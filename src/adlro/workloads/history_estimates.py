@@ -1,6 +1,6 @@
-"""Estimates of the jobs of a history, each made at its recorded submission.
+"""Run-time estimates of a history's jobs, each made at the job's recorded submission.
 
-The estimator goes through all recorded jobs in the order of time, also those that are not played.
+The estimator learns from all jobs of the history in time order, also from those not played.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from adlro.workloads import capacity, history_file, replay
 
 
 class _NamedModels(NamedTuple):
-    """GPU models that a history names."""
+    """GPU models that a history names, and the model that each of its jobs ran on."""
 
-    names: tuple[str, ...]  # [M]
-    of_job: Counts  # [J] -1 = unknown
+    names: tuple[str, ...]  # [M] names in the catalogue
+    of_job: Counts  # [J] index of the job's model in `names`; -1 = unknown
 
 
 def _named_models(history: History, recorded: Recorded) -> _NamedModels:
@@ -40,7 +40,7 @@ def _named_models(history: History, recorded: Recorded) -> _NamedModels:
 
 
 def _log_speed(job_type: JobType, name: str) -> float:
-    """Assumed log speed of a type on a model; where none is assumed, that of the reference GPU."""
+    """Return the log of a type's assumed speed on a GPU model; 0, as on the V100, if unknown."""
     try:
         return math.log(capacity.speed_on(job_type, gpu.find(name)))
     except ConfigError:
@@ -49,7 +49,14 @@ def _log_speed(job_type: JobType, name: str) -> float:
 
 @functools.lru_cache(maxsize=4)
 def _whole_file(text: str, source: str, names: tuple[str, ...], _: tuple[int, ...]) -> Floats:
-    """Seconds [J, M] of all jobs of a history on the cluster's models of these names."""
+    """Return the estimated seconds [J, M] of all jobs of a history on the GPU models `names` [M].
+
+    Args:
+        text: the scenario as JSON.
+        source: the scenario's history as JSON.
+        names: GPU models of the cluster.
+        _: edition of the file, a part of the cache key only.
+    """
     scenario, recorded = Scenario.model_validate_json(text), Recorded.model_validate_json(source)
     estimator = ESTIMATORS[scenario.estimates.source]
     history = history_file.history_of(recorded)
@@ -71,10 +78,11 @@ def _whole_file(text: str, source: str, names: tuple[str, ...], _: tuple[int, ..
 def of_history(
     scenario: Scenario, recorded: Recorded, layout: Layout, played: replay.Replay
 ) -> Floats:
-    """Estimates [K, M] of the jobs that are played.
+    """Return the estimated seconds [K, M] of the jobs that are played, on each GPU model.
 
-    Where the estimator knows nothing yet and the job has no request, the estimate is that of
-    `request`. The whole file is gone through, so its window and the load change nothing.
+    Where the estimator has nothing to predict from, the estimate is the job's requested time / the
+    speed of its type on the model. Estimates are made over the whole file, so they do not depend on
+    the scenario's window or load.
     """
     whole = recorded.model_copy(update={"from_s": None, "to_s": None}).model_dump_json()
     same = scenario.model_copy(update={"history": None, "load": 1.0, "jobs": 1})

@@ -1,7 +1,7 @@
-"""The history that a scenario names: its file, the jobs that can be played, their types.
+"""The history that a scenario names: its file, the jobs that can be played, and their types.
 
-A job's type follows from what is known at its submission: its name, a rule of the scenario, or a
-hash of its id (or of its place in the file), never from its run time.
+A job's type is derived only from what is known at its submission: its name, a rule of the scenario,
+or a hash of its id (of its position in the file if there are no ids). The run time is never used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def _read(file: str, options: ReadOptions, _: tuple[int, ...]) -> History:
 
 
 def edition(recorded: Recorded | None) -> tuple[int, ...]:
-    """Key of the present state of a history's file, for caches."""
+    """Return a cache key that changes when a history's file changes.
+
+    It holds the file's modification time, size and inode number; () = there is no history, or its
+    file cannot be inspected.
+    """
     try:
         found = Path(recorded.file).stat() if recorded else None
     except OSError:  # reading it raises a better error
@@ -45,26 +49,32 @@ def _options(recorded: Recorded) -> ReadOptions:
 
 
 def history_of(recorded: Recorded) -> History:
-    """Read the whole file that a scenario names; cached, as several settings share it.
+    """Read the whole file that a scenario names, or return the cached result of an earlier read.
 
     Raises:
-        TraceError: it cannot be read.
+        TraceError: the file cannot be read.
     """
     return _read(recorded.file, _options(recorded), edition(recorded))
 
 
 def gpus_of(history: History, recorded: Recorded) -> Floats:
-    """Thousandths of a GPU [J]; nan = unknown."""
+    """Return the GPUs [J] that each job asks for, in thousandths of a GPU; nan = unknown.
+
+    With gpus_from = "cores", each core counts as one GPU.
+    """
     if recorded.gpus_from == "cores":
         return history.cores * WHOLE
     return np.where(history.gpus < 0, np.nan, history.gpus.astype(np.float64))
 
 
 def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
-    """Rows of the jobs that can be played, by submission, and sentences on those left out.
+    """Select the jobs that can be played: submitted in the window, with known GPUs and run time.
+
+    Returns:
+        Rows of these jobs in the history, sorted by submission, and sentences on the jobs left out.
 
     Raises:
-        ConfigError: there are none.
+        ConfigError: no job can be played.
     """
     gpus, submit = gpus_of(history, recorded), history.submit_s
     inside = ~np.isnan(submit)
@@ -88,7 +98,7 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
 
 
 def skipped(history: History) -> list[str]:
-    """Sentences on the skipped lines of the file, by defect."""
+    """Return a sentence for each kind of defect, with the number of lines skipped because of it."""
     return [
         f"{kind}: {count:,} lines of the file"
         for kind, count in history.header.defects.items()
@@ -97,21 +107,28 @@ def skipped(history: History) -> list[str]:
 
 
 def _hashed(key: str) -> float:
-    """Hash a key to a number in [0, 1)."""
+    """Hash a text to a number in [0, 1)."""
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2.0**64
 
 
 @functools.lru_cache(maxsize=4)
 def _uniform(file: str, options: ReadOptions, state: tuple[int, ...]) -> Floats:
-    """Hash the id of each job [J] to [0, 1); its place in the file if there are no ids."""
+    """Hash each job's id to a number [J] in [0, 1); without ids, its position in the file.
+
+    state: edition of the file, a part of the cache key.
+    """
     history = _read(file, options, state)
     keys = history.id or tuple(map(str, range(history.jobs)))
     return np.array([_hashed(key) for key in keys])
 
 
 def types_of(scenario: Scenario, recorded: Recorded, history: History, rows: Counts) -> Counts:
-    """Type of each job of these rows: by name, by rule, else by hash."""
+    """Return the job type of each of these rows of a history.
+
+    It is the type with the job's name (only if the speeds are those of named types), else that of
+    the first rule that matches, else a type chosen by a hash in proportion to the types' shares.
+    """
     names = [job_type.name for job_type in scenario.types]
     found = np.full(len(rows), -1)
     if recorded.speeds in ("gavel-types", "own"):
@@ -131,14 +148,14 @@ def types_of(scenario: Scenario, recorded: Recorded, history: History, rows: Cou
 
 
 def by_code(codes: Codes, of_word: list[int]) -> Counts:
-    """Look up the number of each code's word; -1 for no word."""
+    """Return of_word[code] for each of the codes [J]; -1 for the code -1, which means no word."""
     table = np.array([*of_word, -1])  # the last is for -1: no word
     found: Counts = table[codes]
     return found
 
 
 def models_of(history: History, recorded: Recorded, column: str) -> list[gpu.GpuModel | None]:
-    """GPU model of each word of a column; None = not in the catalogue."""
+    """Return the GPU model that each distinct word of a column names; None = not in catalogue."""
     found: list[gpu.GpuModel | None] = []
     for word in history.tables[column]:
         try:
@@ -149,7 +166,10 @@ def models_of(history: History, recorded: Recorded, column: str) -> list[gpu.Gpu
 
 
 def accounts_of(history: History) -> tuple[str, ...]:
-    """Accounts, else queues; a single account if there are none or too many."""
+    """Return the names of the history's accounts, or of its queues if there are no accounts.
+
+    If there are neither, or more than 500, all jobs belong to the one account "default".
+    """
     for column in ("account", "queue"):
         words = history.tables[column]
         if words:
@@ -158,5 +178,5 @@ def accounts_of(history: History) -> tuple[str, ...]:
 
 
 def users_of(history: History) -> int:
-    """Number of users, at least 1."""
+    """Return the number of users of the history, at least 1."""
     return max(1, len(history.tables["user"]))

@@ -1,4 +1,4 @@
-"""Lists of nodes as clusters: `scontrol show node`, Alibaba's node lists."""
+"""Read lists of nodes (`scontrol show node`, Alibaba's node lists) and convert them to clusters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_NAMES = 100_000  # in one list of hosts
 
 
 class Node(NamedTuple):
-    """A node of a list."""
+    """One node as listed: its name, GPUs, cores, memory and partition."""
 
     name: str
     gpu: str  # as the list calls it
@@ -38,14 +38,14 @@ class Node(NamedTuple):
 
 
 class NodeList(NamedTuple):
-    """Nodes of a list that have GPUs, and notes about the list."""
+    """All nodes of a list, and notes about it, such as values that it lacks."""
 
     nodes: list[Node]
     notes: list[str]
 
 
 class _Columns(NamedTuple):
-    """Names of the columns of a table."""
+    """Names of the columns in one kind of node table, and the units of its numbers."""
 
     name: str
     gpu: str
@@ -94,10 +94,10 @@ def _from_table(source: TextFile, at: _Columns) -> list[Node]:
 
 
 def hosts(text: str) -> list[str]:
-    """Expand a list of hosts such as "r1,v[01-02,7]".
+    """Return the host names that a list such as "r1,v[01-02,7]" stands for.
 
     Raises:
-        TraceError: it is not such a list.
+        TraceError: the text is not such a list, or stands for too many hosts.
     """
     found: list[str] = []
     for part in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", text):
@@ -127,10 +127,10 @@ def _expanded(part: str, text: str) -> list[str]:
 
 
 def partitions(text: str) -> dict[str, str]:
-    """Map each node to its first partition, from the output of `scontrol show partition`.
+    """Return the first partition of each node, by node name, from `scontrol show partition`.
 
     Raises:
-        TraceError: there is no partition in it.
+        TraceError: the text has no partition with nodes.
     """
     found: dict[str, str] = {}
     for block in re.split(r"(?m)^(?=PartitionName=)", text)[1:]:
@@ -151,7 +151,11 @@ def _number(words: Mapping[str, str], key: str, where: str) -> int:
 
 
 def _gpu_of(words: Mapping[str, str], where: str) -> tuple[str, int]:
-    """Name and number of a node's GPUs; ("", 0) = none."""
+    """Return the name and the number of a node's GPUs; ("", 0) = it has none.
+
+    Raises:
+        TraceError: the node has GPUs of several types.
+    """
     kinds: dict[str, int] = {}
     for name, count in _GRES.findall(words.get("Gres", "")):
         kinds[name or UNTYPED] = kinds.get(name or UNTYPED, 0) + int(count)
@@ -166,10 +170,15 @@ def _gpu_of(words: Mapping[str, str], where: str) -> tuple[str, int]:
 
 
 def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> NodeList:
-    """Nodes of `scontrol show node`, with or without --oneliner; of_node = partition by name.
+    """Return the nodes in the output of `scontrol show node`, with or without --oneliner.
+
+    Args:
+        text: the output.
+        where: name of the file, for error messages.
+        of_node: partition of each node, by node name; others get the first that the text names.
 
     Raises:
-        TraceError: there is no node in it, or one is not as scontrol writes it.
+        TraceError: the text has no node, or a node does not have the form that scontrol writes.
     """
     nodes: list[Node] = []
     down = several = 0
@@ -197,7 +206,7 @@ def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> NodeList:
 
 
 def _gaps(nodes: Sequence[Node]) -> list[str]:
-    """Notes on values that a cluster file needs and the list lacks: _tables writes 1."""
+    """Return notes on nodes without memory or cores in the list, for which _tables writes 1."""
     with_gpus = [node for node in nodes if node.gpus > 0]
     no_memory = sum(node.memory_gb == 0 for node in with_gpus)
     no_cores = sum(node.cores == 0 for node in with_gpus)
@@ -210,10 +219,12 @@ def _gaps(nodes: Sequence[Node]) -> list[str]:
 
 
 def read(path: Path, of_node: Mapping[str, str]) -> NodeList:
-    """Read the nodes of a file, plain or gzip, in any known format.
+    """Read the list of nodes in a file of any known format, plain or compressed by gzip.
+
+    of_node: partition of each node, by node name; used for `scontrol show node` only.
 
     Raises:
-        TraceError: it cannot be read, or is no such list.
+        TraceError: the file cannot be read, or is not a list of nodes in a known format.
     """
     source = TextFile(path)
     try:
@@ -241,7 +252,7 @@ def _model(name: str, names: Mapping[str, str]) -> str | None:
 
 
 def _stem(members: Sequence[Node]) -> str:
-    """Common prefix of the names of nodes, without a number at the end."""
+    """Return the common prefix of the nodes' names, without digits or signs at its end."""
     first, last = min(node.name for node in members), max(node.name for node in members)
     same = 0
     while same < min(len(first), len(last)) and first[same] == last[same]:
@@ -251,15 +262,18 @@ def _stem(members: Sequence[Node]) -> str:
 
 
 def as_cluster(listed: NodeList, names: Mapping[str, str], name: str) -> dict[str, object]:
-    """Tables of a cluster file; equal nodes form a group, those without GPUs are left out.
+    """Return the content of a cluster file, in which equal nodes form one group.
+
+    Nodes without GPUs are left out.
 
     Args:
         listed: the nodes.
-        names: what GPUs are called in the list -> in the catalogue.
+        names: GPU name in the list -> GPU name in the catalogue.
         name: of the cluster.
 
     Raises:
-        ConfigError: no node has a GPU, or the catalogue does not know all of them.
+        ConfigError: no node has a GPU, a node is listed twice, `names` has a GPU that is not in the
+            list, or a GPU is not in the catalogue.
     """
     with_gpus = [node for node in listed.nodes if node.gpus > 0]
     if not with_gpus:

@@ -1,4 +1,4 @@
-"""Quotas and prices of a scenario as arrays, and the worth of each GPU model."""
+"""Quotas and GPU prices of a scenario as arrays, and the worth of a GPU of each model."""
 
 from __future__ import annotations
 
@@ -17,22 +17,26 @@ from adlro.workloads import capacity
 
 
 class Quotas(NamedTuple):
-    """Quotas and their holders: A accounts, U users, H quotas, M models."""
+    """Quotas as arrays, and the account or user that holds each.
 
-    of_account: Counts  # [A] number of the quota, -1 = none
-    of_user: Counts  # [U]
+    Dimensions: A accounts, U users, H quotas, M GPU models.
+    """
+
+    of_account: Counts  # [A] number of the quota that each holds, -1 = none
+    of_user: Counts  # [U] number of the quota, -1 = none
     quotas: Records  # [H] QUOTA
-    caps: Counts  # [H, M], -1 = any number
+    caps: Counts  # [H, M] most GPUs of each model, -1 = any number
 
     def holders(self, jobs: Records) -> Counts:
-        """Quotas [J, 2] of each job's account and user."""
+        """Return the quotas [J, 2] of each job's account and of its user; -1 = none."""
         return np.stack((self.of_account[jobs["account"]], self.of_user[jobs["user"]]), axis=1)
 
 
 def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
-    """Price [M] of an hour of a GPU of each model.
+    """Return the price [M] of one GPU of each model for an hour.
 
-    Without a price list it is the worth, the mean speed of the scenario's types there (V100 = 1).
+    Without a price list, the price is the mean speed of the scenario's types on the model (V100 =
+    1), weighted by the types' shares of the jobs. speeds [T, M]: speed of each type on each model.
     """
     if scenario.prices:
         listed = by_model(scenario.prices)
@@ -43,7 +47,12 @@ def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
 
 
 def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
-    """Worth [M] of a GPU of each model: 1 = the reference GPU, or the first if unpriced."""
+    """Return the worth [M] of a GPU of each model, relative to the reference GPU.
+
+    With a price list it is the model's price / the price of the reference GPU, or / the price of
+    the cluster's first model if the list lacks the reference GPU. Without a list it is the mean
+    speed, as in `prices`.
+    """
     costs = prices(scenario, layout, speeds)
     if not scenario.prices:
         return costs
@@ -53,7 +62,7 @@ def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
 
 
 def _each(scenario: Scenario) -> Iterator[Quota]:
-    """Expand quotas that hold for every user into one for each."""
+    """Yield all quotas, with each quota for every user replaced by one quota for each user."""
     for quota in scenario.quotas:
         if quota.users is None:
             yield quota
@@ -63,7 +72,7 @@ def _each(scenario: Scenario) -> Iterator[Quota]:
 
 
 def quotas(scenario: Scenario, layout: Layout) -> Quotas:
-    """Quotas of a scenario as arrays; the pools of the layout must have their worth."""
+    """Return the quotas of a scenario as arrays; the layout's pools must have their `worth` set."""
     every = list(_each(scenario))
     total = float((layout.pools["size"] * layout.pools["worth"]).sum())
     names = [model.name for model in layout.models]
@@ -86,7 +95,7 @@ def quotas(scenario: Scenario, layout: Layout) -> Quotas:
 
 
 def _most(quota: Quota | None, layout: Layout) -> Floats:
-    """GPUs [P] of each pool's model that the caps of a quota allow one job."""
+    """Return the most GPUs [P] of each pool's model that a quota's caps allow; inf = no cap."""
     most = np.full(len(layout.pools), np.inf)
     if quota is not None:
         caps = by_model(quota.caps)
@@ -101,12 +110,12 @@ def _in_words(quota: Quota) -> str:
 
 
 def refuse_homeless(scenario: Scenario, layout: Layout, lists: Mask) -> None:
-    """Raise ConfigError for a job that can be drawn but fits no pool under the caps.
+    """Raise ConfigError if a job that can be drawn fits no pool under the caps of the quotas.
 
     Args:
         scenario: with its quotas.
         layout: the empty cluster.
-        lists: [T, P] pools that each type's lists of models and partitions allow.
+        lists: [T, P] pools that each type's lists of GPU models and partitions permit.
     """
     capped = [quota for quota in scenario.quotas if quota.caps]
     accounts = [None, *(quota for quota in capped if quota.account is not None)]

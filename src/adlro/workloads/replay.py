@@ -1,6 +1,6 @@
-"""Jobs of a history as JOB records, to be played on a scenario's cluster.
+"""Jobs of a history converted to JOB records, to be replayed on a scenario's cluster.
 
-Gaps of the history are assumed by assumptions, each of which is reported.
+Values that the history lacks are replaced by assumptions, and each assumption is reported.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _LARGEST = 2**31 - 1
 
 
 class Replay(NamedTuple):
-    """K jobs in the order of submission; P pools, M GPU models."""
+    """K jobs to play on a cluster of P pools and M GPU models, in the order of submission."""
 
-    jobs: Records  # [K] JOB; arrival = seconds since the first
+    jobs: Records  # [K] JOB; arrival = seconds since the first job's
     sizes: Floats  # [K] seconds on the reference GPU
-    allowed: Mask  # [K, P] by the list of GPU models of the job
+    allowed: Mask  # [K, P] pools that the lists of the job and of its type permit
     filled: tuple[str, ...]  # assumptions about what the history leaves out
     rows: Counts  # [K] rows of the history; [0] = the jobs are drawn
     est: Floats  # [K, M] estimates at submission; [0, M] = made later, by generate
 
     @property
     def rate(self) -> float:
-        """Recorded arrivals a second; 0 = all jobs were submitted at once."""
+        """Arrivals a second as recorded; 0 = all jobs were submitted at the same time."""
         span = float(self.jobs["arrival"][-1])
         return (len(self.jobs) - 1) / span if span > 0 else 0.0
 
 
 class _Assumptions:
-    """Sentences about assumptions for K jobs."""
+    """Sentences that report assumed values, each with the number of jobs that it concerns."""
 
     def __init__(self, jobs: int) -> None:
         self.sentences: list[str] = []
         self._jobs = jobs
 
     def add(self, count: int, what: str) -> None:
-        """Add that `what` was assumed for `count` jobs, unless that is 0."""
+        """Add a sentence that `what` was assumed for `count` jobs, unless `count` is 0."""
         if count:
             which = "all jobs" if count == self._jobs else f"{count:,} of {self._jobs:,} jobs"
             self.sentences.append(f"{which}: {what}")
@@ -57,7 +57,12 @@ class _Assumptions:
 def _sizes(
     scenario: Scenario, recorded: Recorded, history: History, rows: Counts, types: Counts
 ) -> tuple[Floats, Mask]:
-    """Seconds [K] on the reference GPU, and a mask [K] of jobs whose recorded GPU is known."""
+    """Convert recorded run times to the reference GPU.
+
+    Returns:
+        Run times [K] in seconds, and a mask [K] of the jobs that could be converted. The others,
+        whose GPU model or speed there is unknown, keep the recorded run time.
+    """
     run = np.maximum(history.run_s[rows], _SHORTEST)
     if recorded.speeds == "none":
         return run, np.ones(len(rows), np.bool_)
@@ -75,7 +80,13 @@ def _sizes(
 
 
 def _allowed(history: History, recorded: Recorded, rows: Counts, layout: Layout) -> Mask:
-    """Pools [K, P] that each job's own list of GPU models allows."""
+    """Return a mask [K, P] of the pools that each job's own list of GPU models permits.
+
+    A job without a list may use all pools.
+
+    Raises:
+        ConfigError: a list names a GPU model that is not in the catalogue.
+    """
     words = history.tables["allowed"]
     table = np.ones((len(words) + 1, len(layout.pools)), np.bool_)
     for w, word in enumerate(words):
@@ -117,7 +128,15 @@ def _account_numbers(
 def _each(
     amounts: Floats, gangs: Counts, default: float, what: str, assumed: _Assumptions
 ) -> Counts:
-    """Amount for each GPU of a job, rounded up; `default` where the amount is unknown."""
+    """Return the amount [K] for each GPU of a job, rounded up.
+
+    Args:
+        amounts: [K] amount for the whole job; nan = unknown.
+        gangs: [K] GPUs of the job.
+        default: amount for each GPU where `amounts` is unknown.
+        what: name of the amount, for the report.
+        assumed: receives the report of the jobs that get the default.
+    """
     is_known = ~np.isnan(amounts)
     assumed.add(int((~is_known).sum()), f"{what} = {default:g} for each GPU")
     each = np.ceil(np.where(is_known, amounts, 0.0) / gangs)
@@ -146,7 +165,7 @@ def _priority(recorded: Recorded, history: History, rows: Counts, assumed: _Assu
 def _records(
     scenario: Scenario, recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions
 ) -> Records:
-    """JOB records [K] without types."""
+    """Return JOB records [K] of these rows of a history, all fields filled in but the type."""
     jobs = np.zeros(len(rows), JOB)
     thousandths = history_file.gpus_of(history, recorded)[rows]
     gangs = np.ceil(thousandths / WHOLE).astype(np.int64)
@@ -191,11 +210,18 @@ def _add_types(recorded: Recorded, history: History, rows: Counts, assumed: _Ass
 
 
 def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) -> Replay:
-    """Return the jobs of a scenario's history; lists [T, P] = pools that each type may use.
+    """Return the jobs of a scenario's history, ready to be played on the cluster.
+
+    Args:
+        scenario: with its types, users and accounts.
+        recorded: the history, its window and defaults for missing values.
+        layout: the empty cluster.
+        lists: [T, P] pools that each type's lists of GPU models and partitions permit.
 
     Raises:
         TraceError: the file cannot be read.
-        ConfigError: no job can be played, or one fits no pool and `unfit` is "refuse".
+        ConfigError: too few jobs can be played, a job fits no pool and `unfit` is "refuse", or the
+            scenario's users, accounts or GPU names do not match the history.
     """
     history = history_file.history_of(recorded)
     rows, left_out = history_file.window(history, recorded)
@@ -230,7 +256,7 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
 
 
 def no_estimates(layout: Layout) -> Floats:
-    """Estimates [0, M]."""
+    """Return an empty array [0, M] of estimates, for jobs whose estimates are made later."""
     return np.empty((0, len(layout.models)))
 
 
@@ -247,14 +273,15 @@ def _refuse_unfit(scenario: Scenario, recorded: Recorded, jobs: Records, fits: M
 
 
 def windows(played: Replay, count: int) -> int:
-    """Number of seeds, from 0 on, that play disjoint windows of `count` consecutive jobs."""
+    """Return the number of seeds, counted from 0, whose windows of `count` jobs do not overlap."""
     return len(played.jobs) // count
 
 
 def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
-    """Jobs of one seed: its window of `count` consecutive jobs; later seeds start over.
+    """Return the jobs that a seed plays: its window of `count` consecutive jobs.
 
-    Times between arrivals are multiplied by `stretch`.
+    The window of seed s begins s * count jobs after the first job; beyond the end of the history,
+    this offset wraps around. Times between arrivals are multiplied by `stretch`.
     """
     first = seed * count % (len(played.jobs) - count + 1)
     some = slice(first, first + count)
@@ -270,7 +297,11 @@ def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
 
 
 def classes(played: Replay, layout: Layout, speeds: Floats) -> capacity.Classes:
-    """Group the jobs by type and permitted pools; see capacity.classes."""
+    """Group the jobs by type and permitted pools into the classes of the capacity LP.
+
+    Each class has the mean GPU-seconds of its jobs on each pool. speeds [T, M]: speed of each job
+    type on each GPU model.
+    """
     jobs = played.jobs
     allowed = capacity.may_run(jobs, played.allowed, layout)
     keys = np.column_stack((jobs["type"], allowed)).astype(np.int64)
@@ -286,7 +317,11 @@ def classes(played: Replay, layout: Layout, speeds: Floats) -> capacity.Classes:
 
 
 def demand_weights(played: Replay, layout: Layout) -> dict[tuple[int, ...], float]:
-    """Share of the jobs of each demand, keyed by all fields of DEMAND but the weight."""
+    """Return the share of the jobs that have each distinct demand.
+
+    The keys are tuples of the fields of DEMAND without its weight: mask of pools, GPUs, share,
+    cores, memory.
+    """
     bits = 1 << np.arange(len(layout.pools))
     jobs = played.jobs
     pools = capacity.may_run(jobs, played.allowed, layout) @ bits

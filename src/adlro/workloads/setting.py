@@ -1,4 +1,4 @@
-"""A scenario prepared for simulation: all that is the same for every seed."""
+"""A scenario prepared for simulation: everything that is the same for every seed."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ from adlro.workloads import quotas as rules
 
 
 class Setting(NamedTuple):
-    """A prepared scenario: the empty cluster and all that is the same for every seed."""
+    """A prepared scenario: the empty cluster and everything else that is the same for every seed.
+
+    Dimensions: T job types, M GPU models, P pools, K kinds of demand or values of a choice. It
+    provides the context from which policies are initialised (model/context.py).
+    """
 
     scenario: Scenario
     layout: Layout
     pools: Records  # [P] of the empty cluster
-    speeds: Floats  # [T, M]
+    speeds: Floats  # [T, M] speed of each job type on each GPU model, V100 = 1
     lists: Mask  # [T, P] pools that each type's lists of models and partitions allow
     capacity_per_s: float  # jobs a second at load 1
     type_shares: Floats  # [T, P] how the capacity LP spreads each type over the pools
     lp_prices: Floats  # [P] dual prices of the capacity LP for a GPU of each pool, the highest = 1
     affinity: tuple[int, ...]  # [T] model of each type, for static-affinity
     tables: dict[str, tuple[Floats, Floats]]  # demand -> values and cumulated odds, [T, K] each
-    colocation: Floats  # [T, T]
+    colocation: Floats  # [T, T] slowdown of a type by another on the same GPU; 1 = none
     demands: Records  # [K] DEMAND: the most frequent demands; [0] = the cluster has too many pools
     placement: Records  # [K] DEMAND for placement by fragmentation; [0] = best fit
     readings: Records  # [T + 1, M] READING, or [0, 0]
     prices: Floats  # [M] for an hour of one GPU; without a price list its worth
     quotas: rules.Quotas
     played: replay.Replay | None = None  # jobs of a history: hidden from policies
-    mix: traits.Mix | None = None  # demands of these jobs
+    mix: traits.Mix | None = None  # share of the played jobs with each demand
     filled: tuple[str, ...] = ()  # assumptions about what the history leaves out
 
     @property
@@ -48,12 +52,12 @@ class Setting(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the scenario. For this and the properties below see model/context.py."""
+        """Name of the scenario."""
         return self.scenario.name
 
     @property
     def rows(self) -> int:
-        """Rows of the job table: one for each job."""
+        """Number of rows of the job table: one for each job."""
         return self.scenario.jobs
 
     @property
@@ -78,7 +82,7 @@ class Setting(NamedTuple):
 
     @property
     def rules(self) -> Rulebook:
-        """Quotas, ageing, and the lists of models and partitions of each type."""
+        """Rules on which jobs may run where: lists of GPU models and partitions, quotas, ageing."""
         hours = self.scenario.ageing_h
         return Rulebook(
             functools.partial(_allowed, self.lists, self.layout),
@@ -90,7 +94,10 @@ class Setting(NamedTuple):
 
 
 def _allowed(lists: Mask, layout: Layout, jobs: Records) -> Mask:
-    """Pools [J, P] where jobs [J] may run, by the lists [T, P] of their types."""
+    """Return a mask [J, P] of the pools where each job may run.
+
+    lists [T, P]: pools that each type's lists of GPU models and partitions permit.
+    """
     return capacity.may_run(jobs, lists[jobs["type"]], layout)
 
 
@@ -105,9 +112,10 @@ def _table(choices: list[Choice]) -> tuple[Floats, Floats]:
 
 
 def _affinity(scenario: Scenario, layout: Layout, speeds: Floats) -> tuple[int, ...]:
-    """Model index of each type: given by the scenario, else the fastest for the type.
+    """Return the GPU model (its index) of each type for the policy static-affinity.
 
-    Models whose nodes all leave are excluded.
+    It is the model that the scenario gives, else the one on which the type runs fastest. Models
+    whose nodes all leave are not used.
     """
     stay = set(layout.pools["model"][layout.lasting > 0].tolist())
     names = [model.name if m in stay else "" for m, model in enumerate(layout.models)]
@@ -122,8 +130,9 @@ def _affinity(scenario: Scenario, layout: Layout, speeds: Floats) -> tuple[int, 
 
 
 def _type_shares(scenario: Scenario, layout: Layout, grouped: capacity.Classes) -> Floats:
-    """Shares [T, P] of the capacity LP over whole types, each free to use all its permitted pools.
+    """Return the shares [T, P] in which the capacity LP spreads each job type over the pools.
 
+    Here a whole type is one class of the LP, which may use all pools that the type's lists permit.
     Pools whose nodes all leave get no share.
     """
     lists = capacity.permitted(scenario, layout) & (layout.lasting > 0)
@@ -183,10 +192,11 @@ def _ready(text: str, _: tuple[int, ...]) -> Setting:
 
 
 def prepare(scenario: Scenario) -> Setting:
-    """Compute all of a scenario that does not depend on the seed; cached, as the LP takes time.
+    """Compute everything of a scenario that does not depend on the seed, or return it from a cache.
 
     Raises:
-        ConfigError: a job that can be drawn fits nowhere, or a speed is missing.
+        ConfigError: a job that can be drawn fits nowhere, a speed is missing, or there would be too
+            many failures.
         TraceError: the history cannot be read.
     """
     if scenario.history is None:

@@ -1,4 +1,4 @@
-"""Summary of a history in figures: time, demand, usage, missing fields."""
+"""Figures that summarise a history: time, demand, usage, missing fields."""
 
 from __future__ import annotations
 
@@ -15,31 +15,37 @@ _NEVER = "unknown"
 
 
 class Usage(NamedTuple):
-    """GPUs (or processors) in use over the time of a history."""
+    """GPUs (or processors) in use over the time of a history: mean, peak and total hours."""
 
     unit: str  # "GPUs" or "processors"
     mean: float  # from the first to the last start of a job
     peak: float
     hours: float  # GPU-hours of all jobs together
-    by: str  # "start" as recorded, or "submission" where that is unknown
+    by: str  # jobs count from their "start", or "submission" if a start is unknown
 
 
 class ClusterSize(NamedTuple):
-    """Size of a cluster and the origin of that figure."""
+    """Number of GPUs (or processors) of a cluster, and where this number comes from."""
 
     amount: float
     origin: str
 
 
 def demand(history: History) -> tuple[str, Floats]:
-    """GPUs [J] that each job asks for, or processors if no GPUs are known; nan = unknown."""
+    """Return the unit of demand, and the amount [J] that each job asks for; nan = unknown.
+
+    The unit is "GPUs", or "processors" if no job's GPUs are known.
+    """
     if (history.gpus >= 0).any():
         return "GPUs", np.where(history.gpus < 0, np.nan, history.gpus / WHOLE)
     return "processors", history.cores
 
 
 def in_use(history: History) -> Usage | None:
-    """GPUs (or processors) in use; None = times or demands are unknown."""
+    """Compute the GPUs (or processors) in use; None = no job has all of time, run time and demand.
+
+    A job whose start is unknown counts from its submission.
+    """
     unit, amount = demand(history)
     is_started = ~np.isnan(history.start_s)
     begin = np.where(is_started, history.start_s, history.submit_s)
@@ -60,7 +66,10 @@ def in_use(history: History) -> Usage | None:
 
 
 def size_of(history: History, busy: Usage, given: int | None) -> ClusterSize:
-    """Cluster size for the load: given, stated by the source, or else the peak usage."""
+    """Return the cluster size that load is computed with.
+
+    It is the size `given`, else the one that the history's source states, else the peak usage.
+    """
     stated = history.header.machine_gpus if busy.unit == "GPUs" else history.header.machine_cores
     if given is not None:
         return ClusterSize(given, "given")
@@ -70,7 +79,7 @@ def size_of(history: History, busy: Usage, given: int | None) -> ClusterSize:
 
 
 def date(history: History, seconds: float) -> str:
-    """Format a time of the history, as a date if its origin is known."""
+    """Format a time of the history: as a date if its origin is known, else as seconds."""
     origin = history.header.origin_unix_s
     if origin is None or math.isnan(seconds):
         return _NEVER if math.isnan(seconds) else f"{seconds:,.0f} s"
@@ -83,7 +92,7 @@ def date(history: History, seconds: float) -> str:
 
 
 class Distribution(NamedTuple):
-    """Distribution of a figure over the jobs."""
+    """Median, mean, 95th percentile and maximum of one figure over the jobs."""
 
     median: float
     mean: float
@@ -92,7 +101,7 @@ class Distribution(NamedTuple):
 
 
 def spread(values: Floats) -> Distribution | None:
-    """Distribution of the known values; None = there are none."""
+    """Return the distribution of the values that are not nan; None = there are none."""
     known = values[~np.isnan(values)]
     if len(known) == 0:
         return None
@@ -105,6 +114,6 @@ def spread(values: Floats) -> Distribution | None:
 
 
 def missing(history: History) -> dict[str, int]:
-    """Number of jobs without each field, for fields that are missing somewhere."""
+    """Return the number of jobs that lack each field, for fields that at least one job lacks."""
     counts = {field: history.missing(field) for field in FIELDS}
     return {field: count for field, count in counts.items() if count}

@@ -20,9 +20,10 @@ _UNKNOWN = gpu.Demand(fp32=0.5, bandwidth=0.5)  # of a type that gives its speed
 
 
 def colocation(scenario: Scenario) -> Floats:
-    """Slowdown [T, T] of each type by a slice of another on the same GPU; 1 = none.
+    """Return the slowdown [T, T] of each type (row) by a slice of another (column) on the same GPU.
 
-    From the scenario, else as measured for two types of the same kind.
+    1 = no slowdown. Values come from the scenario; the default is the measured slowdown for two
+    types of the same kind, and 1 for others.
     """
     kinds = [job_type.kind for job_type in scenario.types]
     slowed = np.array([[gpu.slowdown(own, other) for other in kinds] for own in kinds])
@@ -34,7 +35,10 @@ def colocation(scenario: Scenario) -> Floats:
 
 
 def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
-    """READING [T + 1, M] of each type on each model, the last row idle; [0, 0] = no telemetry."""
+    """Return the telemetry READING [T + 1, M] of a GPU of each model under a job of each type.
+
+    The last row is an idle GPU. Without telemetry the array is empty, [0, 0].
+    """
     if not scenario.telemetry:
         return np.zeros((0, 0), READING)
     shown = np.zeros((len(scenario.types) + 1, len(layout.models)), READING)
@@ -47,15 +51,15 @@ def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
 
 
 def placement(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
-    """DEMAND [K] for placement by fragmentation; none for `best-fit`.
+    """Return DEMAND records [K] for placement by fragmentation; [0] if the scenario uses best fit.
 
     Args:
         scenario: with its placement.
         layout: the empty cluster.
-        mix: demands of the jobs, if not those of the scenario's types.
+        mix: share of the jobs with each demand; None = computed from the scenario's types.
 
     Raises:
-        ConfigError: the cluster has more pools than a mask of them has bits.
+        ConfigError: the cluster has more pools than DEMAND.pools has bits.
     """
     if scenario.placement != "fgd":
         return np.zeros(0, DEMAND)
@@ -68,14 +72,15 @@ def placement(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
 
 
 def typical_demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
-    """DEMAND [K] of the demands that make up most of the jobs, the most frequent first.
+    """Return DEMAND records [K] of the most frequent demands, which cover 95 % of the jobs.
 
-    None where the cluster has more pools than a mask of them has bits.
+    The most frequent comes first; there are at most 64, even if they cover less. The result is
+    empty if the cluster has more pools than DEMAND.pools has bits.
 
     Args:
-        scenario: its types have the demands, unless `mix` is given.
+        scenario: its types give the demands if `mix` is None.
         layout: the empty cluster.
-        mix: demands of the jobs, if not those of the scenario's types.
+        mix: share of the jobs with each demand; None = computed from the scenario's types.
     """
     if len(layout.pools) > _MOST_POOLS:
         return np.zeros(0, DEMAND)
@@ -89,7 +94,7 @@ def typical_demands(scenario: Scenario, layout: Layout, mix: Mix | None) -> Reco
 
 
 def _drawn_mix(scenario: Scenario, layout: Layout) -> Mix:
-    """Demands of the jobs of the scenario's types."""
+    """Return the share of the jobs with each demand that the scenario's types can draw."""
     pools = len(layout.pools)
     bits = 1 << np.arange(pools)
     lists = capacity.permitted(scenario, layout)

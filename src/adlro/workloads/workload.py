@@ -1,4 +1,4 @@
-"""A workload: the jobs that policies see, and the truth that they do not."""
+"""A workload: jobs and estimates, which policies see, and true values, which they do not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from adlro.model.state import Counts, Floats, Mask, Records
 
 
 class Workload(NamedTuple):
-    """J jobs of T types on a cluster of M models and P pools, H quotas; shared, so read-only."""
+    """J jobs on a cluster, with events and rules; arrays are shared and must not be changed.
+
+    Dimensions: T job types, M GPU models, P pools, E events, H quotas, K kinds of demand.
+    """
 
     jobs: Records  # [J] JOB, sorted by arrival
     est: Floats  # [J, M] seconds that policies see

@@ -102,7 +102,7 @@ def test_what_is_collected_does_not_depend_on_the_order_in_which_runs_end():
         collector = Collector(setting)
         for i in rng.permutation(len(runs)):
             collector.watch(*runs[i])
-        sums = collector.tallies()["fcfs"]
+        sums = collector.statistics()["fcfs"]
         found.add(tuple(float(s) for part in sums[2:] for s in part.jct_s))
         assert sums.by_type.jct_s.dtype == np.float64
     assert len(found) == 1

@@ -13,6 +13,7 @@ from adlro.policies import paper_dqn, registry
 from adlro.policies.loading import learned
 from adlro.policies.registry import Policy
 from adlro.sim import simulator
+from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.trained import ORIGIN, refused
@@ -88,7 +89,7 @@ def test_any_weights_bring_every_job_to_its_end(scenario, window):
     setting = prepare(adjusted(find_scenario(scenario), jobs=60))
     policy = ready(random_network(Sizes(4, 4, 3, window, 16), seed=window))
     layout = setting.layout
-    empty = simulator.Empty(layout.pools, layout.nodes, layout.gpus)
+    empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     result = simulator.run(empty, generate(setting, 3), policy, 3)
     assert result.totals["finished"] == 60
 
@@ -131,7 +132,7 @@ def test_the_shipped_weights_play_the_papers_cluster_and_no_other():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"window": 0}, ".json: 'window': input should be greater than or equal to 1; take"),
+        ({"window": 0}, ".json: 'window': input should be greater than or equal to 1; copy"),
         ({"hidden": []}, ".json: 'hidden': tuple should have at least 1 item"),
         ({"features": ["drain"]}, ".json: 'features': unknown key; was the card changed"),
         ({"policy": "other"}, ".json: 'policy': input should be 'adlro' or 'adlro-preemptive'"),

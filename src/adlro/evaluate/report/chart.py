@@ -1,4 +1,4 @@
-"""Shared by all charts of the page: colours of the policies, axes, sizes.
+"""Colours of the policies, axes and sizes that all charts of the report share.
 
 The page sets the colours of text, grid and background for its light and dark themes.
 """
@@ -31,11 +31,11 @@ class Chart(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How a policy is drawn."""
+    """Colour and line width in which a policy is drawn."""
 
     colour: str
     width: float
-    is_main: bool
+    is_main: bool  # False = grey, one of the less important of many policies
 
 
 def styles(result: Comparison) -> dict[str, Style]:
@@ -57,7 +57,7 @@ def styles(result: Comparison) -> dict[str, Style]:
 
 
 def plain_figure(height: int, **layout: object) -> go.Figure:
-    """A figure without a theme of its own."""
+    """Return an empty figure without a plotly theme; `layout` adds or replaces attributes."""
     figure = go.Figure()
     figure.update_layout(
         **{
@@ -85,23 +85,23 @@ def name_axis(figure: go.Figure, names: list[str]) -> None:
 
 
 def show_first(figure: go.Figure, choices: tuple[str, ...]) -> None:
-    """Hide the traces of all choices but the first."""
+    """Hide all traces but those of the first choice of the select box."""
     for trace in figure.data:
         trace.visible = trace.meta == choices[0]
 
 
 def rows_px(rows: int, extra: int = 90) -> int:
-    """Height in pixels of a chart with one row per policy."""
+    """Return the height in pixels of a chart with one row per policy."""
     return max(rows, 2) * _ROW_PX + extra
 
 
 def legend_px(entries: int, least: int) -> int:
-    """Height in pixels of a chart with a legend beside it."""
+    """Return the height in pixels of a chart that fits its legend and is at least `least`."""
     return max(least, entries * _LEGEND_PX + 90)
 
 
 def line(name: str, style: Style) -> dict[str, object]:
-    """Plotly attributes of a policy's line."""
+    """Return the plotly attributes of a policy's line."""
     return {
         "name": escape(name),
         "mode": "lines",

@@ -74,7 +74,11 @@ Axis = dict[str, list[float] | list[str]]  # attribute of a layout -> value
 
 
 def _cumulated(jobs: Counts, unit: TimeUnit) -> tuple[Floats, Floats]:
-    """Return times and the percentage of jobs up to each, from the last 0 % to the first 100 %."""
+    """Return times in `unit`, and the percentage of jobs that took at most each time.
+
+    `jobs` [B] is a histogram over EDGES. The times begin at the last edge with 0 % and end at the
+    first with 100 %.
+    """
     share = 100 * np.cumsum(jobs) / jobs.sum()
     first = max(int(np.argmax(share > 0)) - 1, 0)
     last = int(np.argmax(share >= 100 - 1e-9)) + 1
@@ -83,7 +87,7 @@ def _cumulated(jobs: Counts, unit: TimeUnit) -> tuple[Floats, Floats]:
 
 
 def distribution(result: Comparison, statistics: dict[str, JobStatistics]) -> Chart:
-    """Cumulative distribution of completion times and of waits."""
+    """Return a chart of the cumulative distribution of JCTs or, by a select box, of waits."""
     unit, drawn = formatting.time_unit(result), styles(result)
     figure = plain_figure(legend_px(len(drawn), 460))
     choices = ("completion time (JCT)", "wait until the first start")
@@ -111,7 +115,7 @@ def distribution(result: Comparison, statistics: dict[str, JobStatistics]) -> Ch
 
 
 def _grey_first(drawn: dict[str, Style]) -> list[tuple[str, Style]]:
-    """Policies in drawing order: coloured ones last, so that they are on top."""
+    """Return the policies in drawing order: coloured ones last, so that they are on top."""
     return sorted(drawn.items(), key=lambda item: item[1].is_main)
 
 
@@ -120,7 +124,7 @@ def _ratio(percent: float) -> float:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Tick ratios between 10^low and 10^high, not too close to each other."""
+    """Return ratios from _TICKS in 10^low to 10^high, far enough apart for their labels."""
     chosen: list[float] = []
     for ratio in _TICKS:
         at = math.log10(ratio)
@@ -137,7 +141,10 @@ def _tick_text(ratio: float) -> str:
 def _add_differences(
     figure: go.Figure, rows: list[PolicyRow], rival: PolicyRow, choice: str
 ) -> Axis:
-    """Add dots with intervals and text; return the axis that fits them."""
+    """Add each policy's difference to `rival` as dot, interval and text; return a fitting x axis.
+
+    The traces are shown while `choice` is selected.
+    """
     others = [
         (i, formatting.percent_difference(row, rival))
         for i, row in enumerate(rows)
@@ -191,12 +198,12 @@ def _add_differences(
 
 
 def _underscored(axis: Axis) -> Axis:
-    """Attribute names in plotly's Python spelling."""
+    """Return an axis whose attribute names have _ for ., as plotly's Python functions need."""
     return {key.replace(".", "_"): value for key, value in axis.items()}
 
 
 def forest(group: PolicyGroup) -> Chart:
-    """Forest plot of paired differences in mean JCT to the best policy and to the baselines."""
+    """Return a forest plot of paired differences in mean JCT to the best policy or a baseline."""
     names = [row.name for row in group.rows]
     figure = plain_figure(rows_px(len(names)), showlegend=False)
     rivals = {f"{group.best.name}, the best": group.best}
@@ -221,7 +228,10 @@ def forest(group: PolicyGroup) -> Chart:
 def heat(
     names: list[str], columns: list[str], totals: list[GroupTotals], unit: TimeUnit
 ) -> go.Figure:
-    """Heat map of mean JCT by policy and job group, coloured by the ratio to the group's best."""
+    """Return a heat map of mean JCT by policy and job group.
+
+    The colour shows the ratio to the best policy in the same job group.
+    """
     has_jobs = totals[0].jobs > 0
     mean = np.array([own.mean_s[has_jobs] for own in totals]) / unit.seconds
     shown = [escape(column) for column, has in zip(columns, has_jobs, strict=True) if has]
@@ -266,7 +276,10 @@ def heat(
 def by_groups(
     result: Comparison, statistics: dict[str, JobStatistics], types: list[str]
 ) -> list[Chart]:
-    """Heat maps of mean JCT by job type, priority and gang size, if there are several groups."""
+    """Return heat maps of mean JCT by job type, priority and gang size.
+
+    A heat map is left out if all jobs are in one of its groups.
+    """
     unit = formatting.time_unit(result)
     names = [row.name for row in formatting.ranked(result)]
     own = [statistics[name] for name in names]
@@ -289,7 +302,7 @@ def by_groups(
 def _add_dots(
     figure: go.Figure, figures: list[Estimate], factor: float, style: Mapping[str, object]
 ) -> None:
-    """Add one dot with its interval per policy, from the top."""
+    """Add a dot with its interval for each policy, the first policy on top."""
     figure.add_scatter(
         x=[figure.mean * factor for figure in figures],
         y=list(range(len(figures))),
@@ -305,7 +318,10 @@ def _add_dots(
 
 
 def _log_axis(figures: list[Estimate], factor: float) -> dict[str, object]:
-    """Logarithmic axis that separates the means however far down their intervals reach."""
+    """Return a logarithmic axis for means with intervals; ends of intervals far below are cut off.
+
+    Otherwise an interval that reaches almost to 0 would press the means together.
+    """
     means = [figure.mean * factor for figure in figures if figure.mean > 0]
     if not means:
         return dict(LOG_AXIS)
@@ -318,7 +334,7 @@ def _log_axis(figures: list[Estimate], factor: float) -> dict[str, object]:
 
 
 def starvation(result: Comparison) -> Chart:
-    """Mean JCT, 99th percentile and longest wait of each policy."""
+    """Return a chart of each policy's mean JCT, 99th percentile of JCT and longest wait."""
     unit, rows = formatting.time_unit(result), formatting.ranked(result)
     figure = plain_figure(
         rows_px(len(rows), 110),
@@ -354,7 +370,7 @@ def starvation(result: Comparison) -> Chart:
 
 
 def _panels(result: Comparison, keys: list[str]) -> go.Figure:
-    """One panel per metric, one row per policy."""
+    """Return a figure with one panel per metric and one row per policy."""
     unit, rows = formatting.time_unit(result), formatting.ranked(result)
     figure = plain_figure(rows_px(len(rows), 100), showlegend=False)
     width = 1 / len(keys)
@@ -382,12 +398,12 @@ def _panels(result: Comparison, keys: list[str]) -> go.Figure:
 
 
 def fairness(result: Comparison) -> Chart:
-    """Jain's indices and finish-time fairness."""
+    """Return a chart of Jain's indices over users and accounts, and of finish-time fairness."""
     keys = table.columns_of(result, ("jain_users", "jain_accounts", "finish_time_fairness"))
     caption = "; ".join(f"{table.METRICS[k].heading}: {table.METRICS[k].about}" for k in keys)
     return Chart(_panels(result, keys), caption + ".")
 
 
 def hyperscore(result: Comparison) -> Chart:
-    """The paper's HyperScore."""
+    """Return a chart of the paper's HyperScore of each policy."""
     return Chart(_panels(result, ["hyperscore"]), "HyperScore, mean over seeds with intervals.")

@@ -32,7 +32,7 @@ _GANG_EDGES = (0, 1, 2, 4, 8)  # GPUs: upper bound of each group but the last; a
 
 
 class GroupTotals(NamedTuple):
-    """Number of jobs and total JCT of one policy in K groups."""
+    """Number of jobs and sum of their JCTs in each of K groups of jobs, under one policy."""
 
     jobs: Counts  # [K]
     jct_s: Floats  # [K]
@@ -48,15 +48,15 @@ class GroupTotals(NamedTuple):
 class JobStatistics(NamedTuple):
     """Statistics of one policy's measured jobs over all seeds."""
 
-    jct: Counts  # [B] histogram of JCTs: up to each edge and above the one before
-    wait: Counts  # [B] histogram of waits until the first start
+    jct: Counts  # [B] number of jobs with a JCT up to each edge and above the previous edge
+    wait: Counts  # [B] the same of waits until the first start
     by_type: GroupTotals
     by_priority: GroupTotals  # see PRIORITY_CLASSES
     by_gang: GroupTotals  # see GANG_SIZES
 
 
 def _histogram(seconds: Floats) -> Counts:
-    """Histogram [B] of seconds; values out of range go to the first or last bin."""
+    """Return the number of values in each bin [B]; values out of range go to the end bins."""
     place = np.minimum(np.searchsorted(EDGES, seconds), len(EDGES) - 1)
     return np.bincount(place, minlength=len(EDGES))
 
@@ -80,7 +80,7 @@ def job_statistics(jobs: Records, outcome: Records, types: int) -> JobStatistics
 
 
 def _exact(one: JobStatistics) -> JobStatistics:
-    """The same statistics with seconds as fractions: their sum does not depend on the order."""
+    """Return the statistics with exact fractions of seconds, whose sum is the same in any order."""
     sums = (
         GroupTotals(part.jobs, np.array([Fraction(seconds) for seconds in part.jct_s], object))
         for part in one[2:]
@@ -89,7 +89,7 @@ def _exact(one: JobStatistics) -> JobStatistics:
 
 
 def _rounded(one: JobStatistics) -> JobStatistics:
-    """The same statistics with seconds as the nearest floats."""
+    """Return the statistics with exact fractions of seconds rounded to floats."""
     sums = (GroupTotals(part.jobs, part.jct_s.astype(np.float64)) for part in one[2:])
     return JobStatistics(one.jct, one.wait, *sums)
 
@@ -103,7 +103,7 @@ def _add(one: JobStatistics, other: JobStatistics) -> JobStatistics:
 
 
 class Collector:
-    """Thread-safe observer of a comparison; its size does not grow with jobs or seeds."""
+    """Adds up each policy's job statistics during a comparison; thread-safe, of constant size."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -111,7 +111,7 @@ class Collector:
         self._statistics: dict[str, JobStatistics] = {}  # exact, as runs end in any order
 
     def watch(self, policy: Policy, _: int, workload: Workload, result: RunResult) -> None:
-        """Add a run; evaluate.compare calls this after each one."""
+        """Add the jobs of one run; `evaluate.compare` calls this after each run."""
         counted = self._setting.scenario.measure.window(len(workload.jobs))
         types = len(self._setting.scenario.types)
         new = _exact(job_statistics(workload.jobs[counted], result.outcome[counted], types))
@@ -120,6 +120,6 @@ class Collector:
             self._statistics[policy.name] = new if old is None else _add(old, new)
 
     def statistics(self) -> dict[str, JobStatistics]:
-        """Policy -> statistics of its jobs so far."""
+        """Return the statistics of all jobs so far, by policy."""
         with self._lock:
             return {name: _rounded(found) for name, found in self._statistics.items()}

@@ -1,4 +1,4 @@
-"""The folder of a report. Without plotly, because it is checked before the runs."""
+"""Checks and creates the folder of a report; without plotly, as the check precedes all runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def check_folder(folder: Path) -> None:
     """Check before any run that the report can be written to a folder.
 
     Raises:
-        OutputError: it is a file, its parent does not exist, or it is not writable.
+        OutputError: the folder is a file, not writable, or its parent does not exist.
     """
     try:
         is_there, is_folder = folder.exists(), folder.is_dir()
@@ -26,10 +26,10 @@ def check_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> Path:
-    """Create the folder if necessary and return the path of the page in it.
+    """Create the folder of a report if necessary and return the path of the HTML file in it.
 
     Raises:
-        OutputError: it cannot be created or written to.
+        OutputError: the folder cannot be created or written to.
     """
     check_folder(folder)
     try:

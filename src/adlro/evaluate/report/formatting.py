@@ -1,6 +1,6 @@
 """Ranking, grouping and number formatting shared by the table, the charts and the summary.
 
-One place for the wording of a figure, so that table and summary cannot differ.
+Table and summary take the text of each figure from here, so that they cannot differ.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _MOST_SEEDS = 100_000  # larger numbers of seeds are not spelled out
 class TimeUnit(NamedTuple):
     """Unit in which a page shows times."""
 
-    unit: str
-    seconds: float
-    digits: int
+    unit: str  # its symbol
+    seconds: float  # its length
+    digits: int  # decimals shown
 
 
 class PolicyGroup(NamedTuple):
-    """Policies that can be compared fairly: all may preempt, or none."""
+    """Policies that are compared in one table: either all may preempt, or none."""
 
     is_preemptive: bool
     rows: list[PolicyRow]  # best first
@@ -37,22 +37,22 @@ class PolicyGroup(NamedTuple):
 
 
 class PercentDifference(NamedTuple):
-    """Percent by which the mean JCT of one policy exceeds another's."""
+    """Percent by which one policy's mean JCT exceeds another's, with interval and p value."""
 
     mean: float
     ci95: tuple[float, float] | None
     p: float | None  # Wilcoxon, Holm-corrected against a table's best; None = too few seeds
-    seeds: int | None  # number that would settle it
+    seeds: int | None  # number of seeds that would settle it; None = unknown, or settled
 
     @property
     def is_settled(self) -> bool:
-        """Whether the interval excludes 0 and the test, if any, is significant."""
+        """True if the interval excludes 0 and p, if known, is below 5 %."""
         if self.ci95 is None or self.ci95[0] <= 0 <= self.ci95[1]:
             return False
         return self.p is None or self.p < _SIGNIFICANCE
 
     def __str__(self) -> str:
-        """The difference with its interval."""
+        """Return the difference with its interval, such as "+3.1 % (+1.2 to +5.0)"."""
         digits = 1 if abs(self.mean) < 100 else 0
         text = f"{self.mean:+,.{digits}f} %"
         if self.ci95 is None:
@@ -62,30 +62,30 @@ class PercentDifference(NamedTuple):
 
 
 def ranked(result: Comparison) -> list[PolicyRow]:
-    """All policies by ascending mean JCT."""
+    """Return all policies by ascending mean JCT."""
     return sorted(result.policies, key=lambda row: row.jct)
 
 
 def groups(result: Comparison) -> list[PolicyGroup]:
-    """The policies that never preempt, then those that may; empty groups are left out."""
+    """Return policies that never preempt and those that may as two groups, without empty ones."""
     return [PolicyGroup(rows[0].is_preemptive, rows) for rows in result.tables()]
 
 
 def time_unit(result: Comparison) -> TimeUnit:
-    """Seconds, or hours where seconds would be long numbers."""
+    """Return hours if the best mean JCT is at least _HOURS_FROM_S seconds, else seconds."""
     in_hours = min(row.jct for row in result.policies) >= _HOURS_FROM_S
     return TimeUnit("h", 3600.0, 2) if in_hours else TimeUnit("s", 1.0, 0)
 
 
 def percent_difference(row: PolicyRow, rival: PolicyRow) -> PercentDifference:
-    """Percent by which the mean JCT of `row` exceeds that of `rival`."""
+    """Return the percent by which the mean JCT of `row` exceeds that of `rival`."""
     found = row.jct_versus(rival.name)
     p = found.p_wilcoxon if found.p_holm is None else found.p_holm
     return PercentDifference(found.mean, found.ci95, p, found.seeds_to_settle)
 
 
 def format_estimate(figure: Estimate, digits: int, factor: float = 1.0) -> str:
-    """Mean ± half the width of the interval."""
+    """Return the text "mean ± half the width of the interval", both multiplied by `factor`."""
     text = f"{figure.mean * factor:,.{digits}f}"
     if figure.ci95 is None:
         return text
@@ -93,25 +93,25 @@ def format_estimate(figure: Estimate, digits: int, factor: float = 1.0) -> str:
 
 
 def format_time(figure: Estimate, unit: TimeUnit) -> str:
-    """Mean ± half the width of the interval of a time, without its unit."""
+    """Return the text "mean ± half the width of the interval" of a time, without its unit."""
     return format_estimate(figure, unit.digits, 1 / unit.seconds)
 
 
 def format_p(p: float) -> str:
-    """A p value with three digits."""
+    """Return a p value as text with three decimals, or "< 0.001"."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def format_seeds(count: int) -> str:
-    """Number of seeds that would settle a difference."""
+    """Return the number of seeds that would settle a difference as text, such as "≈ 120"."""
     return f"≈ {count:,}" if count <= _MOST_SEEDS else f"more than {_MOST_SEEDS:,}"
 
 
 def not_settled(seeds: int) -> str:
-    """Phrase: this number of seeds does not settle a difference."""
+    """Return the phrase that this number of seeds does not settle a difference."""
     return "1 seed does not settle" if seeds == 1 else f"{seeds:,} seeds do not settle"
 
 
 def plural(count: int, noun: str) -> str:
-    """A number with its noun."""
+    """Return a number with its noun, in the plural unless the number is 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

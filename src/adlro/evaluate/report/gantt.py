@@ -1,4 +1,4 @@
-"""Gantt chart of a schedule, jobs on GPUs over time: one HTML file that works offline."""
+"""Draws the Gantt chart of a schedule (jobs on GPUs over time) as one offline HTML file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENDS = {FINISH: "finished", PREEMPTION: "preempted", FAILURE: "lost to a failur
 
 
 class Limits(NamedTuple):
-    """How much one chart can show."""
+    """Largest numbers of GPUs and bars in one chart, and the length of its hover texts."""
 
     gpus: int = 256  # more rows are unreadable
     bars: int = 20_000  # more slow a browser down
@@ -35,7 +35,7 @@ class Limits(NamedTuple):
 
 
 class _Chart(NamedTuple):
-    """The data of a chart: a whole run, or the part of it that fits."""
+    """The data that a chart shows: a whole run, or the part of it that is within the limits."""
 
     layout: Layout
     types: tuple[str, ...]  # names, escaped
@@ -49,21 +49,21 @@ class _Chart(NamedTuple):
     runs: RunDetails
     changes: Records  # EVENT of kind SPEED
     down: Downtime
-    left_out: str
+    left_out: str  # what the limits exclude, in words
     is_brief: bool
 
     def hours(self, times: Floats) -> Floats:
-        """Hours since the left end of the axis."""
+        """Return times in hours since the left end of the time axis."""
         shown: Floats = (times - self.first) / _HOUR
         return shown
 
     def rows(self, gpus: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-        """Row of each GPU."""
+        """Return the row of the chart that shows each GPU."""
         return np.searchsorted(self.gpus, gpus)
 
 
 def _chosen_gpus(layout: Layout, most: int) -> NDArray[np.intp]:
-    """All GPUs if they fit, or those of the first nodes of each pool."""
+    """Return all GPUs, or if these are more than `most`, those of each pool's first nodes."""
     nodes = layout.nodes
     rank = np.arange(len(nodes)) - layout.pools["first_node"][nodes["pool"]]
     order = np.lexsort((nodes["pool"], rank))
@@ -72,7 +72,10 @@ def _chosen_gpus(layout: Layout, most: int) -> NDArray[np.intp]:
 
 
 def _last_start_shown(starts: Floats, within: Window, most: int) -> float:
-    """Time until which at most `most` intervals begin; later than the start of the window."""
+    """Return the end of the part of the window in which at most `most` intervals start.
+
+    The part is never empty: its end is later than the start of the window.
+    """
     if len(starts) <= most:
         return within.last
     return float(max(np.partition(starts, most)[most], np.nextafter(within.first, within.last)))
@@ -118,7 +121,7 @@ def _select(setting: Setting, workload: Workload, result: RunResult, limits: Lim
 
 
 def _gpu_names(chart: _Chart) -> list[str]:
-    """Escaped names of the GPUs with a row: node/GPU (model)."""
+    """Return the escaped names of the GPUs with a row: node/GPU (model)."""
     layout, names = chart.layout, []
     for g in chart.gpus:
         n = layout.gpus["node"][g]
@@ -135,7 +138,7 @@ def _size(job: Records) -> str:
 
 
 def _brief_texts(chart: _Chart) -> NDArray[np.object_]:
-    """Short hover texts [S]: job, type, size, wait and run time."""
+    """Return a short hover text for each span [S]: job, type, size, wait and run time."""
     spans, jobs = chart.spans, chart.jobs
     texts = [
         f"job {span['job']} · {chart.types[jobs['type'][span['job']]]} · "
@@ -147,7 +150,7 @@ def _brief_texts(chart: _Chart) -> NDArray[np.object_]:
 
 
 def _texts(chart: _Chart, names: list[str]) -> NDArray[np.object_]:
-    """Hover texts [S] of the runs."""
+    """Return the hover text of each span [S]."""
     if chart.is_brief:
         return _brief_texts(chart)
     texts = []
@@ -286,7 +289,7 @@ def _add_speed_changes(figure: go.Figure, chart: _Chart, names: list[str]) -> No
 
 
 def _add_updates(figure: go.Figure, chart: _Chart) -> None:
-    """Add a dotted line where a job type becomes faster or slower on a model."""
+    """Add a dotted line at each time when a job type changes its speed on a GPU model."""
     updates = chart.changes[chart.changes["gpu"] < 0]
     if len(updates) == 0:
         return
@@ -340,7 +343,7 @@ def compose(
         workload: the jobs and events of the run.
         result: a run with `keep_spans`.
         title: the heading; a note below it says what was left out.
-        limits: how much the chart can show.
+        limits: how much the chart can show; None = the defaults.
     """
     chart = _select(setting, workload, result, limits or Limits())
     names, figure = _gpu_names(chart), go.Figure()

@@ -1,4 +1,4 @@
-"""The report of a comparison: one HTML file with summary, table, charts and how to repeat it."""
+"""Writes the report of a comparison, one HTML file: summary, table, charts, how to repeat it."""
 
 from __future__ import annotations
 
@@ -65,12 +65,13 @@ def write(
     result: Comparison,
     statistics: dict[str, JobStatistics],
 ) -> Path:
-    """Write the report of a comparison into a folder, creating it if necessary.
+    """Write the report of a comparison into a folder, and return the path of the HTML file.
 
-    Runs every policy on the first seed again, for the charts over time.
+    The folder is created if necessary. Every policy is run on the first seed again, for the charts
+    over time.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: the report cannot be written.
         PolicyError: a policy failed when run again.
     """
     seed = seed_charts.replay(setting, policies, result)
@@ -86,7 +87,7 @@ def compose(
     statistics: dict[str, JobStatistics],
     seed: seed_charts.SeedReplay,
 ) -> Iterator[str]:
-    """Yield the HTML of the page part by part."""
+    """Yield the HTML of the report part by part."""
     page_charts = _Charts()
     sections = list(_sections(setting, result, statistics, seed, page_charts))
     title = escape(f"{result.scenario}: {_policies(result)}")
@@ -130,7 +131,7 @@ def _subtitle(result: Comparison) -> str:
 
 
 class _Charts:
-    """Collects the charts of a page."""
+    """Collects the charts of a page, and makes their HTML elements and their data."""
 
     def __init__(self) -> None:
         self._figures: list[Chart] = []
@@ -151,11 +152,11 @@ class _Charts:
         )
 
     def grid(self, several: Iterable[Chart]) -> str:
-        """Add charts side by side where there is room; return their HTML."""
+        """Add several charts; return their HTML, side by side where the page is wide enough."""
         return f'<div class="grid">{"".join(self.add(chart) for chart in several)}</div>'
 
     def scripts(self) -> Iterator[str]:
-        """Yield the figures as JSON, which page.js draws."""
+        """Yield a script element for each chart, with the JSON from which page.js draws it."""
         for i, chart in enumerate(self._figures):
             text = chart.figure.to_json()  # plotly escapes <, so no tag can end the data
             yield f'<script type="application/json" id="figure-{i}">{text}</script>\n'

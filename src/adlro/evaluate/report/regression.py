@@ -49,7 +49,7 @@ def _table(head: str, body: str) -> str:
 
 
 def coefficients(result: Comparison) -> str:
-    """Return the coefficients as HTML: over all runs, and per policy in a folded section."""
+    """Return HTML tables of the coefficients: over all runs, and per policy in a folded section."""
     overall, each = result.regression.pooled, result.regression.by_policy
     headings = (
         "runs of",
@@ -71,7 +71,7 @@ def coefficients(result: Comparison) -> str:
 
 
 def scatters(result: Comparison) -> list[Chart]:
-    """Scatter plots of mean JCT against each regressor, one point per run, with the fitted line."""
+    """Return a scatter plot of mean JCT against each regressor: a point per run, a fitted line."""
     unit, fit = formatting.time_unit(result), result.regression.pooled
     seeds = max(_MOST_POINTS // len(result.policies), 1)
     slopes = {term.name: term.value for term in fit.coefficients if term.name in REGRESSORS}
@@ -114,7 +114,10 @@ def _factor(key: str) -> float:
 
 
 def _add_line(figure: go.Figure, result: Comparison, key: str, slope: float) -> None:
-    """Add the fitted line; least squares pass through the means, so it needs no intercept."""
+    """Add the fitted line of mean JCT on the metric `key`.
+
+    It needs no intercept, because a least-squares fit passes through the means.
+    """
 
     def pooled(name: str) -> Floats:
         return np.concatenate([row.per_seed[name] for row in result.policies])

@@ -1,4 +1,4 @@
-"""Details of the runs in a schedule, derived from its spans.
+"""Derives from the spans of a schedule each run's number, wait and position in a Gantt chart.
 
 Dimensions: S spans, one for each GPU of each run.
 """
@@ -16,18 +16,18 @@ _TOLERANCE_S = 1e-9  # as in model/timeline.py
 
 
 class RunDetails(NamedTuple):
-    """Details of S spans."""
+    """Number, wait and restore time of the run that each of S spans belongs to."""
 
     number: NDArray[np.int64]  # [S] 0 = the job's first run
-    waited: Floats  # [S] seconds since the arrival or the end of its previous run
-    restoring: Floats  # [S] seconds of restoring a checkpoint at its start
+    waited: Floats  # [S] seconds from the job's arrival, or the end of its previous run, to the run
+    restoring: Floats  # [S] seconds that the run first spends restoring a checkpoint
 
 
 def run_details(spans: Records, jobs: Records) -> RunDetails:
-    """Number the runs of each job and find how long each waited and restored.
+    """Return for each span the number, wait and restore time of its run.
 
-    Spans are ordered by the end of the run, so those of one job are in chronological order, with
-    one span for each GPU of its gang.
+    Spans must be ordered by the end of the run, so that those of one job are in chronological
+    order, with one span for each GPU of its gang.
     """
     order = np.argsort(spans["job"], kind="stable")
     rows, job = spans[order], jobs[spans["job"][order]]
@@ -43,7 +43,14 @@ def run_details(spans: Records, jobs: Records) -> RunDetails:
 def _has_checkpoint(
     rows: Records, job: Records, number: NDArray[np.int64], before: NDArray[np.int64]
 ) -> Mask:
-    """Whether each run [S] began from a checkpoint; `before` [S] is a span of its previous run."""
+    """Return whether the run of each span [S] began from a checkpoint.
+
+    Args:
+        rows: [S] spans, ordered by job.
+        job: [S] the job of each span.
+        number: [S] the number of its run, from 0.
+        before: [S] index of a span of the job's previous run.
+    """
     saved = np.zeros(len(rows), np.bool_)
     by_number = np.argsort(number, kind="stable")
     bounds = np.flatnonzero(np.diff(number[by_number])) + 1
@@ -64,7 +71,10 @@ class _Slice(NamedTuple):
 
 
 def _lowest_gap(beside: list[_Slice], share: int) -> int:
-    """Lowest position for a slice beside others, sorted by position; may exceed the GPU."""
+    """Return the lowest free position for a slice of size `share` beside others.
+
+    `beside` is sorted by position. If no gap is large enough, the slice ends above the GPU's row.
+    """
     low = 0
     for other in beside:
         if other.low - low >= share:
@@ -74,7 +84,7 @@ def _lowest_gap(beside: list[_Slice], share: int) -> int:
 
 
 def lanes(spans: Records) -> tuple[Floats, Floats]:
-    """Vertical position of each span in the row of its GPU: bottom [S] and height [S], in 0 to 1.
+    """Return the bottom [S] and height [S] of each span, as shares of the row of its GPU.
 
     Slices are stacked, each as high as its share. Where no gap is large enough for a new slice, all
     slices of that busy period are drawn thinner so that none overlap.
@@ -100,7 +110,7 @@ def lanes(spans: Records) -> tuple[Floats, Floats]:
 
 
 def _scale_to_fit(period: list[_Slice], low: Floats, height: Floats) -> None:
-    """Store the positions of the slices of one busy period, scaled to fit the row."""
+    """Write bottom and height of the slices of one busy period, scaled down to fit the row."""
     top = max((part.high for part in period), default=0)
     scale = min(1.0, WHOLE / top) if top else 1.0
     for part in period:

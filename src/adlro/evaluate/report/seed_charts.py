@@ -1,4 +1,4 @@
-"""Charts of one seed: GPUs in use and jobs waiting over time, and Gantt charts side by side."""
+"""Charts of the runs on one seed: GPUs in use and jobs waiting over time, and Gantt charts."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _COLOURS = ("#1f83c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 
 
 class SeedReplay(NamedTuple):
-    """The first seed of a comparison, run again with spans for the charts over time."""
+    """Data of the charts over time, from repeating a comparison's first seed with `keep_spans`."""
 
-    number: int
-    timelines: dict[str, UsageTimeline]
-    schedules: list[Chart]
+    number: int  # the seed
+    timelines: dict[str, UsageTimeline]  # by policy
+    schedules: list[Chart]  # Gantt charts of the policies in `drawn_schedules`
 
 
 def drawn_schedules(result: Comparison) -> list[str]:
-    """Policies whose schedule is drawn: the best few, and fcfs."""
+    """Return the policies whose schedule is drawn: the best few by mean JCT, and fcfs."""
     ranked = [row.name for row in formatting.ranked(result)]
     return ranked[:_MOST_SCHEDULES] + [name for name in ranked[_MOST_SCHEDULES:] if name == "fcfs"]
 
 
 def replay(setting: Setting, policies: Sequence[Policy], result: Comparison) -> SeedReplay:
-    """Run every policy on the first seed again and collect the data of the charts.
+    """Run every policy on the first seed again and return the data of the charts over time.
 
     Raises:
         PolicyError: a policy made an infeasible decision, unlike in its first run.
@@ -69,7 +69,7 @@ def replay(setting: Setting, policies: Sequence[Policy], result: Comparison) -> 
 
 
 def _fit_into_grid(figure: go.Figure, end: float) -> None:
-    """Prepare a schedule for the grid: common time axis, legend below, single precision."""
+    """Adapt a Gantt chart to the grid: time axis from 0 to `end` h, legend below, float32 data."""
     lines = math.ceil(len({trace.name for trace in figure.data}) / _LEGEND_COLUMNS)
     below = 70 + 20 * lines
     rows_px = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
@@ -90,12 +90,12 @@ def _fit_into_grid(figure: go.Figure, end: float) -> None:
 
 
 def _even_spacing(hours: Floats) -> dict[str, float]:
-    """Plotly attributes of evenly spaced x values."""
+    """Return the plotly attributes x0 and dx of evenly spaced x values."""
     return {"x0": float(hours[0]), "dx": float(hours[1] - hours[0])}
 
 
 def gpu_use(result: Comparison, seed: SeedReplay, models: list[str]) -> Chart:
-    """Busy share of the GPUs by model over time, one policy at a time."""
+    """Return a chart of the busy share of each GPU model over time; a box selects the policy."""
     figure = plain_figure(380)
     ranked = tuple(row.name for row in formatting.ranked(result))
     for name in ranked:
@@ -131,7 +131,7 @@ def gpu_use(result: Comparison, seed: SeedReplay, models: list[str]) -> Chart:
 
 
 def queue_length(result: Comparison, seed: SeedReplay) -> Chart:
-    """Number of waiting jobs over time under each policy."""
+    """Return a chart of the number of waiting jobs over time, with a line for each policy."""
     figure, drawn = plain_figure(legend_px(len(result.policies), 400)), styles(result)
     for name, style in sorted(drawn.items(), key=lambda item: item[1].is_main):
         timeline = seed.timelines[name]

@@ -10,7 +10,7 @@ from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
 
 
 def summary(result: Comparison) -> list[str]:
-    """Return HTML sentences: the best policy, its lead, whether that is settled, longest waits."""
+    """Return HTML sentences on the best policy, its lead (settled or not) and the longest waits."""
     unit, parts = formatting.time_unit(result), formatting.groups(result)
     sentences = [_best(group, result, unit) for group in parts[:1]]
     if result.seeds == 1:
@@ -74,7 +74,7 @@ def _lead(group: PolicyGroup, result: Comparison) -> str:
 
 
 def _baselines(group: PolicyGroup) -> list[str]:
-    """How far the baselines are behind the best policy."""
+    """Return a sentence on how far min-min and fcfs, unless second, are behind the best policy."""
     sentences = [
         f"{_bold(row)} takes {gap}" + ("" if gap.is_settled else " (not settled)")
         for row in group.rows[2:]
@@ -85,7 +85,7 @@ def _baselines(group: PolicyGroup) -> list[str]:
 
 
 def _across(never: PolicyGroup, may: PolicyGroup) -> list[str]:
-    """Compare the best preemptive policy with min-min, as a column of the table does."""
+    """Return a sentence that compares the best preemptive policy with min-min, if present."""
     for row in never.rows:
         if row.name == BASELINES[0]:
             gap = formatting.percent_difference(may.best, row)

@@ -11,7 +11,7 @@ from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
 
 
 class MetricFormat(NamedTuple):
-    """How a metric is named, explained and formatted."""
+    """Heading, explanation and number format of a metric in the report."""
 
     heading: str
     about: str
@@ -113,7 +113,7 @@ class _Column(NamedTuple):
 
 
 def columns_of(result: Comparison, keys: tuple[str, ...]) -> list[str]:
-    """Keys of the metrics that this comparison has and that are worth a column."""
+    """Return the given keys without metrics that are missing or `hidden_at` for all policies."""
     rows = result.policies
     return [
         key
@@ -124,13 +124,13 @@ def columns_of(result: Comparison, keys: tuple[str, ...]) -> list[str]:
 
 
 def heading(key: str, unit: TimeUnit) -> str:
-    """Heading of a metric, with its unit."""
+    """Return the heading of a metric, with its unit."""
     column = METRICS[key]
     return f"{column.heading}\u00a0{unit.unit}" if column.is_time else column.heading
 
 
 def text_of(row: PolicyRow, key: str, unit: TimeUnit) -> str:
-    """A policy's metric with its interval."""
+    """Return the text of a policy's metric with its interval."""
     column, figure = METRICS[key], row.metrics[key]
     if column.is_time:
         return formatting.format_time(figure, unit)
@@ -247,7 +247,7 @@ def _html(names: list[str], columns: list[_Column]) -> str:
 
 
 def tables(result: Comparison) -> list[tuple[str, str]]:
-    """Return heading and HTML of the table of each group."""
+    """Return heading and HTML table of each group of policies (preemptive or not)."""
     unit, made = formatting.time_unit(result), []
     for group in formatting.groups(result):
         title = (

@@ -1,4 +1,4 @@
-"""GPUs in use and jobs waiting over the course of a run, as means over short intervals."""
+"""Computes GPU use and queue length over the course of a run, as means over short intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTHING_UP = 1e-9  # GPUs: smaller sums are rounding errors
 
 
 class UsageTimeline(NamedTuple):
-    """A run in B intervals of equal length; M models."""
+    """GPU use and queue length of a run in B intervals of equal length; M GPU models."""
 
     hours: Floats  # [B] midpoints, since the first arrival
     use: Floats  # [M, B] busy share of the GPUs that are up; NaN if none is
@@ -26,9 +26,10 @@ class UsageTimeline(NamedTuple):
 
 
 def mean_level(edges: Floats, start: Floats, end: Floats, weight: Floats) -> Floats:
-    """Mean, between consecutive edges [B + 1], of the total weight of the intervals under way.
+    """Return the mean total weight [B] of the intervals under way between consecutive edges.
 
-    Exact: the integral of a step function is piecewise linear.
+    Interval i lasts from start[i] to end[i] and weighs weight[i]; edges [B + 1] are ascending. The
+    result is exact, because the integral of a step function is piecewise linear.
     """
     if len(start) == 0:
         return np.zeros(len(edges) - 1)
@@ -44,7 +45,7 @@ def mean_level(edges: Floats, start: Floats, end: Floats, weight: Floats) -> Flo
 def usage_timeline(
     setting: Setting, workload: Workload, result: RunResult, intervals: int = 120
 ) -> UsageTimeline:
-    """Return the timeline of a run made with `keep_spans`."""
+    """Return GPU use and queue length over time of a run made with `keep_spans`."""
     layout, spans, within = setting.layout, result.spans, window(workload, result)
     edges = np.linspace(within.first, within.last, intervals + 1)
     node_model = layout.pools["model"][layout.nodes["pool"]]

@@ -27,7 +27,7 @@ _WORD_BITS = 64
 
 @njit
 def ones(word: np.uint64) -> np.uint64:
-    """The number of set bits; LLVM compiles it to one instruction."""
+    """Return the number of set bits of a word; LLVM compiles it to one instruction."""
     word = word - ((word >> _S1) & _PAIRS)
     word = (word & _FOURS) + ((word >> _S2) & _FOURS)
     return np.uint64((((word + (word >> _S4)) & _BYTES) * _ONES) >> _S56)
@@ -35,7 +35,7 @@ def ones(word: np.uint64) -> np.uint64:
 
 @njit
 def mixed(key: np.uint64, at: int) -> np.uint64:
-    """A pseudorandom word that depends only on a key and a position."""
+    """Return a pseudorandom 64-bit word that depends only on a key and a position."""
     z = key + np.uint64(at + 1) * _STEP
     z = (z ^ (z >> _S30)) * _FIRST
     z = (z ^ (z >> _S27)) * _SECOND
@@ -44,7 +44,7 @@ def mixed(key: np.uint64, at: int) -> np.uint64:
 
 @njit
 def number_key(role: Row, number: int) -> np.uint64:
-    """The key of a word that is given as a number, such as a simulated user; < 0 = missing."""
+    """Return the key of a word given as a number, such as a user id; a number < 0 is missing."""
     if number < 0:
         return _NONE
     return max(mixed(role.seed, number), _S1)
@@ -52,9 +52,9 @@ def number_key(role: Row, number: int) -> np.uint64:
 
 @njit
 def level_of(role: Row, value: float) -> np.uint64:
-    """The filler of a level role; NaN is missing, and a value beyond the range is clipped to it.
+    """Return the filler of a level role for a value; NaN is missing.
 
-    On a circle values repeat with the length of the range.
+    A value beyond the range is clipped to it; on a circle it wraps around.
     """
     if math.isnan(value):
         return _NONE
@@ -152,7 +152,7 @@ def encode(filling: Words, space: Space, bits: Words, known: Words) -> None:
 
 @njit
 def distance(one: Words, other: Words, mask: Words) -> int:
-    """The number of bits of a mask in which two patterns differ (Hamming distance)."""
+    """Return the number of bits within a mask in which two patterns differ (Hamming distance)."""
     total = _NONE
     for w in range(len(one)):
         total += ones((one[w] ^ other[w]) & mask[w])
@@ -161,7 +161,10 @@ def distance(one: Words, other: Words, mask: Words) -> int:
 
 @njit
 def similarity(one: Words, other: Words, mask: Words) -> float:
-    """Similarity within a mask: 1 = equal, about 0 = unrelated; 0 if the mask is empty."""
+    """Return the similarity of two patterns within a mask: 1 = equal, about 0 = unrelated.
+
+    0 if the mask is empty.
+    """
     total = _NONE
     for w in range(len(one)):
         total += ones(mask[w])

@@ -1,4 +1,4 @@
-"""Which roles of two patterns match, in words."""
+"""Describe in words which roles of two patterns match."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def _in_words(role: Role, match: float) -> str:
 
 
 def matched(schema: Schema, parts: Floats) -> dict[str, tuple[str, ...]]:
-    """The roles that are the same, near or other, by match_parts; missing roles are left out."""
+    """Return the names of the roles that are the same, near or other in two patterns.
+
+    parts [R]: similarities from unbind_kernel.match_parts; missing roles are left out.
+    """
     found: dict[str, list[str]] = {"same": [], "near": [], "other": []}
     for role, match in zip(schema.roles, parts.tolist(), strict=True):
         if not math.isnan(match):
@@ -28,6 +31,6 @@ def matched(schema: Schema, parts: Floats) -> dict[str, tuple[str, ...]]:
 
 
 def sentence(schema: Schema, parts: Floats) -> str:
-    """A phrase such as "same user, name; near requested time; other gpu model"."""
+    """Return a phrase such as "same user, name; near requested time; other gpu model"."""
     groups = matched(schema, parts)
     return "; ".join(f"{how} {', '.join(names)}" for how, names in groups.items() if names)

@@ -22,7 +22,10 @@ _NONE = np.uint64(0)
 
 
 class Completion(NamedTuple):
-    """A completed job; the caller ensures that all numbers but `extra` are finite."""
+    """Run time and origin of a completed job.
+
+    The caller ensures that all numbers but `extra` are finite.
+    """
 
     log_seconds: float  # natural log of its run time
     extra: float  # a covariate for recalls, such as the log of the requested time; NaN = none
@@ -33,14 +36,14 @@ class Completion(NamedTuple):
 
 @njit
 def halvings(memory: Memory, when: float, turn: float) -> float:
-    """The number of times a weight has halved since the start."""
+    """Return how often weights have halved between the start and a time and turn."""
     head = memory.head[0]
     return when / head.half_s + turn / head.half_jobs
 
 
 @njit
 def log2_sum(one: float, other: float) -> float:
-    """log2(2^one + 2^other)."""
+    """Return log2(2^one + 2^other)."""
     high, low = max(one, other), min(one, other)
     if high == -np.inf:
         return high
@@ -49,7 +52,7 @@ def log2_sum(one: float, other: float) -> float:
 
 @njit
 def _word(memory: Memory, bits: Words, model: int, w: int) -> np.uint64:
-    """Word w of the pattern, with the bits of the model that the job ran on."""
+    """Return word w of a pattern, with its model bits replaced by those of `model`, if known."""
     if model < 0:
         return bits[w]
     return (bits[w] & ~memory.model_mask[w]) | memory.model_bits[model, w]
@@ -78,7 +81,7 @@ def _is_there(memory: Memory, bits: Words, model: int, slot: int) -> bool:
 
 @njit
 def _look_up(memory: Memory, number: np.uint64, bits: Words, model: int) -> int:
-    """The slot of a pattern, or -1."""
+    """Return the slot of a pattern, given its hash `number`; -1 = not stored."""
     at, last = _home(memory, number), len(memory.table) - 1
     while memory.table[at] > 0:
         slot = memory.table[at] - 1
@@ -166,7 +169,7 @@ def _retire(memory: Memory, slot: int, outcome: Row) -> None:
 
 @njit
 def _store(memory: Memory, slot: int, result: Completion) -> None:
-    """Store an outcome among the latest of its pattern, in place of the oldest of them."""
+    """Store an outcome among the latest L of its slot; the oldest goes to the summary."""
     row, latest = memory.slots[slot], memory.outcomes[slot]
     at = row.jobs % len(latest)
     if row.jobs >= len(latest):
@@ -179,7 +182,7 @@ def _store(memory: Memory, slot: int, result: Completion) -> None:
 
 @njit
 def _new_slot(memory: Memory, bits: Words, model: int, number: np.uint64) -> int:
-    """The slot for a new pattern: a free one, or the weakest."""
+    """Return a slot for a new pattern, a free or else the weakest one, with the pattern stored."""
     head = memory.head[0]
     if head.size < len(memory.slots):
         slot = head.size
@@ -226,7 +229,7 @@ def learn(memory: Memory, bits: Words, result: Completion) -> int:
 
 @njit_allocating
 def restore(memory: Memory) -> bool:
-    """Rebuild the table of a memory from its other arrays; False = they contradict each other."""
+    """Rebuild the hash table of a memory; return False if its other arrays are inconsistent."""
     memory.table[:] = 0
     bits = np.zeros(len(memory.patterns), np.uint64)
     for slot in range(memory.head[0].size):

@@ -114,7 +114,7 @@ class Weighing(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The learned state."""
+    """The learned state of the memory: patterns, outcomes, index structures and GPU speeds."""
 
     head: Records  # [1]
     patterns: Words  # [W, S] word by word, so that a scan runs over neighbouring slots
@@ -134,7 +134,7 @@ class Memory(NamedTuple):
 
 
 class Query(NamedTuple):
-    """The input of a recall."""
+    """The input of a recall: the pattern of a job, and what is known of its speeds."""
 
     bits: Words  # [W] pattern, without a GPU model
     known: Words  # [W] its known roles
@@ -182,7 +182,7 @@ def _check(space: Space, size: Size, models: Sequence[str]) -> None:
 
 
 def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memory:
-    """An empty memory; recalls answer for `models`, which are referred to by index.
+    """Return an empty memory; recalls answer for `models`, which are referred to by index.
 
     Raises:
         ConfigError: a size is out of range, or models are given in a space without that role.
@@ -219,12 +219,12 @@ def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memor
 
 
 def copy(memory: Memory) -> Memory:
-    """A copy that shares no arrays."""
+    """Return a copy of a memory that shares no arrays with it."""
     return Memory._make(array.copy() for array in memory)
 
 
 def work_for(memory: Memory, nearest: int = NEAREST) -> Scratch:
-    """The buffers of recalls from the `nearest` patterns of each model; reusable.
+    """Return reusable buffers for recalls from the `nearest` patterns of each model.
 
     Raises:
         ConfigError: nearest is less than 1.

@@ -25,7 +25,7 @@ _OCTAVE = 2.0**-52  # 1 / the difference of a float's bits between two powers of
 
 @njit
 def _distances(query: Query, patterns: Words, first: int, out: Counts) -> None:
-    """Write the distances of len(out) slots from `first` on; four words at a time."""
+    """Write the distances of the query to the slots first, first + 1, ... to `out`."""
     bits, known, many = query.bits, query.known, len(out)
     for i in range(many):
         out[i] = 0
@@ -49,7 +49,7 @@ def _distances(query: Query, patterns: Words, first: int, out: Counts) -> None:
 
 @njit_apart
 def scan(memory: Memory, query: Query, work: Scratch) -> int:
-    """Write the distance in bits of every slot to work.gaps; returns the number of slots."""
+    """Write the distance in bits of the query to every slot to work.gaps; return their number."""
     size = int(memory.head[0].size)
     for first in range(0, size, BLOCK):
         out = work.block[: min(BLOCK, size - first)]
@@ -88,7 +88,7 @@ def _rate(
 
 @njit
 def _cut(work: Scratch, nearest: int) -> None:
-    """Find the bin at which the nearest slots of each bucket end."""
+    """Write to work.cuts and work.left, for each bucket, the bin at which its nearest slots end."""
     for b in range(len(work.cuts)):
         left, at = nearest, 0
         while at < BINS - 1 and work.counts[b, at] < left:
@@ -99,7 +99,7 @@ def _cut(work: Scratch, nearest: int) -> None:
 
 @njit
 def _add(work: Scratch, n: int, slot: int, model: int, weight: float) -> Row:
-    """Set slot, model and weight of source n; returns it."""
+    """Set slot, model and weight of source n, and return its record."""
     row = work.sources[n]
     row.weight, row.slot, row.model = weight, slot, model
     return row
@@ -107,7 +107,7 @@ def _add(work: Scratch, n: int, slot: int, model: int, weight: float) -> Row:
 
 @njit
 def _followed(log_seconds: float, extra: float, query: Query, weighing: Weighing) -> float:
-    """Log seconds of an outcome, adjusted by the difference of the extra numbers if both exist."""
+    """Return an outcome's log seconds, corrected for its extra number if the query has one too."""
     gap = query.extra - extra
     return log_seconds if math.isnan(gap) else log_seconds + weighing.slope * gap
 
@@ -181,7 +181,7 @@ def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work:
 
 @njit
 def shift(memory: Memory, query: Query, ran: int, asked: int) -> float:
-    """The difference of log seconds between two models; 0 if one of them is unknown."""
+    """Return log seconds on model `asked` minus those on model `ran`; 0 if one is unknown."""
     if ran < 0 or asked < 0 or ran == asked:
         return 0.0
     row = len(memory.speeds) - 1
@@ -193,7 +193,7 @@ def shift(memory: Memory, query: Query, ran: int, asked: int) -> float:
 
 @njit
 def _model_nats(memory: Memory, bits: int, per_bit: float, ran: int, asked: int) -> float:
-    """The nats that the model's role adds to a match; an unknown model counts as unrelated."""
+    """Return the nats that the GPU models `ran` and `asked` add to a match; 0 if one is unknown."""
     if asked < 0 or ran < 0:
         return 0.0
     return per_bit * (0.5 * bits - memory.model_distances[asked, ran])
@@ -201,7 +201,7 @@ def _model_nats(memory: Memory, bits: int, per_bit: float, ran: int, asked: int)
 
 @njit
 def weighted_median(values: Floats, weights: Floats, total: float) -> float:
-    """The weighted median of values; both arrays are reordered in place."""
+    """Return the weighted median of values; both arrays are reordered in place."""
     low, high, need = 0, len(values), 0.5 * total
     pivot = values[0]
     while low < high:
@@ -249,7 +249,7 @@ def answer(
     space: Space, memory: Memory, query: Query, weighing: Weighing, asked: int, count: int,
     work: Scratch, out: Row,
 ) -> None:  # fmt: skip
-    """Write the answer of the sources of `gather` for model `asked`, -1 = no particular one.
+    """Write the run time predicted from the sources for model `asked` (-1 = any) to `out`.
 
     The sources' shares become those of this answer. The run times of sources on another model are
     multiplied by the ratio of the speeds, learned or prior.

@@ -74,7 +74,7 @@ def _in_use(name: str, memory: Memory) -> NDArray[Any]:
 
 
 def pack(saved: SavedMemory) -> bytes:
-    """The file of a memory; the same memory makes the same bytes."""
+    """Return the bytes of a memory's file; the same memory gives the same bytes."""
     arrays: dict[str, NDArray[Any]] = {
         "header": np.frombuffer(_header(saved).model_dump_json().encode(), np.uint8)
     }
@@ -92,7 +92,7 @@ def _is_heap(memory: Memory, size: int) -> bool:
 
 
 def _is_sound(memory: Memory, size: int) -> bool:
-    """True if the arrays are consistent; also rebuilds the table."""
+    """Return True if the arrays of a memory are consistent; also rebuilds its hash table."""
     head, slots = memory.head[0], memory.slots[:size]
     stored = np.arange(memory.outcomes.shape[1]) < slots["jobs"][:, None]
     numbers = [memory.outcomes[:size][name][stored] for name in ("log_seconds", "when")]
@@ -145,7 +145,7 @@ def _space(header: _Header) -> tuple[Schema, Space]:
 
 
 def unpack(data: bytes, where: str) -> SavedMemory:
-    """The memory in the bytes of a file, which is called `where` in errors.
+    """Return the memory in the bytes of a file; errors name the file `where`.
 
     Raises:
         TraceError: it is not the file of a memory, or it has been changed.

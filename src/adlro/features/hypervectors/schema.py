@@ -47,7 +47,7 @@ ROLE = np.dtype(
 
 
 class Role(NamedTuple):
-    """One variable of a pattern.
+    """A role, one variable of a pattern: its kind, weight and range.
 
     Two words are equal or unrelated. A bag holds up to `most` words, and the similarity of two bags
     is the share of common words (Jaccard). A level lies in a range: similarity falls linearly with
@@ -66,7 +66,7 @@ class Role(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """The roles and the length of a pattern."""
+    """The roles of a pattern and its number of bits."""
 
     roles: tuple[Role, ...]
     bits: int = BITS
@@ -84,7 +84,7 @@ class Space(NamedTuple):
 
 
 def key(role: str, text: str) -> int:
-    """The 64-bit key of a word in a role; never 0, which means missing."""
+    """Return the 64-bit key of a word in a role; never 0, which means missing."""
     data = role.encode() + b"\0" + text.encode()
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") or 1
 
@@ -105,7 +105,7 @@ def _range_problem(role: Role) -> str:
 
 
 def _problem(role: Role) -> str:
-    """The problem with a role as a phrase; "" = none."""
+    """Return what is wrong with a role as a phrase; "" = nothing."""
     if role.kind not in KINDS:
         return f"its kind is none of {', '.join(KINDS)}"
     if not (math.isfinite(role.weight) and role.weight > 0):
@@ -131,7 +131,7 @@ def _check(schema: Schema) -> None:
 
 
 def _share(weights: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
-    """Bits in proportion to weights, at least one each; largest remainders first."""
+    """Return the number of bits of each role: in proportion to its weight, at least one."""
     exact = weights / weights.sum() * (bits - len(weights))
     result = np.floor(exact).astype(np.int64)
     rest = int(bits - len(weights) - result.sum())
@@ -150,7 +150,7 @@ def _mask(first: int, bits: int, words: int) -> Words:
 
 
 def space_of(schema: Schema) -> Space:
-    """The space of a schema; the same on every machine.
+    """Return the arrays of a schema for compiled code; the same on every machine.
 
     Raises:
         ConfigError: the schema contradicts itself.
@@ -182,7 +182,7 @@ def space_of(schema: Schema) -> Space:
 
 
 def place(schema: Schema, name: str) -> int:
-    """The index of the first filler of a role.
+    """Return the index of the first filler of a role, given its name.
 
     Raises:
         ConfigError: there is no such role.

@@ -69,13 +69,13 @@ def add(sketch: Counts, bits: Words, weight: int) -> None:
 
 @njit
 def remove(sketch: Counts, bits: Words, weight: int) -> None:
-    """Remove a pattern that was added with the same weight."""
+    """Remove a pattern from a sketch to which it was added with the same weight."""
     add(sketch, bits, -weight)
 
 
 @njit
 def share_alike(sketch: Counts, bits: Words) -> float:
-    """Mean similarity of a pattern to those in a sketch, about 0 to 1; 0 if it is empty."""
+    """Return the mean similarity of a pattern to those in a sketch, about 0 to 1; 0 if empty."""
     size = len(bits) * _WORD_BITS
     if sketch[size] == 0:
         return 0.0

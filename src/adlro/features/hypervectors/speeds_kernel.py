@@ -22,7 +22,7 @@ _PRIOR = 3.0  # weight of the prior, in pairs of equal jobs
 
 @njit
 def _add_pair(memory: Memory, row: int, one: int, other: int, weight: float, gap: float) -> None:
-    """Add an observed difference of log seconds between two models."""
+    """Add an observed difference `gap` of log seconds between two models to a class's averages."""
     weights, ratios = memory.pair_weights[row], memory.pair_ratios[row]
     weights[one, other] = min(weights[one, other], _MOST) + weight
     weights[other, one] = weights[one, other]

@@ -38,7 +38,7 @@ def likeliest(
     space: Space, pattern: Words, role: int, candidates: Words, bits: Words, known: Words,
     filling: Words,
 ) -> tuple[int, float]:  # fmt: skip
-    """The index of the candidate most similar to a pattern's filler of a role, and the similarity.
+    """Return which candidate is most similar to a pattern's filler of a role, and how similar.
 
     Args:
         space: of the pattern.

@@ -1,1 +1,1 @@
-"""Policies from files: a user's Python file, or the weights and the card of a learned policy."""
+"""Load policies from files: a user's Python file, or the weights and card of a learned policy."""

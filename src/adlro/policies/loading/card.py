@@ -1,4 +1,4 @@
-"""The card of a learned policy: its network, its provenance and the hash of its weights."""
+"""The card of a learned policy, a JSON file: its network, provenance and hash of its weights."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class Seeds(Record):
-    """A range of seeds, both ends included."""
+    """A range of seeds, from the first to the last, both included."""
 
     first: Seed
     last: Seed
@@ -69,7 +69,7 @@ class Seeds(Record):
 
 
 class Budget(Record):
-    """The cost of the training."""
+    """The cost of training a policy: CPU time, labelled states and episodes."""
 
     cpu_s: Annotated[float, Field(ge=0)]
     labelled_states: Count = 0  # states with a rollout of every choice
@@ -77,7 +77,7 @@ class Budget(Record):
 
 
 class Figure(Record):
-    """The result of a policy on one scenario, from paired runs on the same jobs."""
+    """The mean completion time of a policy on one scenario, versus min-min on the same jobs."""
 
     scenario: Name
     load: PositiveFloat
@@ -93,7 +93,7 @@ class Figure(Record):
 
 
 class Provenance(Record):
-    """The part of a card that is written by the trainer."""
+    """The part of a card that the trainer provides: how a policy was trained, and its results."""
 
     name: Name
     about: Line
@@ -116,7 +116,7 @@ class _Written(Provenance):
 
 
 class Card(_Written):
-    """The card of a network over the features of a choice or a pair."""
+    """The card of a network whose input is the features of a choice or of a job-pool pair."""
 
     # the policy that uses the weights; old cards lack the key
     policy: Literal["adlro", "adlro-preemptive"] = "adlro"
@@ -137,7 +137,7 @@ class Card(_Written):
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes by the names of Network's fields and of the telemetry histograms."""
+        """Shapes of all arrays of the .npz file: fields of Network, and telemetry histograms."""
         return self._weights | self._counts
 
     @property
@@ -161,7 +161,7 @@ class Card(_Written):
 
     @property
     def words(self) -> str:
-        """The network in a phrase."""
+        """A phrase that describes the size and the inputs of the network."""
         first, second = self.hidden
         text = f"{len(self.features)} features, hidden layers of {first} and {second} units"
         if self.telemetry is None:
@@ -170,7 +170,7 @@ class Card(_Written):
 
 
 class PaperCard(_Written):
-    """The card of the paper's network, for one shape of cluster."""
+    """The card of the paper's network, whose weights fit one shape of cluster."""
 
     policy: Literal["paper-dqn"]
     rows: Size  # nodes
@@ -183,17 +183,17 @@ class PaperCard(_Written):
 
     @property
     def sizes(self) -> Sizes:
-        """The shapes of cluster and queue that it fits."""
+        """The shape of cluster and window of the queue that the weights fit."""
         return Sizes(self.rows, self.columns, self.types, self.window, self.gpus)
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes by the names of PaperNetwork's arrays."""
+        """Shapes of all arrays of the .npz file, by the names in PaperNetwork.arrays."""
         return paper_network.shapes(self.sizes, self.channels, self.hidden)
 
     @property
     def words(self) -> str:
-        """The network in a phrase."""
+        """A phrase that describes the layers of the network and the cluster it is for."""
         layers = " and ".join(str(units) for units in self.hidden)
         filters = f"two convolutions of {self.channels} channels, " if self.channels else ""
         return (
@@ -206,7 +206,10 @@ AnyCard = Card | PaperCard
 
 
 def write(origin: Provenance, **more: object) -> str:
-    """The text of a card file, from its provenance and all other keys but its own hash."""
+    """Return the text of a card file, given its provenance and, in `more`, its other keys.
+
+    The format and the hash of the card itself are added.
+    """
     written = origin.model_dump(mode="json", include=set(Provenance.model_fields))
     data = written | {"format": FORMAT} | more
     data[_OWN_HASH] = _fingerprint(data)
@@ -214,11 +217,11 @@ def write(origin: Provenance, **more: object) -> str:
 
 
 def parse(text: bytes, path: Path) -> AnyCard:
-    """Check the content of a card file.
+    """Return the card in the content of a card file, after all checks.
 
     Args:
         text: the content.
-        path: of the file, for messages.
+        path: path of the file, for messages.
 
     Raises:
         PolicyError: it is not JSON, has another format, lacks a key, or was changed after it was
@@ -244,7 +247,7 @@ def parse(text: bytes, path: Path) -> AnyCard:
 
 
 def shortened(text: str) -> str:
-    """Text from a file, shortened and escaped for one line of a message."""
+    """Return text from a file for one line of a message: its first 80 characters, escaped."""
     return ascii(text[:80])
 
 
@@ -259,14 +262,17 @@ def _json(text: bytes, path: Path) -> dict[str, Any]:
 
 
 def _fingerprint(data: dict[str, Any]) -> str:
-    """Hash of the content; a key that a later version adds does not change that of older files."""
+    """Return the hash of all keys of a card that are present, except the hash itself.
+
+    Absent keys do not count, so a key that a later version adds leaves hashes of older files valid.
+    """
     rest = {key: value for key, value in data.items() if key != _OWN_HASH}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _one_line(exc: ValidationError) -> str:
-    """The first validation error as "key: message"."""
+    """Return the first validation error as a line "key: message"."""
     error = exc.errors(include_url=False, include_context=False)[0]
     key = shortened(".".join(str(part) for part in error["loc"]))
     if error["type"] == "extra_forbidden":

@@ -1,6 +1,6 @@
 """The files of a learned policy: weights in NAME.npz and a card in NAME.json, without any code.
 
-The content of both files is checked before use, also by hash: see docs/learned.md.
+The content of both files, including their hashes, is checked before use: see docs/learned.md.
 """
 
 from __future__ import annotations
@@ -51,20 +51,23 @@ _BROKEN = (zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, Va
 
 
 class Learned(NamedTuple):
-    """A learned policy, read and checked."""
+    """A learned policy whose files were read and checked: its network and its card."""
 
     network: Network | PaperNetwork
     card: AnyCard
 
     @property
     def params(self) -> Floats:
-        """The weights as the params of the policy's decide."""
+        """The weights as the params of the policy's decide, without the bounds of telemetry."""
         if isinstance(self.network, PaperNetwork):
             return paper_network.flat(self.network)
         return networks.flat(self.network, KNOWN[self.card.policy])
 
     def params_for(self, cluster: telemetry_ranges.Cluster) -> Floats:
-        """The params of the policy's decide on a cluster."""
+        """Return the params of the policy's decide on a cluster.
+
+        They include the bounds of telemetry readings if the network reads telemetry.
+        """
         if isinstance(self.network, PaperNetwork):
             return self.params
         return telemetry_ranges.params_of(self.network, cluster, KNOWN[self.card.policy])
@@ -74,24 +77,24 @@ _NO_ARRAYS = ("features", "norm")  # fields of a network
 
 
 class _Files(NamedTuple):
-    """The paths of the two files of a policy."""
+    """The paths of the two files of a learned policy."""
 
     weights: Path
     card: Path
 
 
 def _files(path: Path) -> _Files:
-    """The paths of both files, from that of either."""
+    """Return the paths of both files of a learned policy, given either of them."""
     if path.suffix not in SUFFIXES:
         raise PolicyError(f"{path}: is not the name of a learned policy; it ends in .npz or .json")
     return _Files(*(path.with_suffix(suffix) for suffix in SUFFIXES))
 
 
 def load(path: Path) -> Learned:
-    """Read a policy by either of its files.
+    """Read and check a learned policy, given the path of either of its two files.
 
     Raises:
-        PolicyError: a file is absent or invalid; nothing of it is used then.
+        PolicyError: a file is missing or invalid; in that case nothing of it is used.
     """
     files = _files(path)
     partner = files.card if path == files.weights else files.weights
@@ -103,18 +106,18 @@ def load(path: Path) -> Learned:
 
 
 def shipped_file(name: str = "adlro") -> Path:
-    """The path of a shipped policy's weights."""
+    """Return the path of the weights of a learned policy of the package."""
     return Path(str(resources.files("adlro") / "policies" / "shipped" / f"{name}.npz"))
 
 
 @cache
 def shipped(name: str = "adlro") -> Learned:
-    """A learned policy of the package; read once per process."""
+    """Return a learned policy of the package; its files are read once per process."""
     return load(shipped_file(name))
 
 
 def _described(network: Network | PaperNetwork) -> dict[str, object]:
-    """The keys of a card that describe the network."""
+    """Return the part of a card that describes the network: policy, features and sizes."""
     if isinstance(network, PaperNetwork):
         layers = {"channels": network.channels, "hidden": list(network.hidden)}
         return {"policy": "paper-dqn", **network.sizes._asdict(), **layers}
@@ -139,12 +142,14 @@ def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
 
 
 def save(path: Path, network: Network | PaperNetwork, origin: Provenance) -> AnyCard:
-    """Write both files, or neither; the same weights and origin give the same bytes.
+    """Write both files of a learned policy, or neither.
+
+    The same weights and the same origin give the same bytes.
 
     Args:
-        path: of either file.
-        network: of float32 or float64, which is preserved; of at least one unit per layer.
-        origin: its provenance. The rest of the card follows from the network.
+        path: the path of either file.
+        network: weights of float32 or float64, written as they are; at least one unit per layer.
+        origin: the provenance of the network. The rest of the card follows from the network.
 
     Returns:
         The card as it was written.
@@ -163,7 +168,10 @@ def save(path: Path, network: Network | PaperNetwork, origin: Provenance) -> Any
 
 
 def _content(path: Path, loss: str = "") -> bytes:
-    """The content of a file, which must not exceed its largest size."""
+    """Return the content of a file, which may have at most _MOST_MIB.
+
+    loss: appended to the message if the file is missing.
+    """
     most = _MOST_MIB[path.suffix]
     try:
         if not path.is_file():
@@ -180,7 +188,7 @@ def _content(path: Path, loss: str = "") -> bytes:
 
 
 def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
-    """The policy of two files, after all checks."""
+    """Return the policy in the contents of its two files, after all checks."""
     card = parse(text, files.card)
     if isinstance(card, Card):
         _refuse_unknown(card, files.card)
@@ -213,7 +221,7 @@ def _refuse_unknown(card: Card, path: Path) -> None:
 def _norm(
     models: tuple[str, ...], arrays: dict[str, NDArray[Any]], files: _Files
 ) -> normalise.Norm:
-    """The telemetry histograms; their arrays are removed from `arrays`."""
+    """Return the telemetry histograms of the GPU models; moves their arrays out of `arrays`."""
     state = {name: arrays.pop(name) for name in normalise.COUNTS}
     try:
         return normalise.from_arrays({normalise.MODELS: np.array(models, "U"), **state})
@@ -222,7 +230,7 @@ def _norm(
 
 
 class _ContentError(Exception):
-    """The problem inside an .npz file, as a phrase."""
+    """Raised for invalid content of an .npz file; the message is a phrase."""
 
 
 def _unpacked(weights: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
@@ -238,7 +246,7 @@ def _unpacked(weights: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, N
 def _refuse_others(
     entries: list[zipfile.ZipInfo], shapes: dict[str, tuple[int, ...]], most: int
 ) -> None:
-    """Raise unless the entries are the arrays, once each, of at most `most` bytes in all."""
+    """Raise unless the zip entries are exactly the expected arrays, `most` bytes or less in all."""
     found, wanted = [entry.filename for entry in entries], [f"{name}.npy" for name in shapes]
     for name in wanted:
         if found.count(name) != 1:
@@ -253,7 +261,7 @@ def _refuse_others(
 
 
 def _array(name: str, data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
-    """The array in the bytes of a .npy file; nothing in it is evaluated."""
+    """Return the array in the bytes of a .npy file, after checks; nothing in it is evaluated."""
     is_count = name in normalise.COUNTS
     header = _HEADER.match(data)
     if header is None:
@@ -279,7 +287,7 @@ def _array(name: str, data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _replace(files: _Files, weights: bytes, text: bytes) -> None:
-    """Write both files; if the second fails, the first is restored."""
+    """Write both files; if writing the card fails, restore the former weights file."""
     former = files.weights.read_bytes() if files.weights.is_file() else None
     write_bytes(files.weights, weights)
     try:

@@ -1,7 +1,7 @@
-"""The bounds of telemetry readings as part of a learned policy's parameters.
+"""Append the bounds of telemetry readings to the parameters of a learned policy.
 
-telemetry/normalise.py computes the bounds of each GPU model; features/telemetry_kernel.py applies
-them. This module puts those of a cluster's models behind the weights.
+telemetry/normalise.py computes the bounds of each GPU model, features/telemetry_kernel.py applies
+them. This module puts the bounds of a cluster's GPU models behind the weights.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ class Cluster(Protocol):
 
     @property
     def models(self) -> tuple[GpuModel, ...]:
-        """[M], in the order of the columns of est."""
+        """The M GPU models, in the order of the columns of View.est."""
 
 
 def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
-    """[M * RANGES] as features/telemetry_kernel.py reads them; None = no reading was observed."""
+    """Return the bounds [M * RANGES] of the telemetry readings of M GPU models.
+
+    features/telemetry_kernel.py reads them. norm: the observed readings; None = there were none.
+    """
     seen = empty() if norm is None else norm
     rows = [
         (
@@ -40,7 +43,9 @@ def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
 
 
 def params_of(network: Network, cluster: Cluster, known: tuple[str, ...]) -> Floats:
-    """The params of decide on a cluster: the weights, then the bounds if it reads telemetry.
+    """Return the params of a network's decide on a cluster.
+
+    They are the weights, followed by the bounds of telemetry readings if the network reads them.
 
     Args:
         network: the weights.

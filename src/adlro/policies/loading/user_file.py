@@ -1,4 +1,4 @@
-"""Loading a user's policy from a Python file; errors are reported by file and line."""
+"""Load a user's policy from a Python file, and report its errors with file and line."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ _FORMER = 12  # number of arguments of decide in versions without a view
 
 @contextlib.contextmanager
 def mistakes(path: Path | None, line: int = 0) -> Iterator[None]:
-    """Turn exceptions of a user's file into a PolicyError with file and line.
+    """Turn exceptions raised by a user's file into a PolicyError with file and line.
 
     Args:
-        path: the file as the user wrote it; None = a policy of the package, whose exceptions pass.
-        line: of its `decide`, for exceptions raised outside of the file.
+        path: the file's path as the user gave it; None = a policy of the package, whose exceptions
+            are left as they are.
+        line: line of its `decide`, reported for exceptions raised outside of the file.
     """
     try:
         yield
@@ -50,13 +51,13 @@ def mistakes(path: Path | None, line: int = 0) -> Iterator[None]:
 
 
 def plain(decide: Callable[..., Any]) -> Callable[..., Any]:
-    """The Python function behind a decide, compiled or not."""
+    """Return the plain Python function of a decide, which may be compiled or not."""
     function: Callable[..., Any] = getattr(decide, "py_func", decide)
     return function
 
 
 def first_line(decide: Callable[..., Any]) -> int:
-    """The line of a decide in its file."""
+    """Return the line on which a decide begins in its file."""
     code = getattr(plain(decide), "__code__", None)
     return code.co_firstlineno if code else 1
 
@@ -79,7 +80,7 @@ def _execute(path: Path) -> ModuleType:
 
 
 def _why(exc: Exception, function: Callable[..., Any]) -> tuple[str, int]:
-    """The reason of a compile error in one sentence, and its line."""
+    """Return the reason of numba's compile error in one sentence, and the line of its cause."""
     first = function.__code__.co_firstlineno
     if isinstance(exc, KeyError):  # numba raises it for a field that a record does not have
         source = inspect.getsource(function).splitlines()
@@ -94,7 +95,7 @@ def _why(exc: Exception, function: Callable[..., Any]) -> tuple[str, int]:
 
 
 def _check_bounds(module: ModuleType) -> None:
-    """Recompile the user's functions with bounds checks, so that a bad index cannot crash us."""
+    """Recompile the user's functions with bounds checks: a bad index must not crash the process."""
     for name, value in list(vars(module).items()):
         if is_compiled(value) and value.py_func.__module__ == module.__name__:
             setattr(module, name, numba.njit(boundscheck=True, nogil=True)(value.py_func))
@@ -109,7 +110,7 @@ def _compile(decide: Callable[..., Any], path: Path) -> None:
 
 
 def _advice(decide: Callable[..., Any], call: str) -> str:
-    """How to correct a decide with the wrong arguments."""
+    """Return a phrase that says how to correct a decide with the wrong arguments."""
     advice = f"decide takes {len(ARGUMENTS)} arguments: {call}"
     names = list(inspect.signature(plain(decide)).parameters)
     if len(names) == _FORMER:
@@ -119,10 +120,11 @@ def _advice(decide: Callable[..., Any], call: str) -> str:
 
 
 def load(path: Path) -> ModuleType:
-    """Import a file with a `decide` and check its signature.
+    """Import a user's file, check the arguments of its `decide`, and compile it if it is @njit.
 
     Raises:
-        PolicyError: there is no such file, it fails, or its `decide` has the wrong arguments.
+        PolicyError: there is no such file, it raises an exception, or its `decide` is missing, has
+            the wrong arguments or cannot be compiled.
     """
     try:
         if not path.is_file():

@@ -11,7 +11,11 @@ from adlro.train.hyperparameters import Share, Units
 
 
 class PaperDqnHyperparameters(Record):
-    """The paper's values (learning rate, backbone, W = 1), and ours where it gives none."""
+    """Hyperparameters of the paper's DQN.
+
+    Learning rate, backbone and W = 1 are the paper's values; for the others it gives none, so they
+    are ours.
+    """
 
     window: PositiveInt = 1  # W: waiting jobs to choose from
     idle_weight: Annotated[float, Field(gt=0, lt=1)] | None = None  # lambda; None = the scenario's
@@ -26,27 +30,27 @@ class PaperDqnHyperparameters(Record):
     rate: PositiveFloat = 1e-4  # of Adam
     discount: Share = 0.99  # per decision
     batch: PositiveInt = 1024
-    samples: PositiveFloat = 4.0  # trained on per step of a copy
+    samples: PositiveFloat = 4.0  # number trained on per step of a simulator copy
     replay: PositiveInt = 200_000  # steps in the replay buffer
     warm_up: PositiveInt = 20_000  # steps before the first batch
     target_every: PositiveInt = 250  # batches between two copies of the network into the target
     epsilon: tuple[Share, Share] = (1.0, 0.05)  # share of random actions, first and last
-    fading: Annotated[float, Field(gt=0, le=1)] = 0.3  # share of the episodes until the last
+    fading: Annotated[float, Field(gt=0, le=1)] = 0.3  # share of the episodes in which it falls
     evaluations: PositiveInt = 50  # of the greedy policy: points of the learning curve
     evaluation_seeds: PositiveInt = 20  # selection seeds of each
     final_seeds: PositiveInt = 100  # of the figure on the card
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Units of the hidden layers; the values are one more."""
+        """Number of units of each hidden layer; the output layer is not included."""
         return (self.hidden,) if self.backbone == "cnn" else (self.hidden, self.hidden)
 
     @property
     def filters(self) -> int:
-        """Channels of the convolutions, 0 = there are none."""
+        """Number of channels of each convolution; 0 = the network has no convolutions."""
         return self.channels if self.backbone == "cnn" else 0
 
     def exploration(self, done: float) -> float:
-        """Epsilon after this share of the training, 0 to 1: linear, then constant."""
+        """Return epsilon after this share of the training (0 to 1): linear, then constant."""
         first, last = self.epsilon
         return first + (last - first) * min(done / self.fading, 1.0)

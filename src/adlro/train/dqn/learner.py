@@ -17,7 +17,7 @@ from adlro.train.dqn.replay import Batch
 
 
 class Learner:
-    """The online network, the target network and Adam."""
+    """Holds the online network, the target network and Adam; trains the online one on batches."""
 
     def __init__(self, sizes: Sizes, used: PaperDqnHyperparameters, seed: int) -> None:
         torch.set_num_threads(1)
@@ -28,14 +28,17 @@ class Learner:
         self._losses, self._counted = torch.zeros(()), 0
 
     def network(self) -> PaperNetwork:
-        """The present online network."""
+        """Return the online network in its current state, as plain arrays."""
         return self._online.export()
 
     def choose(
         self, observations: NDArray[np.float32], masks: Mask, epsilon: float,
         rng: np.random.Generator,
     ) -> Counts:  # fmt: skip
-        """A feasible action [B] for each state: the best, or with odds epsilon a random one."""
+        """Return a feasible action [B] for each of B states.
+
+        The action is random with probability epsilon, else the one with the highest value.
+        """
         with torch.inference_mode():
             values = self._online(torch.from_numpy(observations))
             values.masked_fill_(torch.from_numpy(~masks), -torch.inf)
@@ -48,7 +51,11 @@ class Learner:
         return actions
 
     def _goal(self, batch: Batch) -> torch.Tensor:
-        """Targets [K, 1] of the values of the actions taken; next actions are feasible ones."""
+        """Compute the Q-learning targets [K, 1] for the actions of a batch of K steps.
+
+        A target is the reward plus, unless the episode ended, the discounted value of the best
+        feasible action in the next state.
+        """
         with torch.no_grad():
             worth = self._target(batch.next_x)
             if self._used.is_double:
@@ -59,7 +66,7 @@ class Learner:
             return torch.addcmul(batch.rewards, batch.lasting, following, value=self._used.discount)
 
     def learn(self, batch: Batch) -> None:
-        """One step of Adam on the Huber loss of a batch."""
+        """Take one step of Adam on the Huber loss of a batch; update the target network if due."""
         goal = self._goal(batch)
         value = self._online(batch.x).gather(1, batch.actions)
         loss = torch.nn.functional.huber_loss(value, goal)
@@ -73,13 +80,13 @@ class Learner:
             self._target.load_state_dict(self._online.state_dict())
 
     def take_loss(self) -> float:
-        """Mean loss of the batches since the last call; 0 if there was none."""
+        """Return the mean loss of the batches since the last call; 0 if there was no batch."""
         mean = float(self._losses) / max(self._counted, 1)
         self._losses, self._counted = torch.zeros(()), 0
         return mean
 
     def arrays(self) -> Arrays:
-        """All that is needed to continue after this batch."""
+        """Return the whole state as arrays, for `restore`."""
         online = list(self._online.parameters())
         return {
             "counts": np.array([self.batches, self._counted]),
@@ -90,7 +97,7 @@ class Learner:
         }
 
     def restore(self, arrays: Arrays) -> None:
-        """Continue from the result of `arrays`."""
+        """Set the state to one that `arrays` returned."""
         online = list(self._online.parameters())
         adam_state.restore_weights("online", online, arrays)
         adam_state.restore_weights("target", self._target.parameters(), arrays)

@@ -1,4 +1,4 @@
-"""The training loop: copies of the simulator act, the replay buffer fills, batches are learned."""
+"""The DQN's training loop: simulators act, the replay buffer fills, batches are learned."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DRAWN = 5000  # jobs that are drawn at once and cut into episodes: drawing fewe
 
 
 def _supply(scenario: Scenario, used: PaperDqnHyperparameters, seed: int) -> EpisodeSupply:
-    """Episodes of `used.jobs` consecutive jobs each, from the seeds of this training."""
+    """Return a supply of episodes of `used.jobs` consecutive jobs, from this training's seeds."""
     pieces = max(_DRAWN // used.jobs, 1)
     setting = prepare(adjusted(scenario, jobs=pieces * used.jobs))
 
@@ -40,7 +40,7 @@ def _supply(scenario: Scenario, used: PaperDqnHyperparameters, seed: int) -> Epi
 
 
 def _refuse_too_large(scenario: Scenario, shape: Sizes, used: PaperDqnHyperparameters) -> None:
-    """Raise if the replay buffer would not fit in memory."""
+    """Raise ConfigError if the replay buffer would take more than _MOST_GIB of memory."""
     gib = used.replay * (4 * shape.observation + shape.actions) / 2**30
     if gib > _MOST_GIB:
         raise ConfigError(
@@ -50,7 +50,7 @@ def _refuse_too_large(scenario: Scenario, shape: Sizes, used: PaperDqnHyperparam
 
 
 class TrainingLoop:
-    """A training without its files and evaluations; it can be stored and restored at any step."""
+    """Simulators, replay buffer and learner of a training; the state can be stored at any step."""
 
     def __init__(self, scenario: Scenario, used: PaperDqnHyperparameters, seed: int) -> None:
         self._used = used
@@ -69,11 +69,11 @@ class TrainingLoop:
 
     @property
     def epsilon(self) -> float:
-        """Present share of random actions."""
+        """Current probability of a random action."""
         return self._used.exploration(self.episodes / self._used.episodes)
 
     def step(self) -> None:
-        """One action in each copy, and the batches that are due for it."""
+        """Take one action in each copy of the simulator, then train on the batches that are due."""
         worlds, used = self.worlds, self._used
         self.replay.see(worlds.observations, worlds.masks)
         actions = self.learner.choose(worlds.observations, worlds.masks, self.epsilon, self._rng)
@@ -92,13 +92,13 @@ class TrainingLoop:
             self.learner.learn(self.replay.sample(self._rng))
 
     def take_jct(self) -> float:
-        """Mean JCT, s, of the episodes that ended since the last call; NaN if none did."""
+        """Return the mean JCT, s, of episodes that ended since the last call; NaN if none did."""
         total, count = self._jct.tolist()
         self._jct[:] = 0.0
         return total / count if count else float("nan")
 
     def pack(self) -> tuple[Arrays, dict[str, Any]]:
-        """The state as arrays and JSON."""
+        """Return the whole state as arrays and as values that JSON can hold."""
         parts = {"worlds": self.worlds.checkpoint(), "replay": self.replay.arrays()}
         parts["learner"] = self.learner.arrays()
         arrays = {f"{part}/{name}": a for part, found in parts.items() for name, a in found.items()}
@@ -111,7 +111,7 @@ class TrainingLoop:
         }
 
     def restore(self, arrays: Arrays, meta: dict[str, Any]) -> None:
-        """Continue from the result of `pack`."""
+        """Set the state to one that `pack` returned."""
         self.worlds.restore(part("worlds", arrays))
         self.replay.restore(part("replay", arrays))
         self.learner.restore(part("learner", arrays))

@@ -17,9 +17,10 @@ _MOST_CELLS = 24  # up to which a convolution is faster as one matrix product
 
 
 class Convolution(torch.nn.Conv2d):
-    """A 3 x 3 convolution with zero padding and a ReLU; on a small matrix as a full layer.
+    """A 3 x 3 convolution with zero padding and a ReLU.
 
-    On 4 x 4 GPUs this takes half the time of torch's own.
+    For a small matrix it is computed as one matrix product: with 4 x 4 GPUs, this takes half the
+    time of torch's own convolution.
     """
 
     def __init__(self, before: int, channels: int, sizes: Sizes) -> None:
@@ -30,7 +31,10 @@ class Convolution(torch.nn.Conv2d):
             self._near = torch.from_numpy(_neighbours(sizes.rows, sizes.columns))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """From [B, before * cells] to [B, channels * cells]."""
+        """Apply the layer to B inputs: [B, before * cells] becomes [B, channels * cells].
+
+        `before` and `channels` are the numbers of input and output channels.
+        """
         if self._cells > _MOST_CELLS:
             return relu(super().forward(x.reshape(self._shape)), inplace=True).flatten(1)
         channels, before, cells = self.out_channels, self.in_channels, self._cells
@@ -42,7 +46,11 @@ class Convolution(torch.nn.Conv2d):
 
 
 def _neighbours(rows: int, columns: int) -> NDArray[np.float32]:
-    """[9, cells * cells]: 1 where the second cell is the neighbour k of the first."""
+    """Return which cells of a matrix are neighbours, as 0 or 1 in an array [9, cells * cells].
+
+    Row k is for place k of a 3 x 3 filter: 1 where the second cell is in that place around the
+    first.
+    """
     found = np.zeros((9, rows, columns, rows, columns), np.float32)
     for k, r, c in np.ndindex(9, rows, columns):
         near, beside = r + k // 3 - 1, c + k % 3 - 1
@@ -52,7 +60,7 @@ def _neighbours(rows: int, columns: int) -> NDArray[np.float32]:
 
 
 class QNetwork(torch.nn.Module):
-    """Q-values of all actions of a state."""
+    """The paper's network: computes the Q-values of all actions in a state."""
 
     def __init__(self, sizes: Sizes, used: PaperDqnHyperparameters, seed: int) -> None:
         super().__init__()
@@ -74,7 +82,10 @@ class QNetwork(torch.nn.Module):
             self.level = torch.nn.Linear(width, 1) if used.is_dueling else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """From states [B, O] to values [B, A]."""
+        """Compute the Q-values [B, A] of A actions in B states, given as [B, O].
+
+        O is the length of the observation of a state.
+        """
         if len(self.filters):
             matrix = x[:, : self._cells]
             for convolution in self.filters:
@@ -89,7 +100,7 @@ class QNetwork(torch.nn.Module):
         return values - values.mean(1, keepdim=True) + level
 
     def export(self) -> PaperNetwork:
-        """The network as plain arrays; a dueling head is folded into the last layer."""
+        """Return the network as plain arrays; a dueling head is folded into the last layer."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, convolution in zip(("first_filter", "second_filter"), self.filters, strict=False):
             arrays[name], arrays[f"{name}_bias"] = _plain(convolution.weight, convolution.bias)

@@ -1,4 +1,4 @@
-"""Uniform replay buffer: the latest steps of all copies, each state stored once."""
+"""Uniform replay buffer: the latest steps of all simulator copies, each state stored once."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ _ARRAYS = ("x", "forbidden", "actions", "rewards", "lasting")
 
 
 class Batch(NamedTuple):
-    """K steps; the tensors are overwritten by the next sample."""
+    """K sampled steps, with O numbers per state and A actions; the next sample overwrites them."""
 
     x: torch.Tensor  # [K, O]
     actions: torch.Tensor  # [K, 1]
     rewards: torch.Tensor  # [K, 1]
     lasting: torch.Tensor  # [K, 1] 0 = the episode ended with this step, else 1
     next_x: torch.Tensor  # [K, O]
-    next_forbidden: torch.Tensor  # [K, A]
+    next_forbidden: torch.Tensor  # [K, A] True = infeasible in the next state
 
 
 class Replay:
-    """A ring of T moments of B copies: the successor of row i is row i + B.
+    """A ring buffer of T moments, with one row per moment and simulator copy.
 
-    The row after the last step of an episode is the first state of another: `lasting` is 0 there.
+    With B copies, the successor of row i is row i + B. After the last step of an episode the
+    successor is the first state of another episode: `lasting` is 0 in the row of that last step.
     """
 
     def __init__(self, sizes: Sizes, copies: int, steps: int, batch: int) -> None:
@@ -55,13 +56,16 @@ class Replay:
         return slice(first, first + self.copies)
 
     def see(self, observations: NDArray[np.float32], masks: Mask) -> None:
-        """Store the present states of all copies."""
+        """Store the current state of every copy, and which actions are infeasible there."""
         rows = self._rows()
         self.x.numpy()[rows] = observations
         np.logical_not(masks, out=self.forbidden.numpy()[rows])
 
     def add(self, actions: Counts, rewards: Floats, dones: Mask) -> None:
-        """Store the actions in these states and their results; call `see` with the next states."""
+        """Store the actions taken in the states of the last `see`, with their results.
+
+        Call `see` with the next states after it.
+        """
         rows = self._rows()
         self.actions.numpy()[rows, 0] = actions
         self.rewards.numpy()[rows, 0] = rewards
@@ -69,7 +73,7 @@ class Replay:
         self.moment += 1
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        """Steps drawn uniformly, with repetition."""
+        """Draw a batch of steps uniformly at random, with repetition."""
         count, rows = len(self), len(self.x)
         drawn = rng.integers(0, count, len(self._out.x)) + (self.moment * self.copies - count)
         here = torch.from_numpy(drawn % rows)
@@ -80,13 +84,13 @@ class Replay:
         return self._out
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to continue."""
+        """Return the whole state as arrays, for `restore`."""
         return {name: getattr(self, name).numpy() for name in _ARRAYS} | {
             "moment": np.array([self.moment])
         }
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Continue from the result of `arrays`."""
+        """Set the state to one that `arrays` returned."""
         for name in _ARRAYS:
             getattr(self, name).numpy()[...] = arrays[name]
         self.moment = int(arrays["moment"].item())

@@ -1,1 +1,1 @@
-"""Readers of job histories, one module a format; `registry` recognises the format of a file."""
+"""Readers of job histories, one module for each format; `registry` recognises a file's format."""

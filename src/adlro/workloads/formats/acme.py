@@ -1,6 +1,6 @@
-"""Acme (Shanghai AI Lab, 2023) as converted: the large jobs of Kalos.
+"""Reader of Acme (Shanghai AI Lab, 2023) in a converted form: large jobs of the cluster Kalos.
 
-Hu et al., NSDI 2024. The published logs are plain CSV files: `named`.
+Hu et al., NSDI 2024. The logs as published are plain CSV files: csv_columns.py reads them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The output of CQSim (.rst): id, processors, requested, run, wait, submit, start, end."""
+"""Reader of the output of the simulator CQSim (.rst): processors and times of each job."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A plain CSV file: columns by their usual names, or as given by the user.
+"""Reader of plain CSV files: columns are found by their usual names, or as the user names them.
 
-The delimiter may also be ; or tab. Times are seconds or dates, the same in all of a column.
+The delimiter may be a comma, a semicolon or a tab. Times are seconds or dates; a column must not
+mix them.
 """
 
 from __future__ import annotations
@@ -56,14 +57,20 @@ _DELIMITERS = (",", ";", "\t")
 
 
 class _Column(NamedTuple):
-    """Column of a field, and the factor to multiply it by."""
+    """The column of the file that holds a field, and the factor that converts its numbers."""
 
     column: str
     factor: float = 1.0
 
 
 def _own(options: ReadOptions, names: Sequence[str], where: str) -> dict[str, _Column]:
-    """Columns named by the user: FIELD=COLUMN or FIELD=COLUMN*FACTOR."""
+    """Return the columns that the user named as FIELD=COLUMN or FIELD=COLUMN*FACTOR, by field.
+
+    where: file and line, for error messages.
+
+    Raises:
+        TraceError: there is no such field or column, or the factor is not valid.
+    """
     taken = {}
     for field, text in options.columns:
         if field not in FIELDS:
@@ -89,7 +96,12 @@ def _factor(text: str) -> float:
 
 
 def mapping(options: ReadOptions, names: Sequence[str], where: str) -> dict[str, _Column]:
-    """Map fields to columns, as given by the user and else by well-known names.
+    """Return the column of each field: the one that the user named, else one with a usual name.
+
+    Args:
+        options: with the columns that the user named.
+        names: all columns of the file.
+        where: file and line, for error messages.
 
     Raises:
         TraceError: a column named by the user is missing, or none holds submission times.

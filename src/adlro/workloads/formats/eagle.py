@@ -1,4 +1,4 @@
-"""NREL Eagle (2019): a Slurm history with names instead of numbers."""
+"""Reader of NREL Eagle (2019), a Slurm history with names (not numbers) of users and states."""
 
 from __future__ import annotations
 

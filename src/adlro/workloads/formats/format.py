@@ -1,4 +1,4 @@
-"""File formats: how each is recognised and read."""
+"""Types that describe a file format, with the functions that recognise it and read it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ LOCAL = "local time, zone unknown"
 
 
 class Head(NamedTuple):
-    """The beginning of a file."""
+    """The beginning of a file, from which its format is recognised: bytes and non-blank lines."""
 
     raw: bytes
     lines: tuple[str, ...]  # without those that are blank
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Fields of the first line, split at commas."""
+        """Fields of the first non-blank line, split at commas."""
         return tuple(name.strip() for name in self.lines[0].split(",")) if self.lines else ()
 
     def first_field(self, line: int) -> str:
-        """Text of a line up to the first comma."""
+        """Return the text of a line, counted from 0, up to its first comma; "" = no such line."""
         return self.lines[line].split(",")[0] if line < len(self.lines) else ""
 
 
 def head_of(raw: bytes) -> Head:
-    """Split the first bytes of a file into lines."""
+    """Return the head of a file from its first bytes."""
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in text.split("\n")[:_LINES] if line.strip()]
     return Head(raw, tuple(lines))
 
 
 class Format(NamedTuple):
-    """A file format."""
+    """A file format: its name, a description, and functions that recognise and read such files."""
 
     name: str
     about: str
@@ -49,7 +49,7 @@ class Format(NamedTuple):
 
 
 class TableFormat(NamedTuple):
-    """A format of tables with fixed columns."""
+    """A format of text tables with fixed columns, and how they become columns of a history."""
 
     name: str
     about: str
@@ -61,10 +61,10 @@ class TableFormat(NamedTuple):
 
 
 def read_table(kind: TableFormat, source: TextFile, options: ReadOptions) -> History:
-    """Read all rows of a table.
+    """Read the history in a file that is a table of this format.
 
     Raises:
-        TraceError: a column is not there, or (strict) a line is wrong.
+        TraceError: a column is missing, or a line is defective and the options are not lenient.
     """
     table = Table(source, kind.style)
     builder = HistoryBuilder(source.path, options)
@@ -79,7 +79,10 @@ def read_table(kind: TableFormat, source: TextFile, options: ReadOptions) -> His
 
 
 def of_table(kind: TableFormat, also: Callable[[Head], bool] = lambda _: True) -> Format:
-    """Format of tables with commas, recognised by its columns and the condition `also`."""
+    """Return the Format of comma-separated tables with the columns `kind.needs`.
+
+    A file is recognised if it has all of these columns and also(head) is True.
+    """
 
     def recognises(head: Head) -> bool:
         return set(kind.needs) <= set(head.names) and also(head)
@@ -91,6 +94,6 @@ def of_table(kind: TableFormat, also: Callable[[Head], bool] = lambda _: True) -
 
 
 def refuse_empty(source: TextFile, head: Head) -> None:
-    """Raise TraceError for a file with nothing in it."""
+    """Raise TraceError if a file has no text."""
     if not head.lines:
         raise TraceError(f"{source.path}: is empty")

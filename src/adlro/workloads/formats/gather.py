@@ -1,4 +1,4 @@
-"""Building a history from the rows of a file, with the checks that hold for every format."""
+"""Build a history from the rows of a file, with the checks that are the same for all formats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Columns = dict[str, ColumnValues]  # by field of History; absent = missing
 
 
 class ReadOptions(NamedTuple):
-    """Options for reading a file."""
+    """Options for reading a file: treatment of defective lines, format, columns of CSV files."""
 
     lenient: bool = False  # skip and count defective lines
     format: str = ""  # "" = recognise it by the content
@@ -35,7 +35,7 @@ STRICT = ReadOptions()
 
 
 class HistoryBuilder:
-    """Collects the columns of a history from parts of a file."""
+    """Collects rows of a file part by part, and builds a history from them."""
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self.path, self.options = path, options
@@ -48,12 +48,12 @@ class HistoryBuilder:
         self._present: set[str] = set()
 
     def count(self, kind: str, times: int = 1) -> None:
-        """Count a defect that does not prevent reading."""
+        """Add `times` to the number of defects of a kind, for the report."""
         if times:
             self.defects[kind] = self.defects.get(kind, 0) + times
 
     def add(self, rows: Rows, columns: Columns) -> None:
-        """Add the rows without defects.
+        """Add the rows that have no defect; count and skip the others if the options are lenient.
 
         Raises:
             TraceError: a row has a defect, and the options are not lenient.
@@ -103,10 +103,10 @@ class HistoryBuilder:
         return np.array(found, np.int32)
 
     def finish(self, header: Header) -> History:
-        """Return the history of all rows added.
+        """Return the history of all rows added, with times relative to its origin.
 
         Raises:
-            TraceError: there are no jobs at all.
+            TraceError: no job was added.
         """
         count = sum(len(part["keep"]) for part in self._parts)
         if count == 0:
@@ -133,7 +133,7 @@ class HistoryBuilder:
         return History(header=header, id=tuple(self._ids), tables=tables, **columns)
 
     def _found(self, columns: dict[str, NDArray[Any]]) -> dict[str, int]:
-        """Count defects that only whole columns show, and return all."""
+        """Count defects that only whole columns show, and return the counts of all kinds."""
         run, gpus = columns["run_s"], columns["gpus"]
         with np.errstate(invalid="ignore"):
             self.count("not in order of submission", int((np.diff(columns["submit_s"]) < 0).sum()))
@@ -144,12 +144,15 @@ class HistoryBuilder:
 
 
 def _is_text(word: str) -> bool:
-    """Whether a word can be written to a file: no zero byte, no half of a character."""
+    """Return whether a word can be written to a file: it has no zero byte and no lone surrogate."""
     return "\0" not in word and not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _texts(rows: Rows, name: str, words: ColumnValues) -> list[str]:
-    """Strip words, and note those that cannot be written to a file."""
+    """Return words without surrounding blanks.
+
+    Words that cannot be written to a file are noted as defects of their rows.
+    """
     stripped = [str(word).strip() for word in words]
     odd = {word for word in set(stripped) if not (word.isprintable() or _is_text(word))}
     for row, word in enumerate(stripped if odd else ()):
@@ -164,7 +167,7 @@ def _whole(values: ColumnValues) -> NDArray[np.int64]:
 
 
 def _check(rows: Rows, columns: Columns) -> None:
-    """Note impossible values; compute run times from start and end if they are missing."""
+    """Note impossible values as defects; add run times (end - start) if there are none."""
     known = {name: np.asarray(columns[name], np.float64) for name in NUMBERS if name in columns}
     for name, values in known.items():
         _note_absurd(rows, name, values)
@@ -195,7 +198,10 @@ def _check(rows: Rows, columns: Columns) -> None:
 
 
 def limits(name: str) -> tuple[float, float]:
-    """Least and largest value of a column of numbers, before times are moved to the origin."""
+    """Return the least and largest possible value of a column of numbers, before times are shifted.
+
+    Times are shifted to the origin when the history is built.
+    """
     most = _LARGEST_S if name.endswith("_s") else 2.0**53
     may_be_negative = name in ("submit_s", "start_s", "end_s", "priority")
     return -most if may_be_negative else 0.0, most

@@ -1,4 +1,4 @@
-r"""Gavel's traces: job type, command, steps, arrival and GPUs, with tabs between them.
+"""Reader of Gavel's traces: tab-separated job type, command, steps, arrival and GPUs.
 
 Narayanan et al., OSDI 2020. A job type such as "ResNet-18 (batch size 16)" is named as in the
 scenario gavel16: "ResNet-18-16".

@@ -1,6 +1,7 @@
-"""Helios (SenseTime, 2020) as derived: id with its row, arrival, run time, GPUs.
+"""Reader of Helios (SenseTime, 2020) in a derived form: id, arrival, run time and GPUs of each job.
 
-Hu et al., SC 2021. The published logs with user, queue and state are plain CSV files: `named`.
+Hu et al., SC 2021. The logs as published, with user, queue and state, are plain CSV files:
+csv_columns.py reads them. An id of the derived form has its row after a #.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ NEEDS = ("job_id", "arrival_s", "service_sec", "gpu_count")
 
 
 def columns(rows: Rows) -> Columns:
-    """Arrival, run time and GPUs by job."""
+    """Return the columns of a history: id, submission, run time and GPUs of each row's job."""
     return {
         "id": rows.words("job_id"),
         "submit_s": rows.numbers("arrival_s"),

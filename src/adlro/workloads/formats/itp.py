@@ -1,4 +1,4 @@
-"""Microsoft ITP (2021), the traces of ElasticFlow.
+"""Reader of Microsoft ITP (2021), the job traces of ElasticFlow.
 
 Gu et al., ASPLOS 2023.
 """
@@ -24,7 +24,7 @@ _NEEDS = ("job_id", "submission_time", "duration", "num_gpu")
 
 
 def _has_no_more(head: Head) -> bool:
-    """With other columns beside these common names it is a plain CSV file."""
+    """Return whether the file has no other columns; with more it is read as a plain CSV file."""
     return len(head.names) == len(_NEEDS)
 
 

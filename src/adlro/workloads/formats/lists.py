@@ -1,4 +1,4 @@
-"""Small lists of other projects: Tiresias, Sia and Pollux, Alibaba's DLRM instances of 2025."""
+"""Readers of small job lists: Tiresias, Sia and Pollux, Alibaba's DLRM instances (2025)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""ADLRO's own format: columns as plain arrays in an .npz file, and a JSON header.
+"""Reader and writer of ADLRO's own format: an .npz file with columns as arrays and a JSON header.
 
-Numbers and text only: nothing in it is ever evaluated, and all of it is checked before use.
+The file holds only numbers and text. Nothing in it is executed, and everything is checked before
+use.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ _BETWEEN = b"\0"  # words of a table; no word holds it
 
 
 def _kinds() -> dict[str, str]:
-    """Arrays with one number a job, and their types."""
+    """Return the dtype of each array that holds one number for each job, by name."""
     kinds = dict.fromkeys(NUMBERS, "<f8")
     return kinds | dict.fromkeys(WHOLE_NUMBERS, "<i8") | dict.fromkeys(WORDS, "<i4")
 
 
 def _texts() -> tuple[str, ...]:
-    """Arrays that hold text as bytes."""
+    """Return the names of the arrays that hold text as bytes."""
     return ("header", "mark", "ids", *(f"{name}_words" for name in WORDS))
 
 
 def pack(history: History) -> bytes:
-    """Return the file of a history; the same history gives the same bytes."""
+    """Return a history as the content of a file; the same history gives the same bytes."""
     texts = {
         "mark": _MARK.encode(),
         "header": history.header.model_dump_json().encode(),
@@ -52,7 +53,12 @@ def pack(history: History) -> bytes:
 
 
 def _arrays(data: bytes, wanted: dict[str, str]) -> dict[str, NDArray[Any]]:
-    """Read arrays by name; raises one of files.BROKEN for invalid files."""
+    """Return the arrays `wanted` (name -> dtype) of a file.
+
+    Raises:
+        One of files.BROKEN: the file is damaged, or an array is missing or of another dtype or
+        shape.
+    """
     found = files.unpack_arrays(data, "a history", wanted)
     for name, kind in wanted.items():
         if found[name].dtype != np.dtype(kind) or found[name].ndim != 1:
@@ -66,7 +72,10 @@ def _words(array: NDArray[Any]) -> tuple[str, ...]:
 
 
 def _refuse_absurd(columns: dict[str, NDArray[Any]]) -> None:
-    """Raise ValueError for numbers that no reader accepts; times are relative to the origin."""
+    """Raise ValueError if a column holds a number that cannot be.
+
+    The limits are twice those of other readers, since times are stored relative to the origin.
+    """
     for name in NUMBERS:
         least, most = limits(name)
         if ((columns[name] < 2 * least) | (columns[name] > 2 * most)).any():
@@ -95,7 +104,7 @@ def _history(found: dict[str, NDArray[Any]]) -> History:
 
 
 def _read(source: TextFile, options: ReadOptions) -> History:
-    """Read a file; `lenient` has no effect."""
+    """Read a history from a file; the options have no effect."""
     del options
     data = source.everything(_MOST)
     try:

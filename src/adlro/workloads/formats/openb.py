@@ -1,6 +1,6 @@
-"""Alibaba openb (cluster-trace-gpu-v2023): pods that share GPUs.
+"""Reader of the pods of Alibaba openb (cluster-trace-gpu-v2023), some of which share GPUs.
 
-Weng et al., USENIX ATC 2023. The nodes of the same trace: `cluster import`.
+Weng et al., USENIX ATC 2023. The command `cluster import` reads the nodes of the same trace.
 """
 
 from __future__ import annotations

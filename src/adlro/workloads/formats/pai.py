@@ -1,7 +1,7 @@
-"""Alibaba PAI (2020) as derived: sampled GPU tasks, and tasks with times on three GPU models.
+"""Readers of two lists derived from Alibaba PAI (2020): sampled GPU tasks, and the list of Hydra.
 
-Weng et al., NSDI 2022. The second list (Hydra) scales one real time by assumed factors; only the
-time on the V100 is taken.
+Weng et al., NSDI 2022. Hydra's list has times on three GPU models, which are one real time scaled
+by assumed factors; only the time on the V100 is read.
 """
 
 from __future__ import annotations

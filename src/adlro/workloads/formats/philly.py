@@ -1,4 +1,4 @@
-"""Philly (Microsoft, 2017) as in the Pollux and Sia artifacts.
+"""Reader of Philly (Microsoft, 2017) in the form of the Pollux and Sia artifacts.
 
 Jeon et al., USENIX ATC 2019.
 """

@@ -1,4 +1,4 @@
-"""All formats, and recognition of the format of a file."""
+"""List of all file formats, and the function that recognises a file's format and reads it."""
 
 from __future__ import annotations
 
@@ -81,10 +81,11 @@ def _recognised(source: TextFile, head: Head, options: ReadOptions) -> Format:
 
 
 def read(path: Path, options: ReadOptions = STRICT) -> History:
-    """Read the history in a file, plain or gzip, of any known format.
+    """Read the history in a file of any known format, plain or compressed by gzip.
 
     Raises:
-        TraceError: the file cannot be read, is in no known format, or (strict) a line is wrong.
+        TraceError: the file cannot be read, is in no known format, or has a defective line and the
+            options are not lenient.
     """
     source = TextFile(path)
     try:

@@ -1,6 +1,7 @@
-"""Slurm's accounting: `sacct -aXP --format=…`, fields with | between them, the first line names.
+"""Reader of Slurm's accounting as text, the output of `sacct -aXP --format=…`.
 
-Steps of jobs are left out. Any set of fields will do that has the id and the time of submission.
+Fields are separated by |, and the first line names them. The job id and the time of submission are
+required; all other fields are optional. Job steps are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +31,16 @@ def _first(rows: Rows, names: Sequence[str]) -> str | None:
 
 
 def _each(rows: Rows, name: str, what: str, of: Callable[[str], float | None]) -> Floats:
-    """Parse a column with a function that returns None for invalid text."""
+    """Return a column as numbers [R], parsed by the function `of`.
+
+    Invalid text becomes nan and is noted as a defect of its row.
+
+    Args:
+        rows: the rows of the file.
+        name: of the column.
+        what: the text expected, for the message on a defect.
+        of: returns the number of a text, or None if the text is invalid.
+    """
     words = rows.words(name)
     known = {word: of(word) for word in set(words)}
     values = np.array([math.nan if known[w] is None else known[w] for w in words], np.float64)
@@ -69,7 +79,7 @@ def _durations(rows: Rows) -> Columns:
 
 
 def _resources(rows: Rows) -> list[Resources]:
-    """Resources allocated to each job, else those requested."""
+    """Return the resources of each row: those allocated, and where unknown those requested."""
     columns = {name: rows.words(name) for name in ("AllocTRES", "ReqTRES") if name in rows}
     known = {word: slurm.resources(word) for words in columns.values() for word in set(words)}
     wrong = {word for word, named in known.items() if named is None}
@@ -125,7 +135,7 @@ def _columns(rows: Rows) -> Columns:
 
 
 def _with_ends(found: Columns) -> Columns:
-    """Clear run times of jobs that have not ended or never started, and ends of the latter."""
+    """Set the end and the run time to nan for jobs that have not ended or never started."""
     is_over = np.ones(len(found["id"]), np.bool_)
     for name in ("start_s", "end_s"):
         if name in found:

@@ -1,4 +1,4 @@
-"""Slurm's accounting as JSON: `sacct --json`."""
+"""Reader of Slurm's accounting as JSON, the output of `sacct --json`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,17 @@ _TRES = ("cpu", "mem", "node", "gres")  # others may have any count
 
 
 class _OddError(Exception):
-    """A job is not as sacct writes it."""
+    """Raised for a job that does not have the form in which sacct writes jobs."""
 
 
 def _number(value: object, name: str) -> float:
-    """A number, bare or wrapped as in newer versions; nan = not set or infinite."""
+    """Return a number that is written bare, or in an object as newer versions of Slurm do.
+
+    nan = not set or infinite. `name` is used in the error message.
+
+    Raises:
+        _OddError: the value is not a number.
+    """
     if isinstance(value, dict):
         if value.get("infinite") or value.get("set") is False:
             return math.nan
@@ -76,7 +82,7 @@ def _resources(entries: object) -> Resources:
 
 
 def _time(times: dict[str, Any], key: str) -> float:
-    """Unix seconds; 0 = not yet."""
+    """Return a time of the job in Unix seconds; nan for 0, which Slurm writes for "not yet"."""
     value = _number(times.get(key), f"time.{key}")
     return math.nan if value == 0 else value
 

@@ -1,4 +1,4 @@
-"""Parsers shared by the outputs of Slurm: amounts, resources, durations, states."""
+"""Parsers shared by the readers of Slurm's outputs: amounts, resources, durations, job states."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNTRACKED = (
 
 
 class Resources(NamedTuple):
-    """Resources requested by or allocated to a job."""
+    """Resources of a whole job, requested or allocated; nan and "" = unknown."""
 
     gpus: float = math.nan
     gpu_model: str = ""
@@ -53,7 +53,7 @@ class Resources(NamedTuple):
     nodes: float = math.nan
 
     def over(self, other: Resources) -> Resources:
-        """Fill in unknown fields from other resources."""
+        """Return these resources with unknown fields taken from `other`."""
         return Resources(
             other.gpus if math.isnan(self.gpus) else self.gpus,
             self.gpu_model or other.gpu_model,
@@ -64,13 +64,19 @@ class Resources(NamedTuple):
 
 
 def amount_mb(text: str) -> float | None:
-    """MB of "16000M" or "62.5G" (a bare number is MB); None = not an amount."""
+    """Return the MB of an amount such as "16000M" or "62.5G"; None = the text is not an amount.
+
+    A bare number counts as MB.
+    """
     found = _AMOUNT.fullmatch(text.strip().rstrip("cn"))
     return float(found[1]) * _UNITS_MB[found[2]] if found else None
 
 
 def duration_s(text: str) -> float | None:
-    """Seconds of "1-02:03:04", "02:03:04" or "03:04"; None = not a duration."""
+    """Return the seconds of "1-02:03:04", "02:03:04" or "03:04"; None = the text is not a duration.
+
+    A bare number is minutes.
+    """
     found = _DURATION.fullmatch(text.strip())
     if not found:
         return None
@@ -86,7 +92,7 @@ def duration_s(text: str) -> float | None:
 
 
 def status(text: str) -> str:
-    """State of a job in the words of histories: "CANCELLED by 1000" is cancelled."""
+    """Return a job state of Slurm in the words of histories: "CANCELLED by 1" is "cancelled"."""
     whole = text.strip().lower()
     if whole in NUMBERED:  # already in those words: "out of memory"
         return whole
@@ -95,9 +101,10 @@ def status(text: str) -> str:
 
 
 def resources(text: str) -> Resources | None:
-    """Parse a list such as "cpu=2,gres/gpu:volta=1,gres/gpu=1,mem=500M,node=1".
+    """Parse resources such as "cpu=2,gres/gpu:volta=1,gres/gpu=1,mem=500M,node=1"; None = invalid.
 
-    Other resources may have any value: Slurm writes energy=18446744073709551614 for "not known".
+    Kinds of resources other than these are ignored, whatever their value: Slurm writes
+    energy=18446744073709551614 for "not known".
     """
     amounts: dict[str, float] = {}
     for part in filter(None, text.strip().split(",")):
@@ -120,7 +127,11 @@ def resources(text: str) -> Resources | None:
 
 
 def unless_untracked(history: History) -> History:
-    """Mark GPUs as missing if no job has any: Slurm may not record them."""
+    """Return the history with GPU counts set to unknown if no job of it has a GPU.
+
+    Where Slurm does not track GPUs, all jobs seem to have 0. A note in the header explains the
+    change.
+    """
     if (history.gpus > 0).any() or not (history.gpus == 0).any():
         return history
     header = history.header
@@ -132,7 +143,11 @@ def unless_untracked(history: History) -> History:
 
 
 def numbered(text: str) -> Resources | None:
-    """Parse a list with the numbers of the accounting database: "1=20,2=8500,1002=2"."""
+    """Parse resources such as "1=20,2=8500,1002=2"; None = the text is not such a list.
+
+    The keys are the numbers of resources in Slurm's accounting database: 1 cores, 2 memory in MB, 4
+    nodes, 1001 or 1002 GPUs.
+    """
     known: dict[int, float] = {}
     for part in filter(None, text.strip().split(",")):
         key, _, value = part.partition("=")

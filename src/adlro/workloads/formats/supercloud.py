@@ -1,4 +1,4 @@
-"""MIT Supercloud (2021): rows of Slurm's accounting database, ids rounded."""
+"""Reader of MIT Supercloud (2021): rows of Slurm's accounting database with rounded job ids."""
 
 from __future__ import annotations
 

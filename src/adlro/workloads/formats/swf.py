@@ -1,6 +1,7 @@
-"""Standard Workload Format: 18 numbers a job (some files have one more), `;` before comments.
+"""Reader of the Standard Workload Format: 18 numbers for each job, comment lines begin with `;`.
 
-Feitelson et al., Parallel Workloads Archive. Jobs ask for processors; GPUs are not in it.
+Feitelson et al., Parallel Workloads Archive. Some files have a 19th number, which is ignored. Jobs
+ask for processors; the format has no GPUs.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ _STATUS = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial"
 
 
 def _known(rows: Rows, name: str) -> Floats:
-    """A column in which -1 means unknown."""
+    """Return a column as numbers [R], with nan where the file has -1, which means unknown."""
     values = rows.numbers(name)
     return np.where(values == -1, np.nan, values)
 
 
 def _named(values: Floats) -> list[str]:
-    """Whole numbers as words; "" = unknown."""
+    """Return whole numbers as words, the form in which histories hold names; "" for nan."""
     numbers, places = np.unique(values, return_inverse=True)
     words = np.array(["" if np.isnan(n) else f"{n:.15g}" for n in numbers.tolist()], object)
     found: list[str] = words[places].tolist()

@@ -1,4 +1,4 @@
-"""Rows of text as columns of numbers and words; defects are noted by line."""
+"""Rows of a text file, read as columns of numbers, times and words; defects are noted by row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UTF8 = codecs.BOM_UTF8
 
 
 class Defect(NamedTuple):
-    """The first defect of a row."""
+    """The first defect found in a row: its kind, its line in the file and a message."""
 
     kind: str  # the same words for all defects of this kind
     line: int
@@ -32,7 +32,7 @@ class Defect(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How text is split into fields."""
+    """How the text of a table is split into rows and fields."""
 
     delimiter: str = ","  # "" = any run of blanks
     quoted: bool = True
@@ -42,12 +42,12 @@ class Style(NamedTuple):
 
 
 def shown(text: str) -> str:
-    """Quote a value in a message, shortened."""
+    """Return a value in quotes for an error message, shortened to 60 characters."""
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
 class Rows:
-    """R rows of a file; columns are read by name."""
+    """R rows of a file, whose columns are read by name, and the defects found in them."""
 
     def __init__(
         self,
@@ -57,7 +57,15 @@ class Rows:
         names: Sequence[str],
         path: Path,
     ) -> None:
-        """Rows cut out of `raw`; cells [R, C, 2], lines [R] where each row begins."""
+        """Create rows that refer to parts of the text `raw`.
+
+        Args:
+            raw: the text.
+            cells: [R, C, 2] first and end byte of each field in `raw`.
+            lines: [R] line of the file where each row begins.
+            names: of the C columns.
+            path: of the file, for error messages.
+        """
         self.lines, self.path = lines, path
         self.names = tuple(names)
         self.wrong: dict[int, Defect] = {}  # by row
@@ -70,16 +78,16 @@ class Rows:
         return name in self.names
 
     def note(self, row: int, kind: str, text: str) -> None:
-        """Note a defect of a row, unless it has one already."""
+        """Note a defect of a row; only the first defect of each row is stored."""
         self.wrong.setdefault(row, Defect(kind, int(self.lines[row]), text))
 
     def note_where(self, mask: NDArray[np.bool_], kind: str, text: Callable[[int], str]) -> None:
-        """Note a defect of all rows of a mask."""
+        """Note a defect of each row where `mask` [R] is True; text(row) is its message."""
         for row in np.flatnonzero(mask).tolist():
             self.note(row, kind, text(row))
 
     def where(self, mask: NDArray[np.bool_]) -> Rows:
-        """Some of the rows, with their defects."""
+        """Return the rows where `mask` [R] is True, with their defects."""
         places = np.flatnonzero(mask)
         some = Rows(self._raw, self._cells[places], self.lines[places], self.names, self.path)
         new = {int(old): row for row, old in enumerate(places)}
@@ -94,7 +102,7 @@ class Rows:
         return cells
 
     def words(self, name: str) -> list[str]:
-        """A column as text without surrounding blanks."""
+        """Return a column as text, without surrounding blanks."""
         raw, cells = self._raw, self._column(name)
         spans = zip(cells[:, 0].tolist(), cells[:, 1].tolist(), strict=True)
         if raw.isascii():
@@ -107,19 +115,27 @@ class Rows:
         return words
 
     def word(self, name: str, row: int) -> str:
-        """One field."""
+        """Return the field of one row in one column as text, without surrounding blanks."""
         start, end = self._column(name)[row]
         return self._raw[start:end].decode().strip()
 
     def _plain(self, name: str) -> tuple[Floats, NDArray[np.int64]]:
-        """Numbers of a column, and the rows that are not plain decimal numbers."""
+        """Read the plain decimal numbers of a column.
+
+        Returns:
+            Numbers [R], nan where none was read, and the rows whose field is neither empty nor a
+            plain decimal number.
+        """
         cells = np.ascontiguousarray(self._column(name))
         values, states = np.empty(len(self)), np.empty(len(self), np.uint8)
         kernel.numbers(self._bytes, cells, values, states)
         return values, np.flatnonzero(states == kernel.UNREAD)
 
     def numbers(self, name: str) -> Floats:
-        """A column of finite numbers [R]; an empty field is nan."""
+        """Return a column as finite numbers [R]; nan = the field is empty.
+
+        Other text becomes nan and a defect of its row.
+        """
         values, others = self._plain(name)
         for row in others.tolist():
             values[row] = self._number(name, row)
@@ -133,7 +149,10 @@ class Rows:
         return value
 
     def whole(self, name: str, most: float = 2**53) -> Floats:
-        """A column of whole numbers [R] from 0 to `most`; nan where a field is empty."""
+        """Return a column as numbers [R]; nan = the field is empty.
+
+        Values other than whole numbers from 0 to `most` are noted as defects of their rows.
+        """
         values = self.numbers(name)
         with np.errstate(invalid="ignore"):
             bad = (values != np.floor(values)) | (values < 0) | (values > most)
@@ -148,9 +167,10 @@ class Rows:
         return values
 
     def times(self, name: str, absent: Sequence[str] = ()) -> Floats:
-        """A column of times [R]: seconds, or dates such as 2026-01-31 23:59:58 as Unix seconds.
+        """Return a column as times [R] in seconds; a date like 2026-01-31 23:59:58 in Unix seconds.
 
-        Empty fields and the words of `absent` are nan.
+        Empty fields and the words of `absent` are nan. Other text becomes nan and a defect of its
+        row.
         """
         values, others = self._plain(name)
         kernel.dates(self._bytes, np.ascontiguousarray(self._column(name)), others, values)
@@ -165,7 +185,7 @@ class Rows:
 
 
 def _float(text: str) -> float:
-    """A finite number, else nan."""
+    """Return the finite number that a text writes; nan if it writes none."""
     try:
         value = float(text) if "_" not in text else math.nan
     except ValueError:
@@ -174,7 +194,10 @@ def _float(text: str) -> float:
 
 
 def stamps(words: Sequence[str]) -> Floats:
-    """Unix seconds [R] of dates such as 2026-01-31T23:59:58, no zone; nan where it is none."""
+    """Return the Unix seconds [R] of dates such as 2026-01-31T23:59:58; nan for any other text.
+
+    Dates have no time zone.
+    """
     coded = [word.encode() for word in words]
     ends = np.cumsum([len(word) for word in coded], dtype=np.int32)
     starts = np.concatenate((np.zeros(1, np.int32), ends))[: len(ends)]
@@ -185,7 +208,7 @@ def stamps(words: Sequence[str]) -> Floats:
 
 
 class Table:
-    """Splits a file into rows, part by part."""
+    """Reads a text file as rows, one part of the file at a time, and collects its comments."""
 
     def __init__(self, source: TextFile, style: Style) -> None:
         self.source, self.style = source, style
@@ -194,10 +217,11 @@ class Table:
         self._used = 0  # bytes of the present block
 
     def parts(self) -> Iterator[Rows]:
-        """Yield the rows of the file; those with a wrong number of fields carry a defect.
+        """Yield all rows of the file in parts; rows with a wrong number of fields carry a defect.
 
         Raises:
-            TraceError: the file cannot be read, is not text, or a row has no end.
+            TraceError: the file cannot be read, is not UTF-8 text, has invalid column names, or has
+                a line that is too long.
         """
         left, is_last = b"", False
         while left or not is_last:
@@ -214,7 +238,7 @@ class Table:
                 left = left.partition(b"\n")[2]
 
     def _open_quote(self) -> Rows:
-        """A defective row without columns, for a quote that is never closed."""
+        """Return one row without columns whose defect is a quote that is never closed."""
         self.source.lines += 1
         here = np.array([self.source.lines])
         rows = Rows(b"", np.zeros((1, 1, 2), np.int32), here, (), self.source.path)
@@ -276,7 +300,14 @@ class Table:
         self._names = tuple(names)
 
     def _checked(self, text: bytes, cells: kernel.Cells, rows: kernel.Cells, first: int) -> Rows:
-        """Rows, those of a wrong width with a defect."""
+        """Return rows cut from a text; rows with a wrong number of fields carry a defect.
+
+        Args:
+            text: that was cut.
+            cells: [R, C, 2] as from table_kernel.split.
+            rows: [R, 2] as from table_kernel.split.
+            first: line of the file where `text` begins.
+        """
         width, spare = len(self._names), self.style.spare
         right = (rows[:, 1] >= width) & (rows[:, 1] <= width + spare)
         lines = first + rows[:, 0].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Text cut into rows and fields, and fields turned into numbers, compiled."""
+"""Split text into rows and fields, and read fields as numbers or dates; compiled."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ _COLON, _T, _DATE = 58, 84, 19  # _DATE = letters of 2026-01-31T23:59:58
 def split(
     text: Bytes, delimiter: int, quote: int, comment: int, cells: Cells, rows: Cells
 ) -> tuple[int, int, int]:
-    """Cut a block of text into rows, until it ends or `rows` is full; blank lines are left out.
+    """Split a block of text into rows and fields, until the text ends or `rows` is full.
+
+    Blank lines and comments are left out. A row whose quote is still open at the end of the text is
+    left for the next block.
 
     Args:
-        text: [B] bytes; a row whose quote is still open at the end is left for the next block.
-        delimiter: its byte, or BLANKS.
-        quote: its byte, doubled inside a quoted field; 0 = none.
-        comment: the byte that comments begin with; 0 = none.
-        cells: [R, C, 2] receives where each field begins and ends, the first C of a row.
-        rows: [R, 2] receives how many lines below the block's first the row begins, and how many
-            fields it has (-1 = there is text behind a closing quote).
+        text: [B] bytes.
+        delimiter: byte between fields, or BLANKS.
+        quote: byte around quoted fields, doubled inside them; 0 = no quoting.
+        comment: byte that begins a comment line; 0 = no comments.
+        cells: [R, C, 2] receives the first and the end byte of the first C fields of each row.
+        rows: [R, 2] receives the line where each row begins, counted from the block's first line,
+            and the row's number of fields (-1 = there is text after a closing quote).
 
     Returns:
-        How many rows there are, and how many bytes and lines they took.
+        Number of rows found, and the numbers of bytes and of lines of the text that were used up.
     """
     size, most, width = len(text), len(rows), cells.shape[1]
     at = line = found = wide(0)
@@ -99,12 +102,14 @@ def split(
 
 @njit
 def numbers(text: Bytes, cells: Cells, values: Floats, states: Bytes) -> None:
-    """Read fields as plain decimal numbers; others are UNREAD, for Python to parse.
+    """Read fields as plain decimal numbers.
+
+    Fields in any other notation, such as 1e5, are marked UNREAD; the caller parses them in Python.
 
     Args:
         text: [B] bytes.
-        cells: [R, 2] where each field begins and ends.
-        values: [R] receives the numbers; not a number where there is none.
+        cells: [R, 2] first and end byte of each field.
+        values: [R] receives the numbers; nan where no number was read.
         states: [R] receives READ, EMPTY or UNREAD.
     """
     for i in range(len(cells)):
@@ -139,14 +144,17 @@ def numbers(text: Bytes, cells: Cells, values: Floats, states: Bytes) -> None:
 
 @njit
 def _pair(text: Bytes, at: int) -> int:
-    """Number of the two digits there; -1 = not two digits."""
+    """Return the number that the two bytes from `at` on write; -1 = they are not two digits."""
     tens, ones = wide(text[at]) - _ZERO, wide(text[at + 1]) - _ZERO
     return 10 * tens + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else -1
 
 
 @njit
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01; years begin in March here, so that leap days come last."""
+    """Return the days from 1970-01-01 to a date.
+
+    The computation lets years begin in March, so that a leap day is the last day of its year.
+    """
     year -= wide(month <= 2)
     month += 9 if month <= 2 else -3
     era = year // 400
@@ -157,13 +165,15 @@ def _days(year: int, month: int, day: int) -> int:
 
 @njit
 def dates(text: Bytes, cells: Cells, rows: NDArray[np.int64], values: Floats) -> None:
-    """Read fields such as 2026-01-31T23:59:58 (or a blank for the T) as Unix seconds, no zone.
+    """Read dates such as 2026-01-31T23:59:58 as Unix seconds, without a time zone.
+
+    A blank may stand instead of the T.
 
     Args:
         text: [B] bytes.
-        cells: [R, 2] where each field begins and ends.
-        rows: those to read.
-        values: [R] receives the seconds; is left alone where a field is no such date.
+        cells: [R, 2] first and end byte of each field.
+        rows: indices of the fields to read.
+        values: [R] receives the seconds; unchanged where the field is not such a date.
     """
     for row in rows:
         at, end = wide(cells[row, 0]), wide(cells[row, 1])

@@ -1,4 +1,4 @@
-"""Text files, plain or gzip, read once in blocks of whole lines."""
+"""Text files, plain or gzip, that are read once from start to end in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LONGEST = 1 << 20  # bytes of a row
 
 
 class TextFile:
-    """An open file whose first bytes can be examined before it is read."""
+    """An open text file; its first bytes, `head`, can be examined before the rest is read."""
 
     def __init__(self, path: Path) -> None:
-        """Open a file.
+        """Open a file and read its first bytes.
 
         Raises:
             TraceError: there is no such file, or its beginning cannot be read.
@@ -65,10 +65,10 @@ class TextFile:
         return b"".join(parts)
 
     def everything(self, most: int) -> bytes:
-        """Read the whole file of at most `most` bytes.
+        """Return the content of the whole file.
 
         Raises:
-            TraceError: it is larger.
+            TraceError: the file has more than `most` bytes, or cannot be read.
         """
         data = self.head + self._more(max(0, most + 1 - len(self.head)))
         if len(data) > most:
@@ -79,10 +79,16 @@ class TextFile:
         return data
 
     def block(self, left: bytes) -> tuple[bytes, bool]:
-        """Return the next lines, appended to `left`, and whether the file ends with them.
+        """Read the next block of whole lines.
+
+        Args:
+            left: bytes of the block before that were not used; they are put in front.
+
+        Returns:
+            The bytes, and whether the file ends with them.
 
         Raises:
-            TraceError: a line has no end.
+            TraceError: a line is longer than LONGEST, or the file cannot be read.
         """
         more = self._more(_BLOCK)
         data = left + self._rest + more

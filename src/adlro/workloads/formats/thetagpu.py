@@ -1,4 +1,4 @@
-"""ALCF ThetaGPU (2022-2023) with the columns of LUMOS: users, projects and requested times."""
+"""Reader of ALCF ThetaGPU (2022-2023) with LUMOS columns: users, projects, requested times."""
 
 from __future__ import annotations
 

@@ -1,0 +1,5 @@
+"""The environment of all tests: pytest-xdist sets COLUMNS, which would make every table narrow."""
+
+import os
+
+os.environ.pop("COLUMNS", None)
