@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
+import stat
+import threading
 import zlib
 from pathlib import Path
 from typing import IO, cast
@@ -13,6 +17,25 @@ from adlro.files import open_bytes
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20  # bytes read at a time
 LONGEST = 1 << 20  # bytes of a row
+_PIPE_WAIT_S = 5.0  # for a program to open the other end of a named pipe
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    """Open a file to read bytes; wait a while for the writer of a named pipe.
+
+    Raises:
+        OSError: the file cannot be read, or nobody writes to the pipe.
+    """
+    if not stat.S_ISFIFO(path.stat().st_mode):
+        return open_bytes(path)
+    found: list[io.BufferedReader] = []
+    # To open a pipe blocks until it has a writer; a daemon thread does not hold up the end.
+    waiting = threading.Thread(target=lambda: found.append(path.open("rb")), daemon=True)
+    waiting.start()
+    waiting.join(_PIPE_WAIT_S)
+    if not found:
+        raise OSError(errno.ETIMEDOUT, f"nothing writes to this pipe ({_PIPE_WAIT_S:g} s)")
+    return found[0]
 
 
 class TextFile:
@@ -29,7 +52,7 @@ class TextFile:
         try:
             if path.is_dir():
                 raise TraceError(f"{path}: is a folder; name a file")
-            self._file = open_bytes(path)
+            self._file = _opened(path)
             is_gzip = self._file.peek(2)[:2] == _GZIP
         except OSError as exc:
             raise TraceError(f"{path}: cannot be read: {exc.strerror}") from exc

@@ -1,6 +1,7 @@
 """Files that are not what they should be: one clear line, or skipped and counted."""
 
 import gzip
+import os
 import re
 
 import numpy as np
@@ -177,6 +178,13 @@ def test_a_table_with_other_delimiters_is_no_list_of_jobs_without_columns(tmp_pa
     path = write(tmp_path, "id|submit|run\n1|2|3\n4|5|6\n")
     with pytest.raises(TraceError, match=":1: there is no column"):
         read(path, reading)
+
+
+def test_a_pipe_that_nothing_writes_to_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_file, "_PIPE_WAIT_S", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TraceError, match="cannot be read: nothing writes to this pipe"):
+        read(tmp_path / "pipe")
 
 
 def test_a_file_that_breaks_when_it_is_read_first_is_named(tmp_path, monkeypatch):
