@@ -101,7 +101,7 @@ def test_the_policy_that_comes_with_the_package_is_learned():
 def test_any_other_policy_shows_its_rule_and_what_it_is():
     found = rows(printed("show", "tiresias"))
     assert (found["policy"], found["kind"], found["preempts"]) == ("tiresias", "compiled", "yes")
-    assert found["parameters"].startswith("Threshold of the first queue in GPU-seconds")
+    assert found["parameters"].startswith("GPU-seconds of service at which a job leaves")
     assert found["refuses"] == "no scenario"
     assert found["rule"].endswith("are not preempted.")
 
