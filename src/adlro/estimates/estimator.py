@@ -124,6 +124,6 @@ def ends_only(jobs: JobTable) -> JobTable:
 
 
 def submissions_only(jobs: JobTable) -> JobTable:
-    """Return the same table with one submission of every job, at time 0, as the only events."""
+    """Return a copy of the table whose only events are submissions: one per job, all at time 0."""
     count = len(jobs.log_s)
     return jobs._replace(order=-1 - np.arange(count), time=np.zeros(count))
