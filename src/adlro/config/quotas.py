@@ -15,7 +15,7 @@ _Gpus = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 def by_model(entries: Mapping[str, float]) -> dict[str, float]:
-    """Return the entries with GPU models renamed to their names in the catalogue."""
+    """Return the entries with each key, a GPU model, replaced by its name in the catalogue."""
     return {gpu.find(name).name: entry for name, entry in entries.items()}
 
 

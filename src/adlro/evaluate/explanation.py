@@ -309,7 +309,7 @@ class _Search:
 
 
 def _gain(decision: Decision) -> float:
-    """Return the seconds that the policy's choice saves over Min-Min's, by `cost_s`."""
+    """Return by how many seconds the policy's choice costs less than Min-Min's choice."""
     options = decision.options
     return options[decision.planned].cost_s - options[decision.chosen].cost_s
 

@@ -48,7 +48,7 @@ def _learned(text: str) -> Estimator:
 
 
 def _estimates(setting: Setting, coming: replay.Replay, seconds: Floats, seed: int) -> Floats:
-    """Return the estimated seconds [J, M] that policies see, each at most the job's limit.
+    """Return the run times that policies see, in seconds [J jobs, M GPU models], within limits.
 
     seconds [J, M]: true run times.
     """

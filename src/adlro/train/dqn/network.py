@@ -1,4 +1,4 @@
-"""The paper's Q-network in torch."""
+"""The Q-network of the paper that ADLRO starts from (docs/paper_dqn.md), in torch."""
 
 from __future__ import annotations
 
