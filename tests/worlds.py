@@ -122,6 +122,7 @@ def build(
     readings=None,
     quotas=(),
     ageing=None,
+    tick=None,
 ) -> World:
     """Build a world; jobs are in order of arrival.
 
@@ -137,6 +138,7 @@ def build(
         readings: [T + 1, M], see `reading`; None = no telemetry.
         quotas: see `quota`.
         ageing: seconds of waiting after which a job is aged; None = never.
+        tick: seconds between scheduling cycles; None = decisions follow events at once.
     """
     layout, rows = lay(*groups), records(jobs)
     pools = range(len(layout.pools))
@@ -155,6 +157,7 @@ def build(
         np.zeros((0, 0), READING) if readings is None else np.array(readings, READING),
         *_rules(quotas, rows, layout),
         np.zeros(0) if ageing is None else np.array([ageing], np.float64),
+        np.zeros(0) if tick is None else np.array([tick], np.float64),
     )
     empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     setting = SimpleNamespace(

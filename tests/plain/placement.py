@@ -55,10 +55,10 @@ class PlainCluster:
     def fits(self, job: Job, pool: int) -> bool:
         """Whether the whole gang fits on the pool now (allowed there or not)."""
         known = self._known[pool]  # results since the pool last changed, by demand
-        need = (job.gpus, job.share, job.cores, job.memory, job.gpu_memory)
+        need = (job.gpus, job.share, job.cores, job.memory, job.gpu_memory, job.one_node)
         if need not in known:
-            room = sum(self.capacity(job, node) for node in self.pools[pool].nodes)
-            known[need] = room >= job.gpus
+            rooms = [self.capacity(job, node) for node in self.pools[pool].nodes]
+            known[need] = (max(rooms) if job.one_node else sum(rooms)) >= job.gpus
         return known[need]
 
     def take(self, job: Job, gpus: tuple[int, ...]) -> None:
@@ -84,8 +84,20 @@ class PlainCluster:
         self._known[gpu.node.pool].clear()
 
     def set_up(self, node: Node, up: bool) -> None:
-        """Set an empty node up or down."""
+        """Put a node into or out of service; jobs on it keep their GPUs."""
         node.up = up
+        self._known[node.pool].clear()
+
+    def change_cores(self, node: Node, cores: int) -> None:
+        """Let CPU-only jobs take cores as far as free, or return what they took (< 0)."""
+        if cores > 0:
+            taken = min(cores, node.cores)
+            node.cores -= taken
+            node.short += cores - taken
+        else:
+            never_taken = min(-cores, node.short)
+            node.short -= never_taken
+            node.cores += -cores - never_taken
         self._known[node.pool].clear()
 
     # Placement.
@@ -132,7 +144,7 @@ class PlainCluster:
             raise Infeasible(f"job {job.id}: there is no node {decision.node}")
         if node.pool != decision.pool:
             raise Infeasible(f"node {node.id} is not in pool {decision.pool}")
-        if self.capacity(job, node) < 1:
+        if self.capacity(job, node) < (job.gpus if job.one_node else 1):
             raise Infeasible(f"job {job.id}: no room on node {node.id}")
         return node
 

@@ -44,12 +44,14 @@ class Job:
     checkpoint: float
     interval: float
     least_run: float
+    start_delay: float
     type: int
     gpus: int
     share: int
     cores: int
     memory: int
     gpu_memory: int
+    one_node: int
 
     @property
     def whole(self) -> bool:
@@ -80,6 +82,7 @@ class Node:
     up: bool = True
     gpus: list[Gpu] = field(default_factory=list)
     free: int = 0  # GPUs without any job
+    short: int = 0  # cores that CPU-only jobs should hold but did not find free
 
     def free_gpus(self) -> list[Gpu]:
         """Free GPUs in rising order."""
@@ -117,7 +120,7 @@ class Kind(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A change of the cluster: REPAIR, FAILURE or SPEED."""
+    """A change of the cluster: REPAIR, FAILURE, SPEED or CORES."""
 
     time: float
     value: float

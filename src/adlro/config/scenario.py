@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from adlro.config.events import Change, Failures, Update
+from adlro.config.events import Change, Drain, Failures, Update
 from adlro.config.history import Recorded
 from adlro.config.quotas import Quota, refuse_prices, refuse_quotas
 from adlro.errors import suggestion
@@ -63,6 +63,7 @@ Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="pr
 MOST_LOAD = 100.0
 Load = Annotated[float, Field(gt=0, le=MOST_LOAD)]
 Price = Annotated[float, Field(gt=0, le=1e9)]
+Delay = Annotated[float, Field(ge=0, le=3600)]  # seconds
 
 
 class Measure(Record):
@@ -155,6 +156,8 @@ class Scenario(Record):
     user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
     least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # a run cannot be preempted earlier
+    start_delay_s: Delay = 0.0  # from the allocation of GPUs until a job begins to work
+    tick_s: Delay = 0.0  # time between scheduling cycles; 0 = a decision follows each event at once
     placement: Literal["best-fit", "fgd"] = "best-fit"
     telemetry: bool = False  # whether GPUs give readings (utilisation, power and so on)
     failures: Annotated[Failures | None, BeforeValidator(_as_failures)] = None
@@ -258,6 +261,8 @@ def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
     if not meant:
         known = [group.name for group in groups] + [name for name, _ in nodes]
         _refuse_unknown(f"{key}.node", "node", str(change.node), list(dict.fromkeys(known)))
+    if isinstance(change, Drain):
+        return
     most = max(group.gpus for group in meant)
     if change.gpu is not None and change.gpu >= most:
         raise ValueError(f"{key}.gpu: no GPU {change.gpu} on a node of {most}; they count from 0")

@@ -91,7 +91,8 @@ def _of_types(scenario: Scenario, jobs: Records) -> None:
     cost = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in kinds]
     every = [math.inf if t.checkpoint_every_s is None else t.checkpoint_every_s for t in kinds]
     jobs["checkpoint"], jobs["interval"] = _by_type(cost, types), _by_type(every, types)
-    jobs["least_run"] = scenario.least_run_s
+    jobs["one_node"] = _by_type([float(t.one_node) for t in kinds], types)
+    jobs["least_run"], jobs["start_delay"] = scenario.least_run_s, scenario.start_delay_s
 
 
 def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) -> Records:

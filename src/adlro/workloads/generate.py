@@ -116,4 +116,5 @@ def generate(setting: Setting, seed: int) -> Workload:
         rules.quotas,
         rules.caps,
         rules.ageing,
+        np.full(int(scenario.tick_s > 0), scenario.tick_s),
     )
