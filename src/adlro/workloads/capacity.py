@@ -127,8 +127,10 @@ def permitted(scenario: Scenario, layout: Layout) -> Mask:
         models = {gpu.find(name).name for name in job_type.models}
         for p, pool in enumerate(layout.pools):
             named = layout.models[pool["model"]].name in models or not models
-            partition = layout.partitions[pool["partition"]]
-            allowed[t, p] = named and (partition in job_type.partitions or not job_type.partitions)
+            wanted = job_type.partitions
+            allowed[t, p] = named and (
+                not wanted or not layout.pool_partitions[p].isdisjoint(wanted)
+            )
     return allowed
 
 
