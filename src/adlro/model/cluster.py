@@ -56,8 +56,8 @@ Names = Annotated[tuple[Name, ...], Field(max_length=1000), AfterValidator(_dist
 
 
 def host_of(node: str) -> str:
-    """Return the name of the host that a node is, or is a part of: "gpu07:a100" is on "gpu07"."""
-    return node.partition(":")[0]
+    """Return the name of the host that a node is, or is a part of: "a100@gpu07" is on "gpu07"."""
+    return node.rpartition("@")[2]
 
 
 class NodeGroup(Record):
@@ -67,6 +67,7 @@ class NodeGroup(Record):
     count: Number = 1
     hosts: Annotated[tuple[Host, ...], AfterValidator(_distinct)] = ()  # () = NAME-0, NAME-1 ...
     gpu: GpuName
+    gpu_type: Annotated[str, Field(max_length=80)] = ""  # as jobs ask for it; "" = by the model
     gpus: Number
     cores: Number
     memory_gb: Annotated[float, Field(gt=0, le=1e6)]
@@ -132,10 +133,10 @@ class NodeGroup(Record):
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Whatever is equal for all nodes of one pool: partitions, features, GPU model, sizes."""
-        sets = (frozenset(self.partitions), frozenset(self.features))
+        """Whatever is equal for all nodes of one pool: what jobs may ask for, model and sizes."""
+        asked = (frozenset(self.partitions), frozenset(self.features), self.gpu_type.casefold())
         model = gpu.find(self.gpu).name
-        return (*sets, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
+        return (*asked, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
 
 
 class Cluster(Record):
@@ -185,6 +186,7 @@ class Layout(NamedTuple):
     pool_names: tuple[str, ...]  # [P]
     pool_partitions: tuple[frozenset[str], ...]  # [P] the partitions that all its nodes are in
     pool_features: tuple[frozenset[str], ...]  # [P] the features that all its nodes have
+    pool_types: tuple[str, ...]  # [P] the type of GPU as jobs ask for it; "" = by the model
     node_names: tuple[str, ...]  # [N]
     pools: Records  # [P]
     nodes: Records  # [N]
@@ -259,6 +261,7 @@ def lay_out(cluster: Cluster) -> Layout:
         _pool_names(first.values()),
         tuple(frozenset(group.partitions) for group in first.values()),
         tuple(frozenset(group.features) for group in first.values()),
+        tuple(group.gpu_type for group in first.values()),
         tuple(name for group in groups for name in group.node_names),
         pools,
         nodes,
