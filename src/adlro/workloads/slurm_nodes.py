@@ -144,7 +144,7 @@ def _gpus_of(words: Mapping[str, str], where: str) -> dict[str, int]:
         TraceError: Gres names GPUs in a form that Slurm does not write.
     """
     found: dict[str, int] = {}
-    for entry in _listed(re.sub(r"\([^)]*\)", "", words.get("Gres", ""))):
+    for entry in re.sub(r"\([^)]*\)", "", words.get("Gres", "")).split(","):
         kind, *rest = entry.split(":")
         if kind != "gpu":
             continue
