@@ -52,7 +52,9 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-Names = Annotated[tuple[Name, ...], Field(max_length=1000), AfterValidator(_distinct)]
+_Distinct = AfterValidator(_distinct)
+Partitions = Annotated[tuple[Name, ...], Field(min_length=1, max_length=1000), _Distinct]
+Features = Annotated[tuple[Name, ...], Field(max_length=1000), _Distinct]
 
 
 def host_of(node: str) -> str:
@@ -65,7 +67,7 @@ class NodeGroup(Record):
 
     name: Name
     count: Number = 1
-    hosts: Annotated[tuple[Host, ...], AfterValidator(_distinct)] = ()  # () = NAME-0, NAME-1 ...
+    hosts: Annotated[tuple[Host, ...], _Distinct] = ()  # () = NAME-0, NAME-1 ...
     gpu: GpuName
     gpu_type: Annotated[str, Field(max_length=80)] = ""  # as jobs ask for it; "" = by the model
     gpus: Number
@@ -73,8 +75,8 @@ class NodeGroup(Record):
     memory_gb: Annotated[float, Field(gt=0, le=1e6)]
     link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = that of the model
     network_gb_s: PositiveFloat = _REFERENCE_NETWORK
-    partitions: Annotated[Names, Field(min_length=1)] = ("main",)
-    features: Names = ()  # jobs may ask for nodes that have them
+    partitions: Partitions = ("main",)
+    features: Features = ()  # jobs may ask for nodes that have them
     joins_h: Hours = 0.0  # 0 = present from the beginning
     leaves_h: Hours | None = None  # None = never
 
