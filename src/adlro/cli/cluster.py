@@ -49,6 +49,8 @@ def show(cluster: str, is_json: bool) -> None:
         rows.append(
             {
                 "pool": layout.pool_names[p],
+                "type": layout.pool_types[p],
+                "features": ", ".join(sorted(layout.pool_features[p])),
                 "GPUs": int(pool["gpus"]),
                 "nodes": int(pool["nodes"]),
                 "GPU GB": int(pool["gpu_memory"]) // MB_PER_GB,
@@ -107,6 +109,9 @@ def _from_scontrol(what: str) -> str:
 @click.option(
     "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
 )
+@click.option(
+    "--features", metavar="A,B", help="The features of nodes to keep; '' = none.  [default: all]"
+)
 @click.option("--name", default="cluster", show_default=True, help="Of the cluster.")
 @click.option("--out", type=FILE, required=True, help="The cluster file to write (TOML).")
 def import_(
@@ -114,45 +119,55 @@ def import_(
     slurm: bool,
     partitions: Path | None,
     gpus: tuple[str, ...],
+    features: str | None,
     name: str,
     out: Path,
 ) -> None:
     """Make a cluster file from a list of nodes.
 
-    FILE is what `scontrol show node` prints (with --oneliner or without), or a list of the openb
-    or PAI traces. Nodes that are alike become one group; those without GPUs are left out.
+    FILE is what `scontrol show node` prints (also with --oneliner or --json), or a list of the
+    openb or PAI traces. Nodes that are alike become one group; those without GPUs are left out.
     """
     from adlro.config.files import cluster_of
     from adlro.config.to_toml import to_toml
-    from adlro.errors import TraceError
-    from adlro.files import check_writable, read_bytes, write_text
+    from adlro.files import check_writable, write_text
     from adlro.workloads import inventory
 
     if slurm == (file is not None):
         raise click.UsageError("name a file or give --slurm, one of the two")
-    names = named_pairs(gpus, "--gpu", "volta=V100 32GB")
+    kept = None if features is None else [one.strip() for one in features.split(",") if one.strip()]
+    wanted = inventory.Request(name, named_pairs(gpus, "--gpu", "volta=V100 32GB"), kept)
     if file is not None:
         refuse_same(file, out)
     check_writable(out)
-    of_node: dict[str, str] = {}
-    if partitions is not None:
-        try:
-            of_node = inventory.partitions(read_bytes(partitions, _MOST_BYTES).decode())
-        except (OSError, UnicodeDecodeError) as exc:
-            raise TraceError(f"{partitions}: cannot be read: {exc}") from exc
-        except TraceError as exc:
-            raise TraceError(f"{partitions}: {exc}") from exc
+    hosts = {} if partitions is None else _partitions(partitions)
     if file is None:
-        listed = inventory.from_slurm(_from_scontrol("node"), "scontrol show node", of_node)
+        listed = inventory.from_slurm(_from_scontrol("node"), "scontrol show node", hosts)
     else:
-        listed = inventory.read(file, of_node)
-    tables = inventory.as_cluster(listed, names, name)
+        listed = inventory.read(file, hosts)
+    tables, lines = inventory.as_cluster(listed, wanted)
     cluster = cluster_of(tables, str(file or "scontrol"))
     write_text(out, to_toml(tables))
-    without = sum(node.gpus == 0 for node in listed.nodes)
-    notes = [f"{without:,} nodes without GPUs are left out"] if without else []
-    for line in [*notes, *listed.notes]:
+    for line in lines:
         say(line)
     total = sum(group.count * group.gpus for group in cluster.nodes)
     count = sum(group.count for group in cluster.nodes)
     say(f"{out}: {total:,} GPUs on {count:,} nodes in {len(cluster.nodes):,} groups")
+
+
+def _partitions(path: Path) -> dict[str, list[str]]:
+    """Return the hosts of each partition from a file that `scontrol show partition` printed.
+
+    Raises:
+        TraceError: the file cannot be read, or has no partition with nodes.
+    """
+    from adlro.errors import TraceError
+    from adlro.files import read_bytes
+    from adlro.workloads.slurm_nodes import partitions
+
+    try:
+        return partitions(read_bytes(path, _MOST_BYTES).decode())
+    except (OSError, UnicodeDecodeError) as exc:
+        raise TraceError(f"{path}: cannot be read: {exc}") from exc
+    except TraceError as exc:
+        raise TraceError(f"{path}: {exc}") from exc

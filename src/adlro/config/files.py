@@ -19,7 +19,7 @@ from adlro.model.record import Record, one_line
 R = TypeVar("R", bound=Record)
 
 
-_MOST_BYTES = 4 << 20  # of a file
+_MOST_BYTES = 16 << 20  # of a file: a cluster may name 100,000 hosts
 
 
 def _read(path: Path) -> dict[str, Any]:

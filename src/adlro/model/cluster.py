@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,36 @@ def _known_gpu(name: str) -> str:
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 GpuName = Annotated[Name, AfterValidator(_known_gpu)]
+Host = Annotated[str, Field(min_length=1, max_length=255)]
 Number = Annotated[int, Field(ge=1, le=1_000_000)]
 Hours = Annotated[float, Field(ge=0, le=1e6)]  # after the first arrival
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs a second time; None if all are different."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = _twice(names)
+    if twice is not None:
+        raise ValueError(f"{twice!r} is named twice; remove one")
+    return names
+
+
+_Distinct = AfterValidator(_distinct)
+Partitions = Annotated[tuple[Name, ...], Field(min_length=1, max_length=1000), _Distinct]
+Features = Annotated[tuple[Name, ...], Field(max_length=1000), _Distinct]
+
+
+def host_of(node: str) -> str:
+    """Return the name of the host that a node is, or is a part of: "a100@gpu07" is on "gpu07"."""
+    return node.rpartition("@")[2]
 
 
 class NodeGroup(Record):
@@ -39,15 +67,42 @@ class NodeGroup(Record):
 
     name: Name
     count: Number = 1
+    hosts: Annotated[tuple[Host, ...], _Distinct] = ()  # () = NAME-0, NAME-1 ...
     gpu: GpuName
+    gpu_type: Annotated[str, Field(max_length=80)] = ""  # as jobs ask for it; "" = by the model
     gpus: Number
     cores: Number
     memory_gb: Annotated[float, Field(gt=0, le=1e6)]
     link_gb_s: PositiveFloat | None = None  # between the GPUs of a node; None = that of the model
     network_gb_s: PositiveFloat = _REFERENCE_NETWORK
-    partition: Name = "main"
+    partitions: Partitions = ("main",)
+    features: Features = ()  # jobs may ask for nodes that have them
     joins_h: Hours = 0.0  # 0 = present from the beginning
     leaves_h: Hours | None = None  # None = never
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:  # noqa: ANN401  whatever the file holds
+        """Accept `partition` for a single partition, and `hosts` without `count`."""
+        if not isinstance(data, dict):
+            return data
+        full = dict(data)
+        if "partition" in full:
+            if "partitions" in full:
+                raise ValueError("partition and partitions are both given; keep one of them")
+            full["partitions"] = [full.pop("partition")]
+        if full.get("hosts") and isinstance(full["hosts"], list | tuple):
+            full.setdefault("count", len(full["hosts"]))
+        return full
+
+    @model_validator(mode="after")
+    def _one_host_each(self) -> NodeGroup:
+        if self.hosts and len(self.hosts) != self.count:
+            raise ValueError(
+                f"count is {self.count:,}, but hosts has {len(self.hosts):,} names; correct one or "
+                "leave count out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _joins_first(self) -> NodeGroup:
@@ -57,7 +112,9 @@ class NodeGroup(Record):
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """Names of the nodes: the name of the group, with a number if it has several nodes."""
+        """Names of the nodes: of the hosts if known, else of the group, numbered if several."""
+        if self.hosts:
+            return self.hosts
         if self.count == 1:
             return (self.name,)
         return tuple(f"{self.name}-{i}" for i in range(self.count))
@@ -78,9 +135,10 @@ class NodeGroup(Record):
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Partition, GPU model, sizes and span cost of a node; equal for all nodes of one pool."""
+        """Whatever is equal for all nodes of one pool: what jobs may ask for, model and sizes."""
+        asked = (frozenset(self.partitions), frozenset(self.features), self.gpu_type.casefold())
         model = gpu.find(self.gpu).name
-        return (self.partition, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
+        return (*asked, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
 
 
 class Cluster(Record):
@@ -92,31 +150,45 @@ class Cluster(Record):
 
     @model_validator(mode="after")
     def _sound(self) -> Cluster:
-        seen: dict[str, NodeGroup] = {}
-        for group in self.nodes:
-            if group.name in seen:
-                raise ValueError(f"two groups of nodes are called {group.name!r}")
-            seen[group.name] = group
+        twice = _twice([group.name for group in self.nodes])
+        if twice is not None:
+            raise ValueError(f"two groups of nodes are called {twice!r}")
         if sum(group.count * group.gpus for group in self.nodes) > _MAX_GPUS:
             raise ValueError(f"nodes: more than {_MAX_GPUS:,} GPUs in all")
         if all(group.leaves_h is not None for group in self.nodes):
             raise ValueError("nodes: all of them leave; at least one group must stay (no leaves_h)")
-        for name in seen:  # the part after the last dash could be the number of a node
-            other = seen.get(name.rpartition("-")[0])
-            if other is not None and name in other.node_names:
+        _refuse_ambiguous(self.nodes)
+        return self
+
+
+def _refuse_ambiguous(groups: Iterable[NodeGroup]) -> None:
+    """Raise ValueError if two nodes have one name, or a group that of a node of another group."""
+    called = {group.name for group in groups}
+    owners: dict[str, str] = {}  # name of a node -> name of its group
+    for group in groups:
+        for name in group.node_names:
+            if name in called and name != group.name:
                 raise ValueError(
-                    f"nodes: a node of group {other.name!r} is called {name!r}, and so is another "
+                    f"nodes: a node of group {group.name!r} is called {name!r}, and so is another "
                     "group; rename one"
                 )
-        return self
+            if name in owners:
+                raise ValueError(
+                    f"nodes: groups {owners[name]!r} and {group.name!r} both have a node {name!r}; "
+                    "every node has its own name"
+                )
+            owners[name] = group.name
 
 
 class Layout(NamedTuple):
     """Records of an empty cluster, and the names of its models, partitions, pools and nodes."""
 
     models: tuple[gpu.GpuModel, ...]  # [M], in file order
-    partitions: tuple[str, ...]
+    partitions: tuple[str, ...]  # all of them, in file order
     pool_names: tuple[str, ...]  # [P]
+    pool_partitions: tuple[frozenset[str], ...]  # [P] the partitions that all its nodes are in
+    pool_features: tuple[frozenset[str], ...]  # [P] the features that all its nodes have
+    pool_types: tuple[str, ...]  # [P] the type of GPU as jobs ask for it; "" = by the model
     node_names: tuple[str, ...]  # [N]
     pools: Records  # [P]
     nodes: Records  # [N]
@@ -125,21 +197,32 @@ class Layout(NamedTuple):
     lasting: NDArray[np.int64]  # [P] number of nodes that never leave
 
 
-def _unique(values: Iterator[object]) -> list[object]:
-    return list(dict.fromkeys(values))
+def _pool_names(first: Iterable[NodeGroup]) -> tuple[str, ...]:
+    """Return the names [P] of pools: model and partitions; numbered from the second equal one on.
 
-
-def _pool_names(
-    pools: Records, models: tuple[gpu.GpuModel, ...], partitions: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Names [P] of pools: model and partition; with a number from the second equal name on."""
+    first: [P] the first group of nodes of each pool.
+    """
     names: list[str] = []
     count: dict[str, int] = {}
-    for pool in pools:
-        name = f"{models[pool['model']].name} ({partitions[pool['partition']]})"
+    for group in first:
+        name = f"{gpu.find(group.gpu).name} ({', '.join(group.partitions)})"
         count[name] = count.get(name, 0) + 1
         names.append(f"{name} #{count[name]}" if count[name] > 1 else name)
     return tuple(names)
+
+
+def _node_records(groups: Sequence[NodeGroup], pool: Sequence[int]) -> Records:
+    """Return the records [N] of the nodes of groups; pool[i] is the pool of groups[i]."""
+    counts = [group.count for group in groups]
+    nodes = np.zeros(sum(counts), NODE)
+    nodes["pool"] = np.repeat(pool, counts)
+    nodes["gpus"] = np.repeat([group.gpus for group in groups], counts)
+    nodes["cores"] = np.repeat([group.cores for group in groups], counts)
+    nodes["memory"] = np.repeat([round(group.memory_gb * MB_PER_GB) for group in groups], counts)
+    nodes["first_gpu"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
+    nodes["free"], nodes["up"] = nodes["gpus"], 1
+    nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
+    return nodes
 
 
 def lay_out(cluster: Cluster) -> Layout:
@@ -147,38 +230,44 @@ def lay_out(cluster: Cluster) -> Layout:
 
     Pools, nodes and GPUs are numbered in file order; the nodes of a pool have consecutive numbers.
     """
-    shapes = _unique(group.shape for group in cluster.nodes)
-    groups = sorted(cluster.nodes, key=lambda group: shapes.index(group.shape))
+    first: dict[tuple[object, ...], NodeGroup] = {}  # shape -> the first group of its pool
+    for group in cluster.nodes:
+        first.setdefault(group.shape, group)
+    number = {shape: p for p, shape in enumerate(first)}
+    groups = sorted(cluster.nodes, key=lambda group: number[group.shape])
     models = tuple(dict.fromkeys(gpu.find(group.gpu) for group in cluster.nodes))
-    partitions = tuple(dict.fromkeys(group.partition for group in cluster.nodes))
-    pools = np.zeros(len(shapes), POOL)
-    nodes = np.zeros(sum(group.count for group in groups), NODE)
-    gpus = np.zeros(sum(group.count * group.gpus for group in groups), GPU)
-    pools["first_node"] = -1
-    n = g = 0
-    for group in groups:
-        p = shapes.index(group.shape)
-        pool, model = pools[p], gpu.find(group.gpu)
-        if pool["first_node"] < 0:
-            pool["first_node"], pool["first_gpu"] = n, g
-        pool["model"], pool["partition"] = models.index(model), partitions.index(group.partition)
-        pool["nodes"] += group.count
-        pool["gpus"] += group.count * group.gpus
+    partitions = tuple(dict.fromkeys(name for group in cluster.nodes for name in group.partitions))
+    nodes = _node_records(groups, [number[group.shape] for group in groups])
+    pools = np.zeros(len(first), POOL)
+    for pool, group in zip(pools, first.values(), strict=True):
+        model = gpu.find(group.gpu)
+        pool["model"], pool["partition"] = (
+            models.index(model),
+            partitions.index(group.partitions[0]),
+        )
         pool["node_gpus"], pool["gpu_memory"] = group.gpus, round(model.memory_gb * MB_PER_GB)
         pool["span_cost"], pool["worth"] = group.span_cost, 1.0
-        for _ in range(group.count):
-            nodes[n]["pool"], nodes[n]["first_gpu"], nodes[n]["gpus"] = p, g, group.gpus
-            nodes[n]["cores"], nodes[n]["memory"] = group.cores, round(group.memory_gb * MB_PER_GB)
-            gpus["node"][g : g + group.gpus] = n
-            n, g = n + 1, g + group.gpus
-    pools["free"] = pools["size"] = pools["gpus"]
-    nodes["free"], nodes["up"] = nodes["gpus"], 1
-    nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
+    pools["nodes"] = np.bincount(nodes["pool"])
+    pools["first_node"] = np.cumsum(pools["nodes"]) - pools["nodes"]
+    pools["gpus"] = pools["free"] = pools["size"] = pools["nodes"] * pools["node_gpus"]
+    pools["first_gpu"] = np.cumsum(pools["gpus"]) - pools["gpus"]
+    gpus = np.zeros(nodes["gpus"].sum(), GPU)
+    gpus["node"] = np.repeat(np.arange(len(nodes)), nodes["gpus"])
     gpus["free"], gpus["job"], gpus["next"], gpus["slice"] = WHOLE, -1, -1, -1
     gpus["free_memory"] = pools["gpu_memory"][nodes["pool"][gpus["node"]]]
-    names = _pool_names(pools, models, partitions)
-    node_names = tuple(name for group in groups for name in group.node_names)
     owners = tuple(group for group in groups for _ in range(group.count))
     stays = [group.leaves_h is None for group in owners]
-    lasting = np.bincount(nodes["pool"][stays], minlength=len(pools))
-    return Layout(models, partitions, names, node_names, pools, nodes, gpus, owners, lasting)
+    return Layout(
+        models,
+        partitions,
+        _pool_names(first.values()),
+        tuple(frozenset(group.partitions) for group in first.values()),
+        tuple(frozenset(group.features) for group in first.values()),
+        tuple(group.gpu_type for group in first.values()),
+        tuple(name for group in groups for name in group.node_names),
+        pools,
+        nodes,
+        gpus,
+        owners,
+        np.bincount(nodes["pool"][stays], minlength=len(pools)),
+    )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.errors import ConfigError
-from adlro.model.cluster import Layout
+from adlro.model.cluster import Layout, host_of
 from adlro.model.gpu import GpuModel, find
 from adlro.model.state import Counts
 from adlro.telemetry.sample import WHOLE_GPU, Sample
@@ -42,24 +42,30 @@ def attach(sample: Sample, cluster: Layout) -> Attachment:
     node and only one host of the sample have that short name. On a node of whole GPUs the number
     of a GPU on its host is its index on the node. On a node of slices (MIG) the host's slices are
     counted by GPU and part; they are attached only if there are as many as the cluster says,
-    because otherwise it is unknown which one is missing.
+    because otherwise it is unknown which one is missing. A host that is split into several nodes,
+    one for each model ("a100@gpu07"), must name the models of its GPUs; those of one model are then
+    counted like slices.
     """
     gpus = np.full(len(sample.host), UNKNOWN, np.int64)
     rows_of: dict[str, list[int]] = defaultdict(list)
     for row, host in enumerate(sample.host):
         rows_of[host].append(row)
-    for host, node in _nodes_of(rows_of, cluster.node_names).items():
-        record = cluster.nodes[node]
-        rows = np.array(rows_of[host], np.int64)
-        places = _places(rows, sample, int(record["gpus"]), _model(node, cluster).parent)
-        gpus[rows] = np.where(places == UNKNOWN, UNKNOWN, record["first_gpu"] + places)
+    for host, nodes in _nodes_of(rows_of, cluster.node_names).items():
+        for node in nodes:
+            record, model, is_part = cluster.nodes[node], _model(node, cluster), len(nodes) > 1
+            own = [r for r in rows_of[host] if not is_part or _is(sample.model[r], model)]
+            rows = np.array(own, np.int64)
+            places = _places(
+                rows, sample, int(record["gpus"]), _Kind(model.parent is not None, is_part)
+            )
+            gpus[rows] = np.where(places == UNKNOWN, UNKNOWN, record["first_gpu"] + places)
     has_value = ~np.isnan(sample.values).all(axis=1)
     counts = np.bincount(gpus[gpus != UNKNOWN], minlength=len(cluster.gpus))
     read = np.bincount(gpus[(gpus != UNKNOWN) & has_value], minlength=len(cluster.gpus))
     other = [
         row
         for row in np.flatnonzero(gpus != UNKNOWN)
-        if _is_other(sample.model[row], model_of(int(gpus[row]), cluster))
+        if sample.model[row] and not _is(sample.model[row], model_of(int(gpus[row]), cluster))
     ]
     return Attachment(
         gpus, np.flatnonzero(read == 0), np.flatnonzero(counts > 1), np.array(other, np.int64)
@@ -81,28 +87,31 @@ def _model(node: int, cluster: Layout) -> GpuModel:
     return cluster.models[int(cluster.pools["model"][cluster.nodes["pool"][node]])]
 
 
-def _is_other(name: str, model: GpuModel) -> bool:
-    """True if a reading names a model (`name` is not empty) other than `model`."""
+def _is(name: str, model: GpuModel) -> bool:
+    """True if the name that a reading gives is that of a model."""
     try:
-        return bool(name) and find(name).name != model.name
+        return find(name).name == model.name
     except ConfigError:
-        return True
+        return False
 
 
-def _places(rows: Counts, sample: Sample, count: int, parent: str | None) -> Counts:
-    """Return for each row of a host the GPU's index on its node, or UNKNOWN.
+class _Kind(NamedTuple):
+    """What a node of the cluster is."""
 
-    The node has `count` GPUs; `parent` is the model that they are slices of, or None for whole
-    GPUs.
-    """
+    is_sliced: bool  # its GPUs are slices of GPUs
+    is_part: bool  # of a host that has other GPUs too
+
+
+def _places(rows: Counts, sample: Sample, count: int, kind: _Kind) -> Counts:
+    """Return for each row of a node of `count` GPUs the GPU's index on the node, or UNKNOWN."""
     numbers, parts = sample.gpu[rows], sample.part[rows]
-    if parent is None:
+    if not kind.is_sliced and not kind.is_part:
         return np.where((parts == WHOLE_GPU) & (numbers < count), numbers, UNKNOWN)
     places = np.full(len(rows), UNKNOWN, np.int64)
-    slices = np.flatnonzero(parts != WHOLE_GPU)
-    if len(slices) == count:
-        order = np.lexsort((parts[slices], numbers[slices]))
-        places[slices[order]] = np.arange(count)
+    mine = np.flatnonzero((parts != WHOLE_GPU) == kind.is_sliced)
+    if len(mine) == count:
+        order = np.lexsort((parts[mine], numbers[mine]))
+        places[mine[order]] = np.arange(count)
     return places
 
 
@@ -115,18 +124,20 @@ def _short(name: str) -> str:
     return name
 
 
-def _nodes_of(hosts: Collection[str], node_names: Sequence[str]) -> dict[str, int]:
-    """Return the index of each host's node, by host; hosts without a node are left out."""
-    exact = {name: node for node, name in enumerate(node_names)}
-    by_short: dict[str, list[int]] = defaultdict(list)
-    for name, node in exact.items():
-        by_short[_short(name)].append(node)
+def _nodes_of(hosts: Collection[str], node_names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the indices of each host's nodes, by host; hosts without a node are left out."""
+    exact: dict[str, list[int]] = defaultdict(list)
+    for node, name in enumerate(node_names):
+        exact[host_of(name)].append(node)
+    by_short: dict[str, list[str]] = defaultdict(list)
+    for name in exact:
+        by_short[_short(name)].append(name)
     found = {host: exact[host] for host in hosts if host in exact}
     rest = [host for host in hosts if host not in found]
     rivals = Counter(map(_short, rest))
     for host in rest:
         short = _short(host)
-        nodes = by_short.get(short, [])
-        if len(nodes) == 1 and rivals[short] == 1 and short in (host, node_names[nodes[0]]):
-            found[host] = nodes[0]  # two different domains are two different hosts
+        names = by_short.get(short, [])
+        if len(names) == 1 and rivals[short] == 1 and short in (host, names[0]):
+            found[host] = exact[names[0]]  # two different domains are two different hosts
     return found

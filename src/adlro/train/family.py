@@ -63,6 +63,7 @@ def _change_cluster(rng: np.random.Generator, cluster: dict[str, Any]) -> None:
     """Change the number of nodes of every group, and the GPU model of some groups."""
     for group in cluster["nodes"]:
         group["count"] = int(rng.integers(1, 2 * group["count"] + 2))
+        group["hosts"] = ()  # the names of the hosts of another number of nodes
         if rng.random() < 0.5:
             group["gpu"] = str(rng.choice(MODELS))
             group["link_gb_s"] = None

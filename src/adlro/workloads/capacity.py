@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 from scipy.special import ndtr
 
 from adlro.config.scenario import Scenario
-from adlro.errors import ConfigError
+from adlro.errors import ConfigError, suggestion
 from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout
 from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Size
@@ -122,14 +122,25 @@ def permitted(scenario: Scenario, layout: Layout) -> Mask:
     """Return a mask [T, P] of the pools that each type's lists of GPU models and partitions permit.
 
     An empty list permits everything.
+
+    Raises:
+        ConfigError: a type lists a partition that no node is in.
     """
     allowed = np.ones((len(scenario.types), len(layout.pools)), dtype=np.bool_)
     for t, job_type in enumerate(scenario.types):
+        for name in job_type.partitions:
+            if name not in layout.partitions:
+                raise ConfigError(
+                    f"scenario {scenario.name}: types.{job_type.name}.partitions: no node is in "
+                    f"{name!r}; {suggestion(name, layout.partitions)}"
+                )
         models = {gpu.find(name).name for name in job_type.models}
         for p, pool in enumerate(layout.pools):
             named = layout.models[pool["model"]].name in models or not models
-            partition = layout.partitions[pool["partition"]]
-            allowed[t, p] = named and (partition in job_type.partitions or not job_type.partitions)
+            wanted = job_type.partitions
+            allowed[t, p] = named and (
+                not wanted or not layout.pool_partitions[p].isdisjoint(wanted)
+            )
     return allowed
 
 

@@ -1,10 +1,10 @@
-"""Read lists of nodes (`scontrol show node`, Alibaba's node lists) and convert them to clusters."""
+"""Read lists of nodes (Slurm's, and those of Alibaba's traces) and convert them to clusters."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,35 +13,12 @@ import numpy as np
 from adlro.errors import ConfigError, TraceError, suggestion
 from adlro.model import gpu
 from adlro.workloads.formats.format import head_of
-from adlro.workloads.formats.table import Defect, Rows, Style, Table, shown
+from adlro.workloads.formats.table import Defect, Rows, Style, Table
 from adlro.workloads.formats.text_file import TextFile
+from adlro.workloads.slurm_nodes import UNTYPED, Node, NodeList, counted, from_json, from_text
 
 _MOST = 1 << 28  # bytes of a list of nodes
 _MB_PER_GB = 1024
-UNTYPED = "gpu"  # the name of a GPU that Slurm knows no type of
-_WORD = re.compile(r"(?<!\S)(\w+)=(\S*)")
-_GRES = re.compile(r"gpu(?::([^:,()]+))?:(\d{1,6})(?:\([^)]*\))?")
-_DOWN = ("DOWN", "DRAIN", "FAIL", "MAINT")
-_NOTHING = ("", "(null)")
-_MOST_NAMES = 100_000  # in one list of hosts
-
-
-class Node(NamedTuple):
-    """One node as listed: its name, GPUs, cores, memory and partition."""
-
-    name: str
-    gpu: str  # as the list calls it
-    gpus: int
-    cores: int
-    memory_gb: float
-    partition: str = "main"
-
-
-class NodeList(NamedTuple):
-    """All nodes of a list, and notes about it, such as values that it lacks."""
-
-    nodes: list[Node]
-    notes: list[str]
 
 
 class _Columns(NamedTuple):
@@ -93,118 +70,6 @@ def _from_table(source: TextFile, at: _Columns) -> list[Node]:
     return found
 
 
-def hosts(text: str) -> list[str]:
-    """Return the host names that a list such as "r1,v[01-02,7]" stands for.
-
-    Raises:
-        TraceError: the text is not such a list, or stands for too many hosts.
-    """
-    found: list[str] = []
-    for part in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", text):
-        found += _expanded(part, text)
-        if len(found) > _MOST_NAMES:
-            raise TraceError(f"{shown(text)} stands for more than {_MOST_NAMES:,} hosts")
-    return found
-
-
-def _expanded(part: str, text: str) -> list[str]:
-    before, bracket, rest = part.partition("[")
-    if not bracket:
-        return [part]
-    inside, _, after = rest.partition("]")
-    names: list[str] = []
-    tails = _expanded(after, text)
-    for piece in inside.split(","):
-        span = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", piece)
-        if not span:
-            raise TraceError(f"{shown(text)} is not a list of hosts")
-        first, last = int(span[1]), int(span[2] or span[1])
-        if len(names) + (last - first + 1) * len(tails) > _MOST_NAMES:
-            raise TraceError(f"{shown(text)} stands for more than {_MOST_NAMES:,} hosts")
-        numbers = (str(n).zfill(len(span[1])) for n in range(first, last + 1))
-        names += [before + number + tail for number in numbers for tail in tails]
-    return names
-
-
-def partitions(text: str) -> dict[str, str]:
-    """Return the first partition of each node, by node name, from `scontrol show partition`.
-
-    Raises:
-        TraceError: the text has no partition with nodes.
-    """
-    found: dict[str, str] = {}
-    for block in re.split(r"(?m)^(?=PartitionName=)", text)[1:]:
-        words = dict(_WORD.findall(block))
-        nodes = words.get("Nodes", "")
-        for name in hosts("" if nodes in _NOTHING else nodes):
-            found.setdefault(name, words["PartitionName"])
-    if not found:
-        raise TraceError("there is no partition with nodes; is this `scontrol show partition`?")
-    return found
-
-
-def _number(words: Mapping[str, str], key: str, where: str) -> int:
-    text = words.get(key, "")
-    if not re.fullmatch(r"\d{1,12}", text):
-        raise TraceError(f"{where}: {key} must be a whole number, not {shown(text)}")
-    return int(text)
-
-
-def _gpu_of(words: Mapping[str, str], where: str) -> tuple[str, int]:
-    """Return the name and the number of a node's GPUs; ("", 0) = it has none.
-
-    Raises:
-        TraceError: the node has GPUs of several types.
-    """
-    kinds: dict[str, int] = {}
-    for name, count in _GRES.findall(words.get("Gres", "")):
-        kinds[name or UNTYPED] = kinds.get(name or UNTYPED, 0) + int(count)
-    kinds = {name: count for name, count in kinds.items() if count}
-    if len(kinds) > 1:
-        raise TraceError(
-            f"{where}: has GPUs of several types ({', '.join(kinds)}); a node can have one type"
-        )
-    for name, count in kinds.items():
-        return name, count
-    return "", 0
-
-
-def from_slurm(text: str, where: str, of_node: Mapping[str, str]) -> NodeList:
-    """Return the nodes in the output of `scontrol show node`, with or without --oneliner.
-
-    Args:
-        text: the output.
-        where: name of the file, for error messages.
-        of_node: partition of each node, by node name; others get the first that the text names.
-
-    Raises:
-        TraceError: the text has no node, or a node does not have the form that scontrol writes.
-    """
-    nodes: list[Node] = []
-    down = several = 0
-    for block in re.split(r"(?m)^(?=NodeName=)", text)[1:]:
-        words = dict(reversed(_WORD.findall(block)))  # the first of a key counts
-        at = f"{where}: node {words['NodeName']!r}"
-        name, count = _gpu_of(words, at)
-        of = [part for part in words.get("Partitions", "").split(",") if part not in _NOTHING]
-        several += len(of) > 1
-        down += any(state in words.get("State", "") for state in _DOWN)
-        memory = _number(words, "RealMemory", at) / _MB_PER_GB
-        cores = _number(words, "CPUTot", at)
-        partition = of_node.get(words["NodeName"]) or (of[0] if of else "main")
-        nodes.append(Node(words["NodeName"], name, count, cores, memory, partition))
-    if not nodes:
-        raise TraceError(f"{where}: there is no node in it; is this `scontrol show node`?")
-    notes = _gaps(nodes)
-    if several:
-        notes.append(f"{several:,} nodes are in several partitions: the first is taken")
-    if down:
-        notes.append(
-            f"{down:,} nodes are down, drained or failing now: they are listed all the same"
-        )
-    return NodeList(nodes, notes)
-
-
 def _gaps(nodes: Sequence[Node]) -> list[str]:
     """Return notes on nodes without memory or cores in the list, for which _tables writes 1."""
     with_gpus = [node for node in nodes if node.gpus > 0]
@@ -212,16 +77,32 @@ def _gaps(nodes: Sequence[Node]) -> list[str]:
     no_cores = sum(node.cores == 0 for node in with_gpus)
     gaps = ((no_memory, "memory", "memory_gb"), (no_cores, "cores", "cores"))
     return [
-        f"{count:,} nodes have no {what} in the list: {key} = 1 is written, correct it there"
+        f"{counted(count, 'node')} without {what} in the list: {key} = 1 is written, correct it"
         for count, what, key in gaps
         if count
     ]
 
 
-def read(path: Path, of_node: Mapping[str, str]) -> NodeList:
+def from_slurm(text: str, where: str, of_partition: Mapping[str, Sequence[str]]) -> NodeList:
+    """Return the nodes in the output of `scontrol show node`, also with --oneliner or --json.
+
+    Args:
+        text: the output.
+        where: name of the file, for error messages.
+        of_partition: hosts of each partition, beside those that the nodes themselves name.
+
+    Raises:
+        TraceError: the text has no node, or a node does not have the form that scontrol writes.
+    """
+    reader = from_json if text.lstrip("\ufeff \n\r\t").startswith("{") else from_text
+    listed = reader(text.removeprefix("\ufeff"), where, of_partition)
+    return listed._replace(notes=[*listed.notes, *_gaps(listed.nodes)])
+
+
+def read(path: Path, of_partition: Mapping[str, Sequence[str]]) -> NodeList:
     """Read the list of nodes in a file of any known format, plain or compressed by gzip.
 
-    of_node: partition of each node, by node name; used for `scontrol show node` only.
+    of_partition: hosts of each partition; used for Slurm's lists only.
 
     Raises:
         TraceError: the file cannot be read, or is not a list of nodes in a known format.
@@ -233,22 +114,122 @@ def read(path: Path, of_node: Mapping[str, str]) -> NodeList:
             if {at.name, at.gpu, at.gpus, at.cores} <= set(head.names):
                 nodes = _from_table(source, at)
                 return NodeList(nodes, _gaps(nodes))
-        if not any(line.startswith("NodeName=") for line in head.lines):
+        is_json = bool(head.lines) and head.lines[0].lstrip().startswith("{")
+        if not is_json and not any(line.startswith("NodeName=") for line in head.lines):
             raise TraceError(
                 f"{path}: is no list of nodes that is known: `scontrol show node` (also with "
-                "--oneliner), openb nodes (sn,cpu_milli,memory_mib,gpu,model), PAI machines"
+                "--oneliner or --json), openb nodes (sn,cpu_milli,memory_mib,gpu,model), PAI "
+                "machines"
             )
         text = source.everything(_MOST).decode("utf-8", "replace")
-        return from_slurm(text, str(path), of_node)
+        return from_slurm(text, str(path), of_partition)
     finally:
         source.close()
 
 
-def _model(name: str, names: Mapping[str, str]) -> str | None:
+class Request(NamedTuple):
+    """What a user says about a list of nodes that is to become a cluster."""
+
+    name: str = "cluster"
+    models: Mapping[str, str] = {}  # GPU name in the list -> GPU name in the catalogue
+    features: Collection[str] | None = None  # of nodes, to be kept; None = all
+
+
+class Imported(NamedTuple):
+    """The content of a cluster file, and lines that say how it was made."""
+
+    tables: dict[str, object]
+    lines: list[str]
+
+
+def _model(node: Node, models: Mapping[str, str]) -> str | None:
+    """Return the name in the catalogue of a node's GPUs; None = it does not have them."""
     try:
-        return gpu.find(names.get(name, name)).name
+        return gpu.find(models.get(node.gpu, node.gpu)).name
     except ConfigError:
         return None
+
+
+def as_cluster(listed: NodeList, wanted: Request) -> Imported:
+    """Return the content of a cluster file, in which equal nodes form one group.
+
+    Nodes without GPUs are left out.
+
+    Raises:
+        ConfigError: no node has a GPU, a node is listed twice, the request names a GPU or a feature
+            that is not in the list, or a GPU is not in the catalogue.
+    """
+    with_gpus = [node for node in listed.nodes if node.gpus > 0]
+    if not with_gpus:
+        raise ConfigError("no node of the list has a GPU")
+    twice = [name for name, count in Counter(n.name for n in with_gpus).items() if count > 1]
+    if twice:
+        raise ConfigError(f"node {twice[0]!r} is in the list more than once; correct the list")
+    models = _models(with_gpus, wanted.models)
+    groups: dict[tuple[object, ...], list[Node]] = {}
+    for node, model in zip(_with_features(with_gpus, wanted.features), models, strict=True):
+        sets = (frozenset(node.partitions), frozenset(node.features))
+        groups.setdefault((model, *sets, *node[1:5]), []).append(node)
+    without = len(listed.nodes) - len(with_gpus)
+    left_out = [f"{counted(without, 'node')} without GPUs left out"] if without else []
+    lines = [*_mapped(with_gpus, models, wanted.models), *left_out, *listed.notes]
+    alike = {(key[0], key[1], *key[3:]) for key in groups}
+    if len(groups) > len(alike):
+        lines.append(
+            f"features make {len(groups):,} groups of nodes out of {len(alike):,}, and no gang "
+            "spans two: keep only those that jobs ask for (--features A,B), or none (--features '')"
+        )
+    return Imported({"name": wanted.name, "nodes": _tables(groups)}, lines)
+
+
+def _models(nodes: Sequence[Node], given: Mapping[str, str]) -> list[str]:
+    """Return the name in the catalogue of each node's GPUs.
+
+    Raises:
+        ConfigError: `given` has a GPU that no node has, or the catalogue lacks a GPU.
+    """
+    names = dict.fromkeys(node.gpu for node in nodes)
+    for one in given:
+        if one not in names:
+            raise ConfigError(f"--gpu {one}: the list has no such GPU; {suggestion(one, names)}")
+    found = [(node, _model(node, given)) for node in nodes]
+    unknown: Counter[str] = Counter()
+    for node, model in found:
+        if model is None:
+            unknown[node.gpu] += node.gpus
+    if unknown:
+        said = ", ".join(f"{one!r} ({counted(n, 'GPU')})" for one, n in unknown.items())
+        raise ConfigError(
+            f"the catalogue does not know {said}; say what each is with --gpu "
+            f"'{next(iter(unknown))}=MODEL', where MODEL is one of docs/gpus.md such as V100 32GB"
+        )
+    return [model for _, model in found if model is not None]
+
+
+def _with_features(nodes: Sequence[Node], kept: Collection[str] | None) -> list[Node]:
+    """Return the nodes without features other than those to be kept; None keeps all.
+
+    Raises:
+        ConfigError: no node has a feature that is to be kept.
+    """
+    if kept is None:
+        return list(nodes)
+    known = dict.fromkeys(name for node in nodes for name in node.features)
+    for name in kept:
+        if name not in known:
+            raise ConfigError(f"--features: no node has {name!r}; {suggestion(name, known)}")
+    return [n._replace(features=tuple(f for f in n.features if f in kept)) for n in nodes]
+
+
+def _mapped(nodes: Sequence[Node], models: Sequence[str], given: Mapping[str, str]) -> list[str]:
+    """Return a line for each GPU name of the list and the model that it was taken for."""
+    count = Counter((node.gpu, model) for node, model in zip(nodes, models, strict=True))
+    lines = []
+    for (name, model), number in count.items():
+        listed = name if name == UNTYPED else f"gpu:{name}"
+        why = " (--gpu)" if name in given else ""
+        lines.append(f"{listed} on {counted(number, 'node')} → {model}{why}")
+    return lines
 
 
 def _stem(members: Sequence[Node]) -> str:
@@ -261,67 +242,34 @@ def _stem(members: Sequence[Node]) -> str:
     return stem[:60] or members[0].gpu[:60] or "nodes"
 
 
-def as_cluster(listed: NodeList, names: Mapping[str, str], name: str) -> dict[str, object]:
-    """Return the content of a cluster file, in which equal nodes form one group.
-
-    Nodes without GPUs are left out.
-
-    Args:
-        listed: the nodes.
-        names: GPU name in the list -> GPU name in the catalogue.
-        name: of the cluster.
-
-    Raises:
-        ConfigError: no node has a GPU, a node is listed twice, `names` has a GPU that is not in the
-            list, or a GPU is not in the catalogue.
-    """
-    with_gpus = [node for node in listed.nodes if node.gpus > 0]
-    if not with_gpus:
-        raise ConfigError("no node of the list has a GPU")
-    twice = [name for name, count in Counter(n.name for n in with_gpus).items() if count > 1]
-    if twice:
-        raise ConfigError(f"node {twice[0]!r} is in the list more than once; correct the list")
-    models = {node.gpu: _model(node.gpu, names) for node in with_gpus}
-    for one in names:
-        if one not in models:
-            raise ConfigError(f"--gpu {one}: the list has no such GPU; {suggestion(one, models)}")
-    unknown = [one for one, model in models.items() if model is None]
-    if unknown:
-        counts = {one: sum(n.gpus for n in with_gpus if n.gpu == one) for one in unknown}
-        said = ", ".join(f"{one!r} ({count:,} GPUs)" for one, count in counts.items())
-        raise ConfigError(
-            f"the catalogue does not know {said}; say what each is with --gpu "
-            f"'{unknown[0]}=MODEL', where MODEL is one of docs/gpus.md such as V100 32GB"
-        )
-    groups: dict[tuple[object, ...], list[Node]] = {}
-    for node in with_gpus:
-        key = (models[node.gpu], node.gpus, node.cores, node.memory_gb, node.partition)
-        groups.setdefault(key, []).append(node)
-    return {"name": name, "nodes": _tables(groups, models)}
-
-
-def _tables(
-    groups: Mapping[tuple[object, ...], list[Node]], models: Mapping[str, str | None]
-) -> list[dict[str, object]]:
+def _tables(groups: Mapping[tuple[object, ...], list[Node]]) -> list[dict[str, object]]:
+    """Return the [[nodes]] tables of groups of equal nodes; the model is the first of each key."""
     tables: list[dict[str, object]] = []
+    hosts = {node.name for members in groups.values() for node in members}
     taken: set[str] = set()
-    for members in groups.values():
+    for (model, *_), members in groups.items():
+        own = {node.name for node in members}
         stem, number = _stem(members), 1
         label = stem
-        while label in taken:
+        while label in taken or (label in hosts and label not in own):
             number += 1
             label = f"{stem}.{number}"
         taken.add(label)
         one = members[0]
-        tables.append(
-            {
-                "name": label,
-                "count": len(members),
-                "gpu": models[one.gpu],
-                "gpus": one.gpus,
-                "cores": max(1, one.cores),
-                "memory_gb": one.memory_gb or 1.0,
-                "partition": one.partition,
-            }
-        )
+        table: dict[str, object] = {
+            "name": label,
+            "hosts": [node.name for node in members],
+            "gpu": model,
+            **({} if one.gpu in ("", UNTYPED) else {"gpu_type": one.gpu}),
+            "gpus": one.gpus,
+            "cores": max(1, one.cores),
+            "memory_gb": one.memory_gb or 1.0,
+        }
+        if len(one.partitions) == 1:
+            table["partition"] = one.partitions[0]
+        else:
+            table["partitions"] = list(one.partitions)
+        if one.features:
+            table["features"] = list(one.features)
+        tables.append(table)
     return tables

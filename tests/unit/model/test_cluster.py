@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from adlro.config.files import find_scenario
+from adlro.config.files import find_scenario, load_cluster
+from adlro.config.to_toml import to_toml
 from adlro.errors import ConfigError
-from adlro.model.cluster import Cluster, NodeGroup, lay_out
+from adlro.model.cluster import Cluster, NodeGroup, host_of, lay_out
 from adlro.model.state import WHOLE
 from tests.worlds import build as build_world
 from tests.worlds import job, lay, nodes, play
@@ -157,9 +158,18 @@ def test_two_groups_of_the_same_shape_are_one_pool_whatever_stands_between_them(
 
 @pytest.mark.parametrize(
     "difference",
-    [{"gpus": 2}, {"cores": 5}, {"memory_gb": 5}, {"network_gb_s": 50}, {"partition": "spare"}],
+    [
+        {"gpus": 2},
+        {"cores": 5},
+        {"memory_gb": 5},
+        {"network_gb_s": 50},
+        {"partition": "spare"},
+        {"partitions": ["main", "spare"]},
+        {"features": ["80g"]},
+        {"gpu_type": "volta"},
+    ],
 )
-def test_groups_that_differ_in_shape_or_partition_are_two_pools_of_one_model(difference):
+def test_groups_that_differ_in_shape_or_in_what_jobs_ask_for_are_two_pools(difference):
     layout = lay(nodes(), nodes(**difference))
     assert len(layout.pools) == 2
     assert len(layout.models) == 1
@@ -176,6 +186,87 @@ def test_partitions_are_numbered_in_file_order_and_name_the_pools():
     assert layout.partitions == ("west", "east", "main")
     assert layout.pools["partition"].tolist() == [0, 1, 2]
     assert layout.pool_names == ("V100 32GB (west)", "T4 (east)", "T4 (main)")
+
+
+def test_a_pool_has_a_set_of_partitions_and_of_features():
+    layout = lay(
+        nodes("V100", 2, partitions=["gpu", "long"], features=["ib", "80g"], gpu_type="volta"),
+        nodes("T4", partition="gpu"),
+        nodes("V100", 2, partitions=["long", "gpu"], features=["80g", "ib"], gpu_type="Volta"),
+    )
+    assert layout.partitions == ("gpu", "long")
+    assert layout.pool_partitions == (frozenset({"gpu", "long"}), frozenset({"gpu"}))
+    assert layout.pool_features == (frozenset({"80g", "ib"}), frozenset())
+    assert layout.pool_types == ("volta", "")
+    assert layout.pool_names == ("V100 32GB (gpu, long)", "T4 (gpu)")
+    assert layout.pools["nodes"].tolist() == [2, 1]
+
+
+def test_nodes_are_called_like_their_hosts():
+    layout = lay(nodes("V100", hosts=["gpu01", "gpu03"], count=2), {"name": "t", **HOSTS})
+    assert layout.node_names == ("gpu01", "gpu03", "t1", "t2", "t3")
+    assert layout.pools["nodes"].tolist() == [2, 3]
+
+
+HOSTS = {"gpu": "T4", "gpus": 1, "cores": 1, "memory_gb": 1, "hosts": ["t1", "t2", "t3"]}
+
+
+def test_a_cluster_that_is_written_is_read_as_it_was(tmp_path):
+    group = {"name": "t", **HOSTS, "partitions": ["a", "b"], "features": ["x"], "gpu_type": "t4"}
+    cluster = Cluster(nodes=[group, {**HOSTS, "name": "u", "hosts": ["u"], "partition": "c"}])
+    path = tmp_path / "cluster.toml"
+    path.write_text(to_toml(cluster.model_dump(exclude_none=True)))
+    assert load_cluster(path) == cluster
+    assert Cluster.model_validate(cluster.model_dump()) == cluster
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"count": 2}, "nodes.0: count is 2, but hosts has 3 names; correct one or leave count"),
+        ({"hosts": ["a", "b", "a"]}, "nodes.0.hosts: 'a' is named twice; remove one"),
+        ({"hosts": ["a", ""]}, "nodes.0.hosts.1: string should have at least 1 character"),
+        ({"hosts": "t[1-3]"}, "nodes.0.hosts: should be a list"),
+        ({"partitions": []}, "nodes.0.partitions: tuple should have at least 1 item"),
+        ({"partitions": ["a", "a"]}, "nodes.0.partitions: 'a' is named twice; remove one"),
+        ({"partitions": "a"}, "nodes.0.partitions: should be a list"),
+        ({"partition": 3}, "nodes.0.partitions.0: input should be a valid string, not 3"),
+        ({"partition": "a", "partitions": ["a"]}, "partition and partitions are both given; keep"),
+        ({"features": ["x", "x"]}, "nodes.0.features: 'x' is named twice; remove one"),
+    ],
+)
+def test_a_group_that_contradicts_itself_is_refused_in_a_line(tmp_path, change, said):
+    path = tmp_path / "cluster.toml"
+    path.write_text(to_toml({"nodes": [{"name": "t", **HOSTS, **change}]}))
+    with pytest.raises(ConfigError) as caught:
+        load_cluster(path)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"hosts": ["x", "t2"]}, "nodes: groups 't' and 'u' both have a node 't2'; every node"),
+        ({"name": "t2", "hosts": ["x"]}, "a node of group 't' is called 't2', and so is another"),
+        ({"name": "v", "hosts": ["t"]}, "a node of group 'v' is called 't', and so is another"),
+    ],
+)
+def test_a_host_is_in_one_group_only(other, said):
+    with pytest.raises(ValidationError, match=said):
+        Cluster(nodes=[{"name": "t", **HOSTS}, {"name": "u", **HOSTS, **other}])
+
+
+def test_a_host_may_be_called_like_a_numbered_node_only_once():
+    with pytest.raises(ValidationError, match="groups 'a' and 'u' both have a node 'a-1'"):
+        lay(nodes("T4", count=2, name="a"), nodes("T4", name="u", hosts=["a-1"]))
+
+
+@pytest.mark.parametrize(
+    ("node", "host"), [("n7", "n7"), ("a100@n7", "n7"), ("1g.5gb@n7.org", "n7.org"), ("::1", "::1")]
+)
+def test_a_part_of_a_host_knows_its_host(node, host):
+    assert host_of(node) == host
 
 
 def test_two_groups_of_one_name_are_refused():

@@ -9,8 +9,8 @@ from adlro.telemetry.check import check_cluster
 from adlro.telemetry.sample import NAMES, WHOLE_GPU, Sample
 
 
-def group(name, gpu="V100 32GB", gpus=2, count=1):
-    return NodeGroup(name=name, gpu=gpu, gpus=gpus, count=count, cores=8, memory_gb=64)
+def group(name, gpu="V100 32GB", gpus=2, **more):
+    return NodeGroup(name=name, gpu=gpu, gpus=gpus, cores=8, memory_gb=64, **more)
 
 
 def cluster(*groups):
@@ -107,6 +107,44 @@ def test_a_gpu_under_two_names_is_duplicated():
     found = attach(sample(("n1", 0), ("n1.a.org", 0), ("n1.a.org", 1)), cluster(group("n1")))
     assert found.gpus.tolist() == [0, 0, 1]
     assert found.duplicated.tolist() == [0]
+
+
+def test_hosts_of_a_cluster_are_found_by_their_real_names():
+    layout = cluster(group("volta", hosts=["gpu01", "gpu07.a.org"]), group("t", "T4", hosts=["t9"]))
+    rows = sample(("gpu07", 1), ("t9.a.org", 0), ("gpu01", 0), ("volta-0", 0))
+    assert gpus_of(rows, layout) == [3, 4, 0, UNKNOWN]
+    assert gpu_name(3, layout) == "gpu07.a.org/1"
+    assert check_cluster("c", rows, layout).missing == ("gpu01/1", "gpu07.a.org/0", "t9/1")
+
+
+# Hosts that are split into a node for each model.
+
+PARTS = cluster(group("v", hosts=["v100@g7"]), group("t", "T4", gpus=1, hosts=["t4@g7"]))
+
+
+def test_the_model_of_a_reading_names_the_part_of_a_host():
+    rows = sample(("g7", 0, WHOLE_GPU, "Tesla T4"), *(("g7", i, WHOLE_GPU, "V100") for i in (1, 2)))
+    found = attach(rows, PARTS)
+    assert found.gpus.tolist() == [2, 0, 1]
+    assert not len(found.missing)
+    assert gpu_name(0, PARTS) == "v100@g7/0"
+
+
+@pytest.mark.parametrize("model", ["", "A100", "nonsense"])
+def test_a_reading_of_a_split_host_without_its_model_belongs_to_no_gpu(model):
+    rows = sample(("g7", 0, WHOLE_GPU, "T4"), ("g7", 1, WHOLE_GPU, model))
+    assert gpus_of(rows, PARTS) == [2, UNKNOWN]
+
+
+def test_parts_are_attached_only_if_their_gpus_are_as_many_as_the_cluster_says():
+    rows = sample(*(("g7", i, WHOLE_GPU, "T4") for i in range(2)), ("g7", 2, WHOLE_GPU, "V100"))
+    assert gpus_of(rows, PARTS) == [UNKNOWN] * 3
+
+
+def test_a_host_may_have_whole_gpus_beside_slices():
+    layout = cluster(group("a", "A100", gpus=1, hosts=["a@g"]), group("m", MIG, hosts=["m@g"]))
+    rows = sample(("g", 0, 1, MIG), ("g", 1, WHOLE_GPU, "A100"), ("g", 0, 0, MIG))
+    assert gpus_of(rows, layout) == [2, 0, 1]
 
 
 # Slices.

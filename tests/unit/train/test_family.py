@@ -112,8 +112,8 @@ def test_a_relative_has_some_of_the_scenario_s_changes_and_none_of_its_own(relat
 def test_relatives_of_a_history_keep_its_arrivals_and_leave_out_what_fits_no_cluster(tmp_path):
     rows = "".join(f"{100 * job},60,{1 if job else 8}\n" for job in range(50))
     (tmp_path / "jobs.csv").write_text(f"submit_time,run_s,gpus\n{rows}")
-    nodes = {"name": "a", "count": 2, "gpu": "V100", "gpus": 4, "cores": 64, "memory_gb": 64}
-    cluster = {"nodes": [nodes]}
+    nodes = {"name": "a", "gpu": "V100", "gpus": 4, "cores": 64, "memory_gb": 64}
+    cluster = {"nodes": [{**nodes, "hosts": ["gpu01", "gpu02"]}]}
     tables = {"history": {"file": "jobs.csv", "speeds": "measured-mix"}, "cluster": cluster}
     base = scenario_of({**tables, "jobs": 20}, tmp_path / "mine.toml")
     found = [draw(base, np.random.default_rng(seed)) for seed in range(40)]

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
-from adlro.model.cluster import Cluster, NodeGroup
+from adlro.model.cluster import Cluster, NodeGroup, lay_out
 from adlro.model.job import Constant, Exponential, JobType, Lognormal, LogUniform, Pareto
 from adlro.policies import registry
 from adlro.sim import simulator
@@ -220,7 +220,6 @@ def test_the_mean_of_what_is_drawn_is_the_mean_size(name):
         ({"memory_gb": 65}, "a job of 1 GPUs with 1 cores, 65 GB and 0 GB of GPU memory each"),
         ({"gpu_memory_gb": 33}, "a job of 1 GPUs with 1 cores, 0 GB and 33 GB of GPU memory each"),
         ({"gpus": 4, "cores": 9}, "a job of 4 GPUs with 9 cores, 0 GB and 0 GB of GPU memory each"),
-        ({"partitions": ("west",)}, "a job of 1 GPUs with 1 cores"),
         ({"models": ("T4",)}, "a job of 1 GPUs with 1 cores"),
         ({"gpus": {"values": (1, 9), "p": (0.99, 0.01)}}, "a job of 9 GPUs with 1 cores"),
     ],
@@ -233,6 +232,34 @@ def test_a_job_that_no_node_can_hold_is_named_with_its_demand(demand, said):
     assert message.splitlines() == [message]
     assert message.startswith("scenario small: types.big: ")
     assert said in message
+
+
+def test_a_partition_without_nodes_is_named():
+    small = scenario([nodes("V100", 4, partition="west")], job_type("big", partitions=("wst",)))
+    assert refusal(prepare, small) == (
+        "scenario small: types.big.partitions: no node is in 'wst'; did you mean 'west'?"
+    )
+
+
+def test_a_type_may_use_a_pool_if_they_share_a_partition():
+    groups = [
+        nodes("V100", partitions=["gpu", "long"]),
+        nodes("T4", partitions=["gpu"]),
+        nodes("A100", partitions=["long", "debug"]),
+    ]
+    kinds = [
+        job_type("a", partitions=("gpu",)),
+        job_type("b", partitions=("debug", "gpu")),
+        job_type("c", partitions=("long",)),
+        job_type("d"),
+    ]
+    both = scenario(groups, *kinds)
+    assert capacity.permitted(both, lay_out(both.cluster)).tolist() == [
+        [True, True, False],
+        [True, True, True],
+        [True, False, True],
+        [True, True, True],
+    ]
 
 
 @pytest.mark.parametrize("demand", [{"memory_gb": 1e9}, {"cores": 10**12}, {"gpus": 10**12}])
