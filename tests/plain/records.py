@@ -14,11 +14,11 @@ from adlro.model.state import WHOLE, Records
 from tests.plain.timeline import Timeline
 
 
-class Infeasible(Exception):  # noqa: N818  as the page of rules calls it
+class InfeasibleError(Exception):
     """A policy made an infeasible decision."""
 
 
-class Stalled(Exception):  # noqa: N818  as the page of rules calls it
+class StalledError(Exception):
     """A policy prevents the simulation from ending."""
 
 

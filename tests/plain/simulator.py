@@ -28,13 +28,13 @@ from tests.plain.records import (
     Decision,
     Event,
     Gpu,
-    Infeasible,
+    InfeasibleError,
     Job,
     PlainResult,
     Pool,
     Run,
     Span,
-    Stalled,
+    StalledError,
     rows,
 )
 from tests.plain.rules import Moment, Rules
@@ -142,13 +142,13 @@ class PlainWorld:
     def _start(self, decision: Decision) -> None:
         job = self.jobs[decision.job]
         if decision.job not in self.waiting:
-            raise Infeasible(f"job {job.id} is not waiting")
+            raise InfeasibleError(f"job {job.id} is not waiting")
         if not 0 <= decision.pool < len(self.pools):
-            raise Infeasible(f"job {job.id}: there is no pool {decision.pool}")
+            raise InfeasibleError(f"job {job.id}: there is no pool {decision.pool}")
         if decision.pool not in self._mask[job.id]:
-            raise Infeasible(f"job {job.id} is not eligible on pool {decision.pool}")
+            raise InfeasibleError(f"job {job.id} is not eligible on pool {decision.pool}")
         if self.rules.breaks(job.id, decision.pool, self.moment.on):
-            raise Infeasible(f"job {job.id} exceeds a quota on pool {decision.pool}")
+            raise InfeasibleError(f"job {job.id} exceeds a quota on pool {decision.pool}")
         gpus = self.cluster.place(job, decision)
         run = self._new_run(job, decision.pool, gpus)
         self.cluster.take(job, gpus)
@@ -240,7 +240,7 @@ class PlainWorld:
         first = not self.arrived
         moment = arrival if first else min(end, event, arrival, self.timer)
         if moment == inf:
-            raise Stalled(f"jobs {self.waiting} wait at {self.now} and nothing can happen")
+            raise StalledError(f"jobs {self.waiting} wait at {self.now} and nothing can happen")
         self._pass_time(moment)
         kinds = self._finish_due() + self._events_due() + self._arrivals_due()
         if kinds:
@@ -347,20 +347,20 @@ class PlainWorld:
             if all(decision.kind == "wake" for decision in answer):
                 break
         else:
-            raise Stalled(f"asked more than {MAX_CALLS} times at {self.now}")
+            raise StalledError(f"asked more than {MAX_CALLS} times at {self.now}")
         if self._rings >= MAX_RINGS:
-            raise Stalled(f"{self._rings} timers in a row and nothing finished")
+            raise StalledError(f"{self._rings} timers in a row and nothing finished")
 
     def _apply(self, decision: Decision) -> None:
         if decision.kind == "wake":
             if not decision.at > self.now:
-                raise Infeasible(f"wake at {decision.at} is not after {self.now}")
+                raise InfeasibleError(f"wake at {decision.at} is not after {self.now}")
             self.timer = min(self.timer, decision.at)
             return
         if decision.kind not in ("start", "preempt", "migrate"):
-            raise Infeasible(f"there is no decision of kind {decision.kind!r}")
+            raise InfeasibleError(f"there is no decision of kind {decision.kind!r}")
         if not 0 <= decision.job < len(self.jobs):
-            raise Infeasible(f"there is no job {decision.job}")
+            raise InfeasibleError(f"there is no job {decision.job}")
         if decision.kind != "start":
             self._preempt(decision.job, and_start=decision.kind == "migrate")
         if decision.kind != "preempt":
@@ -369,10 +369,10 @@ class PlainWorld:
 
     def _preempt(self, job: int, *, and_start: bool) -> None:
         if job not in self.runs:
-            raise Infeasible(f"job {job} is not running")
+            raise InfeasibleError(f"job {job} is not running")
         run = self.runs[job]
         if self.now - run.start < self.jobs[job].least_run - NEAR:
-            raise Infeasible(f"job {job} runs since {run.start}: too young to be preempted")
+            raise InfeasibleError(f"job {job} runs since {run.start}: too young to be preempted")
         self._interrupt(run, PREEMPTION)
         self.result.preemptions += 1
         self._mask[job] = self.rules.mask(self.moment)[job] + [run.pool] * and_start
@@ -403,10 +403,10 @@ def run(world: PlainWorld, policy: Policy) -> PlainResult:
     """Result of a policy on the world, which is reset first.
 
     Raises:
-        Infeasible: the policy made an infeasible decision.
-        Stalled: the policy lets jobs wait for ever.
+        InfeasibleError: the policy made an infeasible decision.
+        StalledError: the policy lets jobs wait for ever.
     """
     try:
         return world.play(policy)
-    except (Infeasible, Stalled) as exc:
+    except (InfeasibleError, StalledError) as exc:
         raise type(exc)(f"{type(policy).__name__} at {world.now}: {exc}") from exc
