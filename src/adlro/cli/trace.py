@@ -276,6 +276,23 @@ def _check_names(names: Mapping[str, str], history: History) -> None:
     help="What becomes of jobs that fit no pool.",
 )
 @click.option(
+    "--partitions",
+    type=click.Choice(["apply", "ignore"]),
+    default="apply",
+    help="Whether jobs are bound to the partitions that they were submitted to.",
+)
+@click.option(
+    "--gpu-types",
+    type=click.Choice(["requested", "allocated", "ignore"]),
+    default="requested",
+    help="GPU types that jobs are bound to; allocated: where none was requested, that it ran on.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse jobs that ask for a partition, GPU type or feature that no node has.",
+)
+@click.option(
     "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
 )
 @click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
@@ -294,6 +311,9 @@ def scenario(
     speeds: str,
     gpus_from: str,
     unfit: str,
+    partitions: str,
+    gpu_types: str,
+    strict: bool,
     gpus: tuple[str, ...],
     is_json: bool,
 ) -> None:
@@ -320,6 +340,9 @@ def scenario(
         "speeds": speeds,
         "gpus_from": gpus_from,
         "unfit": unfit,
+        "partitions": partitions,
+        "gpu_types": gpu_types,
+        "strict": strict,
         "gpu_names": names,
     }
     request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, recorded)

@@ -232,5 +232,10 @@ def draw(scenario: Scenario, layout: Layout, arrivals: Floats, stream: tuple[int
     streams = np.random.default_rng(stream).spawn(1 + len(scenario.changes))
     parts = _outages(scenario, layout, _service(layout, first), _horizon(last), streams[0])
     parts += _speeds(scenario, layout, first, streams[1:])
+    return merged(*parts)
+
+
+def merged(*parts: Records) -> Records:
+    """Return all events of the parts, sorted by time, then by kind; ties keep their order."""
     events = np.concatenate(parts)
     return events[np.lexsort((events["kind"], events["time"]))]
