@@ -153,7 +153,9 @@ class SlurmCluster:
 
     def wait_until_empty(self, seconds=60.0, every=0.5):
         """Wait until no job waits, runs or completes; raises SlurmFailed when the time is over."""
-        self._wait(lambda: not self.jobs(), f"jobs still in the queue after {seconds:g} s", seconds, every)
+        self._wait(
+            lambda: not self.jobs(), f"jobs still in the queue after {seconds:g} s", seconds, every
+        )
 
     def cancel_all(self):
         """Cancel every job and wait until the queue is empty."""
@@ -201,7 +203,9 @@ class SlurmCluster:
         for node in self.nodes:
             (self.folder / "spool" / node.name).mkdir(parents=True, exist_ok=True)
         if len(self.env["MYSQL_UNIX_PORT"].encode()) > LONGEST_SOCKET:
-            raise SlurmFailed(f"{self.folder}: the path is too long for a Unix socket; take a shorter one")
+            raise SlurmFailed(
+                f"{self.folder}: the path is too long for a Unix socket; take a shorter one"
+            )
         for index in range(max(node.gpus for node in self.nodes)):
             link = self.folder / "dev" / f"gpu{index}"
             if not link.is_symlink():
@@ -343,7 +347,10 @@ class SlurmCluster:
         mark = f"SLURM_CONF={self.conf}".encode()
         for entry in Path("/proc").glob("[0-9]*/environ"):
             try:
-                if mark in entry.read_bytes().split(b"\0") and int(entry.parent.name) != os.getpid():
+                if (
+                    mark in entry.read_bytes().split(b"\0")
+                    and int(entry.parent.name) != os.getpid()
+                ):
                     os.kill(int(entry.parent.name), signal.SIGKILL)
             except OSError:
                 continue  # it has ended meanwhile

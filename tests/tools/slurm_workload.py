@@ -20,7 +20,9 @@ from typing import NamedTuple
 from tests.tools.slurm_cluster import SlurmCluster, missing
 
 JOBS = 160
-SECONDS = 285.0  # over which they are submitted: more than the 16 GPUs can serve, so that queues form
+SECONDS = (
+    285.0  # over which they are submitted: more than the 16 GPUs can serve, so that queues form
+)
 ACCOUNTS = ("astro", "bio", "vision")
 FIELDS = (
     "JobID,JobIDRaw,JobName,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,"
@@ -73,7 +75,11 @@ def _request(rng, at, index):
 def _gpus(rng, gang, kind, partition):
     """Options that ask for a gang on one node, on as few as Slurm likes, or half on each of two nodes."""
     typed = f"{kind}:" if kind else ""
-    way = rng.choices(("one node", "anywhere", "two nodes"), (60, 25, 15))[0] if gang > 1 else "one node"
+    way = (
+        rng.choices(("one node", "anywhere", "two nodes"), (60, 25, 15))[0]
+        if gang > 1
+        else "one node"
+    )
     if way == "anywhere":
         return [f"--gpus={typed}{gang}"]
     if way == "two nodes" and partition != "gpu,lab" and kind in ("", "volta"):
