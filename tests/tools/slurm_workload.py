@@ -2,10 +2,10 @@
 
     python -m tests.tools.slurm_workload FOLDER --seed 0 [--jobs 160] [--priority multifactor]
 
-FOLDER receives sacct.txt (`sacct -P -D`, job steps included), nodes.txt, nodes-oneline.txt, partitions.txt
-and config.txt (`scontrol show ...`), jobs.csv (what was submitted: seconds slept, options) and times.csv
-(when each job's script began and ended, to the microsecond). A run takes six to eight minutes, nearly all of
-them asleep.
+FOLDER receives sacct.txt (`sacct -P -D`, job steps included), nodes.txt, nodes-oneline.txt,
+partitions.txt and config.txt (`scontrol show ...`), jobs.csv (what was submitted: seconds slept,
+options) and times.csv (when each job's script began and ended, to the microsecond). A run takes
+about nine minutes, nearly all of them asleep.
 """
 
 import argparse
@@ -20,9 +20,7 @@ from typing import NamedTuple
 from tests.tools.slurm_cluster import SlurmCluster, missing
 
 JOBS = 160
-SECONDS = (
-    285.0  # over which they are submitted: more than the 16 GPUs can serve, so that queues form
-)
+SECONDS = 285.0  # of submissions: faster than the 16 GPUs can serve, so that queues form
 ACCOUNTS = ("astro", "bio", "vision")
 FIELDS = (
     "JobID,JobIDRaw,JobName,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,"
@@ -53,7 +51,7 @@ class Request(NamedTuple):
 
 
 def requests(seed, count=JOBS, seconds=SECONDS):
-    """A seeded workload in order of submission: types, gangs of 1, 2 and 4, one or two partitions."""
+    """A seeded workload by time of submission: types, gangs of 1, 2 and 4, two partitions."""
     rng = random.Random(seed)
     at = sorted(rng.uniform(0, seconds) for _ in range(count))
     return [_request(rng, at[index], index) for index in range(count)]
@@ -73,22 +71,21 @@ def _request(rng, at, index):
 
 
 def _gpus(rng, gang, kind, partition):
-    """Options that ask for a gang on one node, on as few as Slurm likes, or half on each of two nodes."""
+    """Options that ask for a gang on one node, wherever it fits, or half on each of two nodes."""
     typed = f"{kind}:" if kind else ""
-    way = (
-        rng.choices(("one node", "anywhere", "two nodes"), (60, 25, 15))[0]
-        if gang > 1
-        else "one node"
-    )
+    one_node = ["--nodes=1", f"--gres=gpu:{typed}{gang}"]
+    if gang == 1:
+        return one_node
+    way = rng.choices(("one node", "anywhere", "two nodes"), (60, 25, 15))[0]
     if way == "anywhere":
         return [f"--gpus={typed}{gang}"]
     if way == "two nodes" and partition != "gpu,lab" and kind in ("", "volta"):
         return ["--nodes=2", f"--gres=gpu:{typed}{gang // 2}"]
-    return ["--nodes=1", f"--gres=gpu:{typed}{gang}"]
+    return one_node
 
 
 def submit_all(slurm, work, times):
-    """Submit each request at its time; one row a job of (id, seconds, when sbatch returned, options)."""
+    """Submit each request at its time; rows of (id, seconds, when sbatch returned, options)."""
     begun, rows = time.time(), []
     for request in work:
         time.sleep(max(0.0, begun + request.at - time.time()))
@@ -101,7 +98,7 @@ def submit_all(slurm, work, times):
 
 
 def record(slurm, folder):
-    """Store what an operator would hand over: `sacct -P -D` and `scontrol show node/partition/config`."""
+    """Store what an operator would hand over: what sacct and scontrol say of jobs and cluster."""
     commands = {
         "sacct.txt": ("sacct", "-P", "-D", "-a", "-S", "now-1day", "-E", "now", "-o", FIELDS),
         "nodes.txt": ("scontrol", "show", "node"),
@@ -114,21 +111,22 @@ def record(slurm, folder):
 
 
 def run(folder, seed, count=JOBS, seconds=SECONDS, parameters=None):
-    """Start a cluster, submit the workload of a seed, wait for its end and store the records in `folder`."""
+    """Run the workload of a seed on a cluster of its own and store the records in `folder`."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="slurm") as place:
-        with SlurmCluster(place, parameters=parameters) as slurm:
-            for account in ACCOUNTS:
-                slurm.run("sacctmgr", "-i", "add", "account", account)
-            slurm.run("sacctmgr", "-i", "add", "user", "root", f"account={','.join(ACCOUNTS)}")
-            times = slurm.folder / "times.csv"
-            rows = submit_all(slurm, requests(seed, count, seconds), times)
-            slurm.wait_until_empty(900.0, every=2.0)
-            time.sleep(3)  # slurmctld tells slurmdbd a moment later
-            record(slurm, folder)
-            head = "job,nodes,partition,begun,ended\n"
-            (folder / "times.csv").write_text(head + times.read_text())
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm") as place,
+        SlurmCluster(place, parameters=parameters) as slurm,
+    ):
+        for account in ACCOUNTS:
+            slurm.run("sacctmgr", "-i", "add", "account", account)
+        slurm.run("sacctmgr", "-i", "add", "user", "root", f"account={','.join(ACCOUNTS)}")
+        times = slurm.folder / "times.csv"
+        rows = submit_all(slurm, requests(seed, count, seconds), times)
+        slurm.wait_until_empty(900.0, every=2.0)
+        time.sleep(3)  # slurmctld tells slurmdbd a moment later
+        record(slurm, folder)
+        (folder / "times.csv").write_text("job,nodes,partition,begun,ended\n" + times.read_text())
     with (folder / "jobs.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("job", "seconds", "submitted", "options"), *rows])
 
