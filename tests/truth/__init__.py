@@ -1,8 +1,8 @@
 """A synthetic truth for the import and replay of histories, written without sight of the importer.
 
-`write(folder, seed)` draws a realistic history, schedules it by a plain EASY scheduler of its own and writes
-it as Slurm would; the returned Truth has what really happened. `drop` makes mutants: files that lack a
-constraint, with which a replay must not agree with the truth.
+`write(folder, seed)` draws a realistic history, schedules it by a plain EASY scheduler of its own
+and writes it as Slurm would; the returned Truth has what really happened. `drop` makes mutants:
+files that lack a constraint, with which a replay must not agree with the truth.
 """
 
 from pathlib import Path
@@ -73,9 +73,10 @@ def write(folder, seed, drop=(), count=1500):
     Args:
         folder: created if absent; receives sacct.txt, nodes.txt, nodes-oneline.txt, partitions.txt.
         seed: of the draw.
-        drop: what the files conceal, any of DROPS: `partition` (column and --partition), `type` (of the
-            request; AllocTRES keeps it), `one-node` (ReqNodes and --gres become --gpus), `eligible` (shows
-            Submit), `submit-line` (the column is absent), `cpu-only` (jobs without GPUs are absent).
+        drop: what the files conceal, any of DROPS: `partition` (column and --partition), `type`
+            (of the request; AllocTRES keeps it), `one-node` (ReqNodes is blank and --gres becomes
+            --gpus), `eligible` (shows Submit), `submit-line` (the column is absent), `cpu-only`
+            (jobs without GPUs are absent).
         count: jobs to draw.
     """
     if unknown := set(drop) - DROPS:

@@ -1,4 +1,4 @@
-"""The invented cluster: 16 A100, 8 V100, 8 dies of MI250 and a node without GPUs, in four partitions."""
+"""The invented cluster: 16 A100, 8 V100, 8 dies of MI250, a node without GPUs; four partitions."""
 
 from typing import NamedTuple
 

@@ -1,9 +1,9 @@
 """EASY backfilling on nodes, in plain Python: what really happened on the invented cluster.
 
-Jobs are taken in order of eligibility. The first that does not fit gets a reservation: the earliest time at
-which it fits if every running job takes its whole time limit. Later jobs may start now if they end before
-that time, or if the reserved job would still fit beside them. Nodes are filled in order; a gang starts whole.
-A job without GPUs takes cores where they are free and never holds a reservation.
+Jobs are taken in order of eligibility. The first that does not fit gets a reservation: the earliest
+time at which it fits if every running job takes its whole time limit. Later jobs may start now if
+they end before that time, or if the reserved job would still fit beside them. Nodes are filled in
+order; a gang starts whole. A job without GPUs never holds a reservation.
 Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
 """
 
@@ -71,9 +71,9 @@ class Easy:
         """All runs in order of their ends."""
         jobs = {job.seq: job for job in jobs}
         waiting = {seq for seq, job in jobs.items() if job.after >= 0}
-        for seq, job in jobs.items():
-            if seq not in waiting:
-                heapq.heappush(self.events, (job.eligible, ELIGIBLE, seq, job.submit))
+        alone = [job for job in jobs.values() if job.after < 0]
+        self.events = [(job.eligible, ELIGIBLE, job.seq, job.submit) for job in alone]
+        heapq.heapify(self.events)
         while self.events:
             now = self.events[0][0]
             while self.events and self.events[0][0] == now:
@@ -129,13 +129,12 @@ class Easy:
         reserved = place(head, later, self.nodes)
         for avoid in ((), tuple(reserved[1])):
             found = place(job, self.free, self.nodes, avoid)
-            if found and now + job.limit <= at:
+            ends_before = now + job.limit <= at
+            used = found[1] if found and not ends_before else {}
+            beside = {name: later[name].less(job, gpus) for name, gpus in used.items()}
+            if found and place(head, later | beside, self.nodes):
+                later.update(beside)
                 return found
-            if found:
-                beside = {n: later[n].less(job, gpus) for n, gpus in found[1].items()}
-                if place(head, later | beside, self.nodes):
-                    later.update(beside)
-                    return found
         return None
 
     def _start(self, entry, now, partition, gpus):

@@ -1,8 +1,9 @@
-"""The history as Slurm 22.05 and later print it: `sacct -P -D` and `scontrol show node`, `show partition`.
+"""The history as Slurm prints it: `sacct -P -D`, `scontrol show node` and `show partition`.
 
-Checked against a real Slurm: a job that has started shows the one partition it ran in, a gang asked for by
-`--gpus` has ReqNodes=1 even if it spans nodes, and only SubmitLine tells both from the others; a requeued
-job has two records of one JobID, the second submitted when the first ended.
+As seen on a real Slurm 22.05: a job that has started shows the one partition it ran in, and a gang
+asked for by `--gpus` has ReqNodes=1 even if it spans nodes; only SubmitLine tells what was asked.
+A requeued job has two records of one JobID, the second submitted when the first ended. The column
+Restarts is younger than 22.05.
 """
 
 import datetime
@@ -10,11 +11,12 @@ import re
 
 from tests.truth.cluster import LONGEST
 
-BEGIN = datetime.datetime(2026, 1, 12, 6, 0)  # local time, no change of the clock near  # noqa: DTZ001
+BEGIN = datetime.datetime(2026, 1, 12, 6, 0)  # local time, no change of the clock near
 COLUMNS = (
-    "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "Submit", "Eligible",
-    "Start", "End", "ElapsedRaw", "TimelimitRaw", "ReqTRES", "AllocTRES", "ReqNodes", "NNodes", "NodeList",
-    "ReqCPUS", "AllocCPUS", "ReqMem", "Priority", "Restarts", "Reason", "SubmitLine",
+    "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "Submit",
+    "Eligible", "Start", "End", "ElapsedRaw", "TimelimitRaw", "ReqTRES", "AllocTRES", "ReqNodes",
+    "NNodes", "NodeList", "ReqCPUS", "AllocCPUS", "ReqMem", "Priority", "Restarts", "Reason",
+    "SubmitLine",
 )  # fmt: skip
 EXIT = {"FAILED": "1:0", "OUT_OF_MEMORY": "0:125"}
 REASON = {"dependency": "Dependency", "begin": "BeginTime", "hold": "JobHeldUser", "": "None"}
@@ -63,8 +65,8 @@ def _rows(run, kinds, drop):
     total = (count * job.cores, count * job.memory_mb)
     whole = {
         "JobID": job.id, "JobName": job.name, "User": job.user, "Account": job.account,
-        "Partition": "" if "partition" in drop else run.partition, "QOS": "normal", "State": run.state,
-        "ExitCode": EXIT.get(run.state, "0:0"), "Submit": moment(run.submit),
+        "Partition": "" if "partition" in drop else run.partition, "QOS": "normal",
+        "State": run.state, "ExitCode": EXIT.get(run.state, "0:0"), "Submit": moment(run.submit),
         "Eligible": moment(run.submit if "eligible" in drop else run.eligible),
         "Start": moment(run.start), "End": moment(run.end), "ElapsedRaw": run.end - run.start,
         "TimelimitRaw": job.limit // 60, "ReqTRES": _tres(asked, *total, 1),
@@ -95,7 +97,7 @@ def _rows(run, kinds, drop):
 
 
 def _tres(gpus, cores, memory_mb, nodes):
-    """The TRES of a job as sacct writes them: `billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G,node=1`."""
+    """The TRES of a job in the words and the order of sacct."""
     words = [f"billing={cores}", f"cpu={cores}"]
     words += [f"gres/gpu:{kind}={count}" for kind, count in sorted(gpus.items()) if kind and count]
     if sum(gpus.values()):
@@ -141,7 +143,7 @@ def show_nodes(nodes, one_line=False):
             f"Gres={gres}",
             f"NodeAddr={node.name} NodeHostName={node.name} Version=22.05.8",
             "OS=Linux 6.1.0-18-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1 (2024-02-01) ",
-            f"RealMemory={node.memory_mb} AllocMem=0 FreeMem={node.memory_mb - 9000} Sockets=2 Boards=1",
+            f"RealMemory={node.memory_mb} AllocMem=0 FreeMem=201337 Sockets=2 Boards=1",
             f"CoreSpecCount={node.all_cores - node.cores} MemSpecLimit=4096",
             "State=IDLE ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A",
             f"Partitions={','.join(node.partitions)} ",
@@ -175,7 +177,8 @@ def show_partitions(nodes):
             "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
             f"AllocNodes=ALL Default={'YES' if name == 'gpu' else 'NO'} QoS=N/A",
             "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-            f"MaxNodes=UNLIMITED MaxTime={days}-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
+            f"MaxNodes=UNLIMITED MaxTime={days}-00:00:00 MinNodes=0 LLN=NO "
+            "MaxCPUsPerNode=UNLIMITED",
             f"Nodes={hostlist([node.name for node in inside])}",
             "PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
             "OverTimeLimit=NONE PreemptMode=OFF",
