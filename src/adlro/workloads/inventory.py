@@ -186,12 +186,16 @@ def _models(nodes: Sequence[Node], given: Mapping[str, str]) -> list[str]:
     """Return the name in the catalogue of each node's GPUs.
 
     Raises:
-        ConfigError: `given` has a GPU that no node has, or the catalogue lacks a GPU.
+        ConfigError: `given` has a GPU that no node has, or the catalogue lacks a model.
     """
     names = dict.fromkeys(node.gpu for node in nodes)
-    for one in given:
+    for one, model in given.items():
         if one not in names:
             raise ConfigError(f"--gpu {one}: the list has no such GPU; {suggestion(one, names)}")
+        try:
+            gpu.find(model)
+        except ConfigError as exc:
+            raise ConfigError(f"--gpu {one}: {exc}") from exc
     found = [(node, _model(node, given)) for node in nodes]
     unknown: Counter[str] = Counter()
     for node, model in found:
