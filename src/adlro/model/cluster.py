@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, PositiveFloat, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from adlro.errors import ConfigError
 from adlro.model import gpu
+from adlro.model.gpu import GpuModel
 from adlro.model.record import Record
 from adlro.model.state import GPU, NODE, POOL, WHOLE, Records
 
@@ -20,16 +22,8 @@ _MAX_GPUS = 1_000_000
 _REFERENCE_NETWORK, _REFERENCE_LINK = 12.5, 300.0  # GB/s: 100 Gb/s network, NVLink 2
 
 
-def _known_gpu(name: str) -> str:
-    try:
-        gpu.find(name)
-    except ConfigError as exc:
-        raise ValueError(str(exc)) from exc
-    return name
-
-
 Name = Annotated[str, Field(min_length=1, max_length=80)]
-GpuName = Annotated[Name, AfterValidator(_known_gpu)]
+GpuName = Name  # of the catalogue or of the cluster's [[gpu]] tables; known_gpu checks it
 Number = Annotated[int, Field(ge=1, le=1_000_000)]
 Hours = Annotated[float, Field(ge=0, le=1e6)]  # after the first arrival
 
@@ -62,32 +56,27 @@ class NodeGroup(Record):
             return (self.name,)
         return tuple(f"{self.name}-{i}" for i in range(self.count))
 
-    @property
-    def link(self) -> float:
-        """Bandwidth between the GPUs of one node, GB/s."""
-        return self.link_gb_s or gpu.find(self.gpu).link_gb_s
-
-    @property
-    def span_cost(self) -> float:
-        """Extra time to move data over the network instead of the link within a node.
+    def span_cost(self, model: GpuModel) -> float:
+        """Return the extra time to move data over the network instead of the link within a node.
 
         Relative to the extra time with the reference network and link: 1 = the same, 0 = none.
+        model: of the group's GPUs.
         """
-        extra = 1 / self.network_gb_s - 1 / self.link
+        extra = 1 / self.network_gb_s - 1 / (self.link_gb_s or model.link_gb_s)
         return max(0.0, extra / (1 / _REFERENCE_NETWORK - 1 / _REFERENCE_LINK))
 
-    @property
-    def shape(self) -> tuple[object, ...]:
-        """Partition, GPU model, sizes and span cost of a node; equal for all nodes of one pool."""
-        model = gpu.find(self.gpu).name
-        return (self.partition, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
+    def shape(self, model: GpuModel) -> tuple[object, ...]:
+        """Return what all nodes of one pool share: partition, GPU model, sizes and span cost."""
+        sizes = (self.gpus, self.cores, self.memory_gb)
+        return (self.partition, model.name, *sizes, self.span_cost(model))
 
 
 class Cluster(Record):
-    """A cluster as described by a cluster file (TOML): its name and its groups of nodes."""
+    """A cluster as described by a cluster file (TOML): its GPU models and its groups of nodes."""
 
     name: Name = "cluster"
     about: str = ""
+    gpu: tuple[GpuModel, ...] = ()  # models that are not in the catalogue
     nodes: Annotated[tuple[NodeGroup, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -110,11 +99,61 @@ class Cluster(Record):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _gpus_known(self) -> Cluster:
+        for i, own in enumerate(self.gpu):
+            _refuse_own(f"gpu.{i}", own, self.gpu[:i])
+        for i, group in enumerate(self.nodes):
+            known_gpu(f"nodes.{i}.gpu", group.gpu, self.gpu)
+        return self
+
+    def model_of(self, name: str) -> GpuModel:
+        """Return the GPU model of a name, of this cluster or of the catalogue.
+
+        Raises:
+            ConfigError: there is no such model.
+        """
+        return gpu.find(name, self.gpu)
+
+
+def known_gpu(key: str, name: str, own: Sequence[GpuModel]) -> GpuModel:
+    """Return the GPU model of a name, of the catalogue or of `own`.
+
+    Raises:
+        ValueError: there is no such model; the message begins with `key`.
+    """
+    try:
+        return gpu.find(name, own)
+    except ConfigError as exc:
+        raise ValueError(f"{key}: {exc}") from exc
+
+
+def _refuse_own(key: str, own: GpuModel, before: Sequence[GpuModel]) -> None:
+    """Raise ValueError if a [[gpu]] table is of a known model, or contradicts its own name."""
+    for name in (own.name, *own.aliases):
+        for known in gpu.meant_by(name)[:1]:
+            raise ValueError(
+                f"{key}: {name!r} is a name of the catalogue's {known.name!r} with "
+                f"{known.memory_gb:g} GB; choose another name or remove this table"
+            )
+        if any(gpu.is_name_of(name, other) for other in before):
+            raise ValueError(f"{key}: two GPU models are called {name!r}; rename one")
+    said = re.search(r"(\d+)\s*gi?b\b", own.name, re.IGNORECASE)
+    if said and float(said[1]) != own.memory_gb:
+        raise ValueError(
+            f"{key}.memory_gb: {own.name!r} says {said[1]} GB, not {own.memory_gb:g}; correct one"
+        )
+    for field in ("parent", "board"):
+        if getattr(own, field) is not None:
+            raise ValueError(f"{key}.{field}: only models of the catalogue have one; remove it")
+    if own.tensor_like is not None:
+        known_gpu(f"{key}.tensor_like", own.tensor_like, ())
+
 
 class Layout(NamedTuple):
     """Records of an empty cluster, and the names of its models, partitions, pools and nodes."""
 
-    models: tuple[gpu.GpuModel, ...]  # [M], in file order
+    models: tuple[GpuModel, ...]  # [M], in file order
     partitions: tuple[str, ...]
     pool_names: tuple[str, ...]  # [P]
     node_names: tuple[str, ...]  # [N]
@@ -130,7 +169,7 @@ def _unique(values: Iterator[object]) -> list[object]:
 
 
 def _pool_names(
-    pools: Records, models: tuple[gpu.GpuModel, ...], partitions: tuple[str, ...]
+    pools: Records, models: tuple[GpuModel, ...], partitions: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Names [P] of pools: model and partition; with a number from the second equal name on."""
     names: list[str] = []
@@ -147,9 +186,11 @@ def lay_out(cluster: Cluster) -> Layout:
 
     Pools, nodes and GPUs are numbered in file order; the nodes of a pool have consecutive numbers.
     """
-    shapes = _unique(group.shape for group in cluster.nodes)
-    groups = sorted(cluster.nodes, key=lambda group: shapes.index(group.shape))
-    models = tuple(dict.fromkeys(gpu.find(group.gpu) for group in cluster.nodes))
+    model_of = {group.name: cluster.model_of(group.gpu) for group in cluster.nodes}
+    shape_of = {group.name: group.shape(model_of[group.name]) for group in cluster.nodes}
+    shapes = _unique(iter(shape_of.values()))
+    groups = sorted(cluster.nodes, key=lambda group: shapes.index(shape_of[group.name]))
+    models = tuple(dict.fromkeys(model_of.values()))
     partitions = tuple(dict.fromkeys(group.partition for group in cluster.nodes))
     pools = np.zeros(len(shapes), POOL)
     nodes = np.zeros(sum(group.count for group in groups), NODE)
@@ -157,15 +198,15 @@ def lay_out(cluster: Cluster) -> Layout:
     pools["first_node"] = -1
     n = g = 0
     for group in groups:
-        p = shapes.index(group.shape)
-        pool, model = pools[p], gpu.find(group.gpu)
+        p = shapes.index(shape_of[group.name])
+        pool, model = pools[p], model_of[group.name]
         if pool["first_node"] < 0:
             pool["first_node"], pool["first_gpu"] = n, g
         pool["model"], pool["partition"] = models.index(model), partitions.index(group.partition)
         pool["nodes"] += group.count
         pool["gpus"] += group.count * group.gpus
         pool["node_gpus"], pool["gpu_memory"] = group.gpus, round(model.memory_gb * MB_PER_GB)
-        pool["span_cost"], pool["worth"] = group.span_cost, 1.0
+        pool["span_cost"], pool["worth"] = group.span_cost(model), 1.0
         for _ in range(group.count):
             nodes[n]["pool"], nodes[n]["first_gpu"], nodes[n]["gpus"] = p, g, group.gpus
             nodes[n]["cores"], nodes[n]["memory"] = group.cores, round(group.memory_gb * MB_PER_GB)
