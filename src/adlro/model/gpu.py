@@ -209,7 +209,7 @@ def busy(demand: Demand, relative: float, gpu: GpuModel) -> SensorLevels:
     power = utilisation * (1 - memory_bound + _MEMORY_POWER * memory_bound)  # 1 = the TDP
     return SensorLevels(
         utilisation,
-        utilisation * memory_bound * (gpu.bandwidth_gb_s or 0.0),
+        utilisation * memory_bound * gpu.peak_gb_s,
         power * (_FULL_DEGREES - _IDLE_DEGREES),
         power * (1 - _IDLE_POWER) * gpu.power_w,
     )

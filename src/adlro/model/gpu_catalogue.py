@@ -20,7 +20,7 @@ _HOST_GB_S = {
     "PCIe 5.0 x16": 128.0,
 }
 _ASSUMED_HOST = "PCIe 4.0 x16"
-_ASSUMED_TDP_W = 300.0  # that of the reference GPU
+_ASSUMED_TDP_W, _ASSUMED_GB_S = 300.0, 898.0  # those of the reference GPU
 _MOST_MEMORY_GB = 4096.0
 
 # Figures that scale with the compute share and with the memory share of a MIG slice.
@@ -73,6 +73,11 @@ class GpuModel(Record):
     def power_w(self) -> float:
         """TDP in watts; that of the reference GPU if it is not known."""
         return self.tdp_w or _ASSUMED_TDP_W
+
+    @property
+    def peak_gb_s(self) -> float:
+        """Memory bandwidth in GB/s; that of the reference GPU if it is not known."""
+        return self.bandwidth_gb_s or _ASSUMED_GB_S
 
 
 class _Profile(Record):

@@ -122,9 +122,7 @@ def _suggestion(name: str, own: Sequence[GpuModel]) -> str:
     return f"did you mean {' or '.join(names)}?"
 
 
-def identify(
-    name: str, features: Iterable[str] = (), own: Sequence[GpuModel] = ()
-) -> Identified:
+def identify(name: str, features: Iterable[str] = (), own: Sequence[GpuModel] = ()) -> Identified:
     """Find the model of a node's GPUs by their name in Slurm and the features of the node.
 
     Slurm counts dies: the name of a board with several means one die. Features such as "80g",

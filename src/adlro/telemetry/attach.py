@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.errors import ConfigError
 from adlro.model.cluster import Layout
-from adlro.model.gpu import GpuModel, find
+from adlro.model.gpu import GpuModel, is_name_of
 from adlro.model.state import Counts
 from adlro.telemetry.sample import WHOLE_GPU, Sample
 
@@ -83,10 +82,7 @@ def _model(node: int, cluster: Layout) -> GpuModel:
 
 def _is_other(name: str, model: GpuModel) -> bool:
     """True if a reading names a model (`name` is not empty) other than `model`."""
-    try:
-        return bool(name) and find(name).name != model.name
-    except ConfigError:
-        return True
+    return bool(name) and not is_name_of(name, model)
 
 
 def _places(rows: Counts, sample: Sample, count: int, parent: str | None) -> Counts:
