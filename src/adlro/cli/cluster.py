@@ -56,7 +56,7 @@ def show(cluster: str, is_json: bool) -> None:
                 "GPU GB": int(pool["gpu_memory"]) // MB_PER_GB,
                 "cores": int(node["cores"]),
                 "GB": int(node["memory"]) // MB_PER_GB,
-                "TDP W": round(model.tdp_w),
+                "TDP W": "?" if model.tdp_w is None else round(model.tdp_w),
                 "span cost": round(float(pool["span_cost"]), 3),
                 "comes and goes": _comings(dict.fromkeys(groups)),
             }
