@@ -49,8 +49,8 @@ def test_a_cluster_is_imported_from_scontrol(tmp_path):
     assert load_cluster(out).nodes[0].gpu == "V100 32GB"
 
 
-MIXED = """NodeName=g1 CPUTot=9 RealMemory=3072 Gres=gpu:a100:2,gpu:v100:1 State=IDLE Partitions=a,b
-NodeName=g2 CPUTot=9 RealMemory=3072 Gres=gpu:v100:1 State=DOWN Partitions=a ActiveFeatures=ib,r2
+MIXED = """NodeName=g1 CPUTot=9 RealMemory=3072 Gres=gpu:a10:2,gpu:t4:1 State=IDLE Partitions=a,b
+NodeName=g2 CPUTot=9 RealMemory=3072 Gres=gpu:t4:1 State=DOWN Partitions=a ActiveFeatures=ib,r2
 """
 
 
@@ -59,8 +59,8 @@ def test_what_was_imported_is_shown_with_partitions_types_and_features(tmp_path)
     more = write(tmp_path, "PartitionName=c Nodes=g[2-3]\nPartitionName=d Nodes=x\n", "parts.txt")
     args = ("import", path, "--partitions", more, "--features", "ib", "--out", out)
     assert printed(*args).splitlines() == [
-        "gpu:a100 on 1 node → A100 40GB",
-        "gpu:v100 on 2 nodes → V100 32GB",
+        "gpu:a10 on 1 node → A10",
+        "gpu:t4 on 2 nodes → T4",
         "1 node down now (g2): nothing runs there; kept as if in service, take those that stay "
         "away out of `hosts`",
         "1 node with several types of GPU (g1): split into one node for each type, TYPE@HOST, "
@@ -73,22 +73,22 @@ def test_what_was_imported_is_shown_with_partitions_types_and_features(tmp_path)
     assert [
         (row["pool"], row["type"], row["features"], row["cores"], row["GB"]) for row in rows
     ] == [
-        ("A100 40GB (a, b)", "a100", "", 6, 2),
-        ("V100 32GB (a, b)", "v100", "", 3, 1),
-        ("V100 32GB (a, c)", "v100", "ib", 9, 3),
+        ("A10 (a, b)", "a10", "", 6, 2),
+        ("T4 (a, b)", "t4", "", 3, 1),
+        ("T4 (a, c)", "t4", "ib", 9, 3),
     ]
-    assert "V100 32GB (a, c)" in printed("show", out)
+    assert "T4 (a, c)" in printed("show", out)
     names = [name for group in load_cluster(out).nodes for name in group.node_names]
-    assert names == ["a100@g1", "v100@g1", "g2"]
+    assert names == ["a10@g1", "t4@g1", "g2"]
 
 
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (MIXED + MIXED, (), "node 'a100@g1' is in the list more than once; correct the list"),
+        (MIXED + MIXED, (), "node 'a10@g1' is in the list more than once; correct the list"),
         (MIXED, ("--features", "r3"), "--features: no node has 'r3'; did you mean 'r2'?"),
-        (MIXED, ("--gpu", "v100=V10"), "--gpu v100: unknown GPU model 'V10': did you mean"),
-        (MIXED.replace("gpu:v100:1", "gpu:x:y:1"), (), "Gres has 'gpu:x:y:1', which is not gpu:"),
+        (MIXED, ("--gpu", "t4=V10"), "--gpu t4: unknown GPU model 'V10': did you mean"),
+        (MIXED.replace("gpu:t4:1", "gpu:x:y:1"), (), "Gres has 'gpu:x:y:1', which is not gpu:"),
         (MIXED.replace("CPUTot=9", "CPUTot=-9"), (), "CPUTot must be a whole number, not '-9'"),
         (MIXED.replace("g2", "n" * 300), (), "hosts.0: string should have at most 255 characters"),
     ],
