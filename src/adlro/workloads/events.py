@@ -202,7 +202,10 @@ def _speeds(
             continue
         if isinstance(change, Update):
             at = np.array([first + change.at_h * _HOUR])
-            cell = (types.index(change.type), layout.models.index(gpu.find(change.model)))
+            cell = (
+                types.index(change.type),
+                layout.models.index(gpu.find(change.model, layout.models)),
+            )
             parts.append(_made(SPEED, at, value=change.speed, type=cell[0], model=cell[1]))
             continue
         for effect in _effects(change, layout, first, rng):

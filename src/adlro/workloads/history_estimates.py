@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,17 +33,19 @@ class _NamedModels(NamedTuple):
     of_job: Counts  # [J] index of the job's model in `names`; -1 = unknown
 
 
-def _named_models(history: History, recorded: Recorded) -> _NamedModels:
-    found = history_file.models_of(history, recorded, "gpu_model")
+def _named_models(
+    history: History, recorded: Recorded, own: Sequence[gpu.GpuModel]
+) -> _NamedModels:
+    found = history_file.models_of(history, recorded, "gpu_model", own)
     names = tuple(dict.fromkeys(model.name for model in found if model is not None))
     of_word = [-1 if model is None else names.index(model.name) for model in found]
     return _NamedModels(names, np.array([*of_word, -1])[history.gpu_model])
 
 
-def _log_speed(job_type: JobType, name: str) -> float:
+def _log_speed(job_type: JobType, model: gpu.GpuModel) -> float:
     """Return the log of a type's assumed speed on a GPU model; 0, as on the V100, if unknown."""
     try:
-        return math.log(capacity.speed_on(job_type, gpu.find(name)))
+        return math.log(capacity.speed_on(job_type, model))
     except ConfigError:
         return 0.0
 
@@ -62,9 +65,11 @@ def _whole_file(text: str, source: str, names: tuple[str, ...], _: tuple[int, ..
     history = history_file.history_of(recorded)
     jobs = job_table.table_of(history)
     types = history_file.types_of(scenario, recorded, history, np.arange(history.jobs))
-    named = _named_models(history, recorded)
+    own = scenario.cluster.gpu
+    named = _named_models(history, recorded, own)
     models = tuple(dict.fromkeys((*named.names, *names))) if named.names else names
-    prior = np.array([[_log_speed(one, name) for name in models] for one in scenario.types])
+    columns = [gpu.find(name, own) for name in models]
+    prior = np.array([[_log_speed(one, model) for model in columns] for one in scenario.types])
     if not named.names:
         found = estimator.create(DEFAULTS).follow(jobs)
         alike: Floats = np.exp(found.log_s - prior[types])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -154,12 +155,17 @@ def by_code(codes: Codes, of_word: list[int]) -> Counts:
     return found
 
 
-def models_of(history: History, recorded: Recorded, column: str) -> list[gpu.GpuModel | None]:
-    """Return the GPU model that each distinct word of a column names; None = not in catalogue."""
+def models_of(
+    history: History, recorded: Recorded, column: str, own: Sequence[gpu.GpuModel]
+) -> list[gpu.GpuModel | None]:
+    """Return the GPU model that each distinct word of a column names; None = not known.
+
+    own: models that the cluster defines, or all that it has.
+    """
     found: list[gpu.GpuModel | None] = []
     for word in history.tables[column]:
         try:
-            found.append(gpu.find(recorded.gpu_names.get(word, word)))
+            found.append(gpu.find(recorded.gpu_names.get(word, word), own))
         except ConfigError:
             found.append(None)
     return found

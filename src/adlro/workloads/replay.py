@@ -56,7 +56,7 @@ def _sizes(
     run = np.maximum(history.run_s[rows], _SHORTEST)
     if recorded.speeds == "none":
         return run, np.ones(len(rows), np.bool_)
-    models = history_file.models_of(history, recorded, "gpu_model")
+    models = history_file.models_of(history, recorded, "gpu_model", scenario.cluster.gpu)
     speeds = np.full((len(scenario.types), len(models) + 1), np.nan)
     for t, job_type in enumerate(scenario.types):
         for m, model in enumerate(models):

@@ -123,7 +123,7 @@ def _affinity(scenario: Scenario, layout: Layout, speeds: Floats) -> tuple[int, 
     chosen = []
     for t, job_type in enumerate(scenario.types):
         wanted = scenario.affinity.get(job_type.name)
-        name = gpu.find(wanted).name if wanted else ""
+        name = gpu.find(wanted, layout.models).name if wanted else ""
         is_there = name != "" and name in names
         chosen.append(names.index(name) if is_there else int(np.argmax(speeds[t])))
     return tuple(chosen)
