@@ -144,16 +144,15 @@ def _by_partition(found: Found, layout: Layout) -> Mask:
 
 def _has_type(name: str, p: int, recorded: Recorded, layout: Layout) -> bool:
     """Return whether the GPUs of a pool are of a type, by its own name of it or by its model."""
-    if layout.pool_types[p] and layout.pool_types[p].casefold() == name.casefold():
+    if layout.pool_types[p].casefold() == name.casefold():
         return True
     model = layout.models[layout.pools["model"][p]]
-    meant = recorded.gpu_names.get(name)
-    if meant is not None:
-        return gpu.find(meant) == model
-    try:
-        return gpu.find(name) == model
-    except ConfigError:
-        return False
+    if name in recorded.gpu_names:
+        return gpu.find(recorded.gpu_names[name], layout.models) == model
+    if layout.pool_types[p]:
+        return gpu.is_name_of(name, model)
+    meant = {one.name for one in gpu.meant_by(name)}
+    return model.name in meant or model.board in meant or gpu.is_name_of(name, model)
 
 
 def _by_type(found: Found, layout: Layout) -> Mask:
