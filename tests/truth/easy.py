@@ -3,8 +3,7 @@
 Jobs are taken in order of eligibility. The first that does not fit gets a reservation: the earliest
 time at which it fits if every running job takes its whole time limit. Later jobs may start now if
 they end before that time, or if the reserved job would still fit beside them. Nodes are filled in
-order; a gang starts whole. A job without GPUs never holds a reservation.
-Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
+order; a gang starts whole. A job without GPUs never holds a reservation. (Lifka 1995, JSSPP.)
 """
 
 import heapq

@@ -176,10 +176,11 @@ def test_cpu_only_jobs_hold_cores_and_never_a_reservation():
     cpu = job(0, 10, 10, gpus=0, cores=6)
     gpu = job(1, 1, 1, cores=4)
     assert starts([cpu, gpu], node("n1"))[1][0] == 600
-    # A second one waits for cores, and a GPU job behind it passes by.
-    assert (
-        starts([cpu, job(1, 1, 1, gpus=0, cores=6), job(2, 1, 1, cores=2)], node("n1"))[2][0] == 2
-    )
+    # A second one waits for all cores; a longer GPU job behind it passes by.
+    behind = [job(1, 1, 1, gpus=0, cores=8), job(2, 30, 30, cores=2)]
+    assert starts([cpu, *behind], node("n1")) == {
+        0: (0, ["n1"]), 2: (2, ["n1"]), 1: (2 + 30 * MINUTE, ["n1"]),
+    }  # fmt: skip
 
 
 class Watched(Easy):
