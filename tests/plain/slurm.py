@@ -24,7 +24,6 @@ HASTY = Slurm(  # for random cases, which are much shorter than real ones
     weight_tres={"gpu": 50, "cpu": 30, "mem": 20},
     max_age_s=64,
     partition_factors={"0": 0.5},
-    partition_tiers={"1": 2},
     default_queue_depth=6,
     sched_interval_s=16,
     bf_interval_s=4,

@@ -210,7 +210,7 @@ class Scenario(Record):
             _refuse_failures(self.failures, self.cluster)
         for i, change in enumerate(self.changes):
             _refuse_change(f"changes.{i}", change, self.cluster)
-        partitions = list(dict.fromkeys(group.partition for group in self.cluster.nodes))
+        partitions = partitions_of(self.cluster)
         for key in ("partition_factors", "partition_tiers"):
             for name in getattr(self.slurm, key):
                 _refuse_unknown(f"slurm.{key}", "partition", name, partitions)
@@ -230,6 +230,11 @@ class Scenario(Record):
         refuse_quotas(self.quotas, self.users)
         refuse_prices(self.prices, models)
         return self
+
+
+def partitions_of(cluster: Cluster) -> list[str]:
+    """Return the names of a cluster's partitions, in file order."""
+    return list(dict.fromkeys(group.partition for group in cluster.nodes))
 
 
 def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> None:

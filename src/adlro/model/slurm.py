@@ -11,6 +11,7 @@ from adlro.model.record import Record
 Weight = Annotated[float, Field(ge=0, le=2**32 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Depth = Annotated[int, Field(ge=0, le=1_000_000)]
 Tier = Annotated[int, Field(ge=0, le=65_535)]
 
 
@@ -40,10 +41,10 @@ class Slurm(Record):
     partition_factors: dict[str, Share] = Field(default_factory=dict)  # PriorityJobFactor / highest
     partition_tiers: dict[str, Tier] = Field(default_factory=dict)  # PriorityTier
     scheduler: Literal["backfill", "builtin"] = "backfill"
-    default_queue_depth: Count = 100  # jobs that the main scheduler looks at after an event
-    sched_interval_s: Annotated[float, Field(gt=0, le=1e9)] = 60.0  # it looks at all jobs this often
+    default_queue_depth: Depth = 100  # jobs that the main scheduler looks at after an event
+    sched_interval_s: Annotated[float, Field(gt=0, le=1e9)] = 60.0  # how often it looks at all
     bf_interval_s: Annotated[float, Field(ge=0, le=10_800)] = 30.0  # 0 = after every event
     bf_resolution_s: Annotated[float, Field(ge=1, le=3_600)] = 60.0
     bf_window_min: Annotated[float, Field(ge=1, le=43_200)] = 1_440.0
     bf_max_job_test: Count = 500  # jobs that one backfill cycle plans
-    bf_max_job_user: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # of one user; 0 = no limit
+    bf_max_job_user: Depth = 0  # of one user; 0 = no limit

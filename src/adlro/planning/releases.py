@@ -76,10 +76,7 @@ def _list_releases(view: View, found: Releases) -> int:
     for r in range(len(running)):
         job, g = jobs[running[r].job], running[r].gpu
         end, last = _ends_at(running[r], job, view.now), -1
-        if job.share < WHOLE:
-            returned = 1 if _is_last_slice(r, view) else 0
-        else:
-            returned = 1
+        returned = 1 if job.share == WHOLE or _is_last_slice(r, view) else 0
         while g >= 0:
             n = gpus[g].node
             if nodes[n].up:

@@ -1,4 +1,4 @@
-"""Stock Slurm's twin: multifactor order, blocked partitions, backfill by time limits, nodes in order.
+"""Stock Slurm: multifactor order, blocked partitions, backfill by time limits, nodes in order.
 
 It knows what a Slurm controller knows: time limits, never estimates, and nothing of speeds. Its
 settings are the table [slurm] of the scenario, or those of a cluster (`--slurm-config`); source:
@@ -97,7 +97,7 @@ def memory(context):
 
 @njit
 def _of_partitions(q, table, view):
-    """Return the largest entry of table [P] over the pools where waiting job q may run; 0 = none."""
+    """Return the largest entry of table [P] over the eligible pools of waiting job q, or 0."""
     highest = 0.0
     for p in range(len(view.pools)):
         if view.eligible[q, p]:
