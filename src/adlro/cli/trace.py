@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, stdout
+from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, slurm_option, stdout
 
 if TYPE_CHECKING:
     from adlro.model.history import History
@@ -295,6 +295,7 @@ def _check_names(names: Mapping[str, str], history: History) -> None:
 @click.option(
     "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
 )
+@slurm_option
 @click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
 def scenario(
     file: Path,
@@ -315,6 +316,7 @@ def scenario(
     gpu_types: str,
     strict: bool,
     gpus: tuple[str, ...],
+    slurm_config: Path | None,
     is_json: bool,
 ) -> None:
     """A scenario whose jobs are those of a history, on a cluster of your own.
@@ -345,7 +347,7 @@ def scenario(
         "strict": strict,
         "gpu_names": names,
     }
-    request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, recorded)
+    request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, slurm_config, recorded)
     made = make(request, history)
     write_text(out, made.text)
     if is_json:

@@ -16,6 +16,7 @@ from adlro.model.cluster import Cluster, GpuName, Name, known_gpu
 from adlro.model.gpu import GpuModel
 from adlro.model.job import MAX_COUNT, Colocation, JobType, Seconds, Share, Spread
 from adlro.model.record import Record
+from adlro.model.slurm import Slurm
 
 Skew = Annotated[float, Field(ge=0, le=10)]
 
@@ -166,6 +167,7 @@ class Scenario(Record):
     quotas: tuple[Quota, ...] = ()
     ageing_h: Annotated[float, Field(ge=0, le=1e6)] = 0.0  # hours of waiting; 0 = no ageing
     prices: dict[GpuName, Price] = Field(default_factory=dict)  # money for an hour of one GPU
+    slurm: Slurm = Slurm()  # settings of the policy slurm
     history: Recorded | None = None  # replays recorded jobs; None = jobs are drawn
 
     @model_validator(mode="after")
@@ -232,6 +234,10 @@ class Scenario(Record):
             _refuse_failures(self.failures, self.cluster)
         for i, change in enumerate(self.changes):
             _refuse_change(f"changes.{i}", change, self.cluster)
+        partitions = partitions_of(self.cluster)
+        for key in ("partition_factors", "partition_tiers"):
+            for name in getattr(self.slurm, key):
+                _refuse_unknown(f"slurm.{key}", "partition", name, partitions)
         return self
 
     @model_validator(mode="after")
@@ -249,6 +255,11 @@ class Scenario(Record):
         refuse_quotas(self.quotas, self.users)
         refuse_prices(self.prices, models)
         return self
+
+
+def partitions_of(cluster: Cluster) -> list[str]:
+    """Return the names of a cluster's partitions, in file order."""
+    return list(dict.fromkeys(group.partition for group in cluster.nodes))
 
 
 def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> None:
