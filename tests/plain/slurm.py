@@ -119,7 +119,7 @@ class SlurmTwin:
         closed: set[int] = set()  # partitions
         for job in order:
             for pool in feasible(world, job):
-                if self.of_job[job] & self.of_pool[pool] - closed:
+                if not self.of_pool[pool] & closed:
                     nodes = world.pools[pool].nodes
                     rooms = [world.cluster.capacity(world.jobs[job], node) for node in nodes]
                     return self.start(world, job, nodes, rooms)
@@ -154,11 +154,14 @@ class SlurmTwin:
             if tested == self.slurm.bf_max_job_test:
                 break
             tested += 1
-            for at in self.moments(world, reserved):
-                pools = [p for p in world.eligible(job) if self.holds(world, job, p, at, reserved)]
+            steps = self.steps(world, job)
+            for at in self.moments(world, steps, reserved):
+                pools = [
+                    p for p in world.eligible(job) if self.holds(world, job, p, at, steps, reserved)
+                ]
                 if pools:
                     nodes = world.pools[pools[0]].nodes
-                    rooms = [self.room(world, job, node, at, reserved) for node in nodes]
+                    rooms = [self.room(world, job, node, at, steps, reserved) for node in nodes]
                     if at == world.now:
                         return self.start(world, job, nodes, rooms)
                     taken = [nodes[i].id for i in self.choose(world, job, rooms)]
@@ -166,9 +169,30 @@ class SlurmTwin:
                     break
         return []
 
-    def moments(self, world: PlainWorld, reserved: list[Reserved]) -> list[float]:
-        """When a job could start: now, when a job ends, and when a reservation ends."""
-        ends = {self.end(world, job) for job in world.runs} | {one.end for one in reserved}
+    def steps(self, world: PlainWorld, job: int) -> dict[int, float]:
+        """When each run on the job's pools counts as over: at the end of its step."""
+        pools, window = world.eligible(job), 30.0
+        runs = sorted(
+            (self.end(world, run.job), run.job)
+            for run in world.running
+            if run.pool in pools and self.returns(world, run.job)
+        )
+        steps: dict[int, float] = {}
+        while runs:
+            together = [pair for pair in runs if pair[0] <= runs[0][0] + window]
+            steps |= {run: together[-1][0] for _, run in together}
+            runs, window = runs[len(together) :], 2 * window
+        return steps
+
+    def returns(self, world: PlainWorld, job: int) -> bool:
+        """Whether a run is on a node in service."""
+        return any(world.cluster.gpus[gpu].node.up for gpu in world.runs[job].gpus)
+
+    def moments(
+        self, world: PlainWorld, steps: dict[int, float], reserved: list[Reserved]
+    ) -> list[float]:
+        """When a job could start: now, at the end of a step, and when a reservation ends."""
+        ends = {*steps.values()} | {one.end for one in reserved}
         until = world.now + self.slurm.bf_window_min * 60
         return [world.now, *sorted(at for at in ends if world.now < at <= until)]
 
@@ -181,13 +205,26 @@ class SlurmTwin:
         return end if end > world.now else world.now + 1
 
     def holds(
-        self, world: PlainWorld, job: int, pool: int, at: float, reserved: list[Reserved]
+        self,
+        world: PlainWorld,
+        job: int,
+        pool: int,
+        at: float,
+        steps: dict[int, float],
+        reserved: list[Reserved],
     ) -> bool:
-        rooms = [self.room(world, job, node, at, reserved) for node in world.pools[pool].nodes]
+        nodes = world.pools[pool].nodes
+        rooms = [self.room(world, job, node, at, steps, reserved) for node in nodes]
         return (max(rooms) if world.jobs[job].one_node else sum(rooms)) >= world.jobs[job].gpus
 
     def room(
-        self, world: PlainWorld, job: int, node: Node, at: float, reserved: list[Reserved]
+        self,
+        world: PlainWorld,
+        job: int,
+        node: Node,
+        at: float,
+        steps: dict[int, float],
+        reserved: list[Reserved],
     ) -> int:
         """GPUs of the node that the job finds at a time, if nothing reserves the node."""
         need, length = world.jobs[job], self.limit(world, job)
@@ -196,7 +233,7 @@ class SlurmTwin:
             return 0
         if at == world.now:
             return world.cluster.capacity(need, node)
-        left = {run for run in world.runs if self.end(world, run) > at}
+        left = {run for run in world.runs if steps.get(run, inf) > at}
         gone = [job for gpu in node.gpus for job in gpu.jobs if job not in left]
         cores = node.cores + sum(world.jobs[job].cores for job in gone)
         memory = node.memory + sum(world.jobs[job].memory for job in gone)

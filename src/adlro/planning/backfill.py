@@ -2,8 +2,10 @@
 
 Jobs are planned in a given order. Each gets the earliest start at which enough of its nodes have
 room and none of them is reserved for an earlier job before its time limit is over. A running job
-ends at its time limit, and one that is past it a second from now. A job that would start now is
-returned; the nodes of any other job are reserved, whole, from its start until its limit.
+ends at its time limit, and one that is past it a second from now. Slurm does not look at every end:
+those within 30 s of the first are one step, at the last of them, and each further step is twice as
+long (`_will_run_test` of cons_tres). A job that would start now is returned; the nodes of any other
+job are reserved, whole, from its start until its limit.
 
 Dimensions as in model/state.py; E releases, K reservations (one for each node of a planned job).
 """
@@ -19,6 +21,8 @@ from adlro.model.feasibility import capacity, fits, whole_capacity
 from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 from adlro.model.view import View
 from adlro.planning.releases import Indices, Releases, releases_of, time_limit
+
+_FIRST_STEP_S = 30.0
 
 
 class Limits(NamedTuple):
@@ -148,6 +152,28 @@ def _fit(job: Row, open_pools: Mask, at_once: bool, view: View, sweep: _Sweep) -
 
 
 @njit
+def _next_step(
+    e: int, window: float, releases: Releases, open_pools: Mask, sweep: _Sweep
+) -> tuple[float, int]:
+    """Find the releases from e on that a step takes together: those within `window` of the first.
+
+    Only releases on nodes of open pools count.
+
+    Returns:
+        The time of the last of them, infinity if there is none; and the index after it.
+    """
+    first, at, last = np.inf, np.inf, wide(len(releases.at))
+    for k in range(e, len(releases.at)):
+        if open_pools[sweep.nodes[releases.node[k]].pool]:
+            if releases.at[k] > first + window:
+                break
+            if first == np.inf:
+                first = releases.at[k]
+            at, last = releases.at[k], wide(k + 1)
+    return at, last
+
+
+@njit
 def _earliest(
     q: int, until: float, view: View, releases: Releases, reserved: _Reserved, sweep: _Sweep
 ) -> tuple[float, int]:
@@ -158,12 +184,17 @@ def _earliest(
     """
     job, open_pools = view.jobs[view.queue[q].job], view.eligible[q]
     limit, at, count = time_limit(job), view.now, reserved.count[0]
-    e = b = f = 0  # next release, begin and end of a reservation
+    e, window = wide(0), _FIRST_STEP_S
+    b = f = 0  # next begin and end of a reservation
     _begin_sweep(job, open_pools, view, sweep)
+    step_at, last = _next_step(e, window, releases, open_pools, sweep)
     while at <= until:
-        while e < len(releases.at) and releases.at[e] <= at:
-            _release(job, wide(e), releases, open_pools, sweep)
-            e += 1
+        while step_at <= at:
+            while e < last:
+                _release(job, e, releases, open_pools, sweep)
+                e += 1
+            window *= 2.0
+            step_at, last = _next_step(e, window, releases, open_pools, sweep)
         while b < count and reserved.begin[reserved.by_begin[b]] - limit < at:
             _change_block(job, reserved.node[reserved.by_begin[b]], wide(1), open_pools, sweep)
             b += 1
@@ -173,9 +204,7 @@ def _earliest(
         chosen = _fit(job, open_pools, at == view.now, view, sweep)
         if chosen > 0:
             return at, chosen
-        at = np.inf
-        if e < len(releases.at):
-            at = releases.at[e]
+        at = step_at
         if f < count:
             at = min(at, reserved.end[reserved.by_end[f]])
         if at == np.inf:

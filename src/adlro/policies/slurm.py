@@ -14,7 +14,7 @@ running jobs only, equal shares, instead of Slurm's decayed usage in a tree of a
 
 *Main scheduler*, after every event: jobs in this order, at most default_queue_depth (all of them
 every sched_interval_s). A job starts if it fits. Otherwise no later job may start in its
-partitions. A job that may run nowhere now (by a quota) blocks nobody.
+partitions, nor on any node of them. A job that may run nowhere now (by a quota) blocks nobody.
 
 *Backfill*, at multiples of bf_interval_s after an event (planning/backfill.py): up to
 bf_max_job_test jobs in this order, at most bf_max_job_user of a user. Each reserves whole nodes
@@ -166,11 +166,10 @@ def _first_in_line(order, count, view):
     for k in range(count):
         q, may_run = order[k], False
         job = view.jobs[view.queue[q].job]
-        unblocked = wide(job.partitions) & ~blocked
         for p in range(len(view.pools)):
             if view.eligible[q, p]:
                 may_run = True
-                is_open = wide(view.pools[p].partitions) & unblocked != 0
+                is_open = wide(view.pools[p].partitions) & blocked == 0
                 if is_open and fits(job, view.pools[p], view.nodes, view.gpus):
                     return q, wide(p)
         if may_run:
