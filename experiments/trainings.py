@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from common import Result, parser, run
 from comparison_cache import ComparisonCache, fingerprint
 from versus import by_name, percent
 
@@ -89,6 +91,9 @@ class Variant(Protocol):
     @property
     def shares_labels(self) -> bool:
         """Whether it takes those of the reference's training of the same run."""
+
+
+V = TypeVar("V", bound=Variant)
 
 
 class Trained(NamedTuple):
@@ -261,3 +266,40 @@ def figures_of(found: Sequence[Found]) -> dict[str, dict[str, float]]:
         each.case.name: {f"{row.name}: mean JCT s": row.jct for row in each.result.policies}
         for each in found
     }
+
+
+def with_cpu_s(result: Result, trained: Mapping[V, Trained]) -> Result:
+    """Add the CPU seconds of every training to the details of a result."""
+    spent = {one.key: networks.cpu_s for one, networks in trained.items()}
+    return result._replace(details={"cpu_s": spent, "comparisons": result.details})
+
+
+def command_line(
+    about: str,
+    folder: Path,
+    make: Callable[[argparse.Namespace], Result],
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Run an experiment that compares trainings, with the further option --threads.
+
+    Args:
+        about: one sentence for --help.
+        folder: the folder of the experiment.
+        make: computes the result from the parsed options.
+        arguments: of the command line; None = sys.argv.
+
+    Returns:
+        The exit status of `common.run`.
+    """
+    own = parser(about, folder)
+    own.add_argument("--threads", type=int, default=2, help="results do not depend on it")
+    options = own.parse_args(arguments)
+
+    def checked() -> Result:
+        if options.quick and (options.check or options.expect):
+            raise ConfigError(
+                "--check and --expect are about the whole experiment; leave out --quick"
+            )
+        return make(options)
+
+    return run(options, folder, checked)

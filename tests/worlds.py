@@ -13,6 +13,7 @@ from adlro.model.cluster import Cluster, Layout, NodeGroup, lay_out
 from adlro.model.context import Rulebook
 from adlro.model.feasibility import fits
 from adlro.model.gpu import models
+from adlro.model.slurm import Slurm
 from adlro.model.state import (
     DEMAND,
     EVENT,
@@ -36,6 +37,7 @@ from adlro.sim.world import EmptyCluster, decision_buffer, fresh_memory, open_wo
 from adlro.workloads.capacity import may_run
 from adlro.workloads.workload import Workload
 from tests.plain.cases import Case, as_workload, random_case, typical_demands
+from tests.plain.slurm import HASTY
 
 ANYWHERE = [name for name in registry.names() if name != "paper-dqn"]  # its weights fit one cluster
 
@@ -122,6 +124,8 @@ def build(
     readings=None,
     quotas=(),
     ageing=None,
+    tick=None,
+    slurm=None,
 ) -> World:
     """Build a world; jobs are in order of arrival.
 
@@ -137,6 +141,8 @@ def build(
         readings: [T + 1, M], see `reading`; None = no telemetry.
         quotas: see `quota`.
         ageing: seconds of waiting after which a job is aged; None = never.
+        tick: seconds between scheduling cycles; None = decisions follow events at once.
+        slurm: keys of the table [slurm]; None = Slurm's defaults.
     """
     layout, rows = lay(*groups), records(jobs)
     pools = range(len(layout.pools))
@@ -155,10 +161,11 @@ def build(
         np.zeros((0, 0), READING) if readings is None else np.array(readings, READING),
         *_rules(quotas, rows, layout),
         np.zeros(0) if ageing is None else np.array([ageing], np.float64),
+        np.zeros(0) if tick is None else np.array([tick], np.float64),
     )
     empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     setting = SimpleNamespace(
-        **_known(empty, workload),
+        **_known(empty, workload, Slurm(**(slurm or {}))),
         layout=layout,
         models=layout.models,
         affinity=tuple(affinity),
@@ -169,8 +176,11 @@ def build(
     return World(empty, workload, setting)
 
 
-def _known(empty: EmptyCluster, workload: Workload) -> dict:
-    """Context fields of a cluster and a workload; its rules identify jobs by id."""
+def _known(empty: EmptyCluster, workload: Workload, slurm: Slurm) -> dict:
+    """Context fields of a cluster and a workload; its rules identify jobs by id.
+
+    Partitions are named by their numbers.
+    """
     rules = Rulebook(
         lambda jobs: workload.allowed[jobs["id"]],
         lambda jobs: workload.holders[jobs["id"]],
@@ -179,7 +189,8 @@ def _known(empty: EmptyCluster, workload: Workload) -> dict:
     return {
         **{"name": "by hand", "rows": len(workload.jobs), "types": len(workload.colocation)},
         **empty._asdict(),
-        **{"placement": workload.demands, "rules": rules},
+        **{"placement": workload.demands, "rules": rules, "slurm": slurm},
+        "pool_partitions": tuple((str(p),) for p in empty.pools["partition"].tolist()),
     }
 
 
@@ -209,7 +220,7 @@ def from_case(case: Case) -> World:
         row[list(given)] = 1.0
     empty, workload = EmptyCluster(case.pools, case.nodes, case.gpus), as_workload(case)
     setting = SimpleNamespace(
-        **_known(empty, workload),
+        **_known(empty, workload, HASTY),
         models=models()[: case.est.shape[1]],
         affinity=tuple(case.affinity),
         type_shares=shares,

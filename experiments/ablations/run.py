@@ -12,13 +12,22 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from ablations.training import Workshop
 from ablations.variants import TINY, TINY_TD, Variant, variants
-from common import Result, Table, parser, run
+from common import Result, Table
 from comparison_cache import ComparisonCache
-from trainings import REFERENCE, Found, Row, Trained, figures_of, played, rows_of
+from trainings import (
+    REFERENCE,
+    Found,
+    Row,
+    Trained,
+    command_line,
+    figures_of,
+    played,
+    rows_of,
+    with_cpu_s,
+)
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
-from adlro.errors import ConfigError
 from adlro.evaluate.comparison import BASELINE
 from adlro.policies import registry
 from adlro.policies.registry import Policy
@@ -141,8 +150,6 @@ def summed_up(known: Sequence[Found], new: Sequence[Found], trainings: Sequence[
 
 def make(options: argparse.Namespace) -> Result:
     """All trainings, then all cases; each is kept as soon as it is there."""
-    if options.quick and (options.check or options.expect):
-        raise ConfigError("--check and --expect are about the whole experiment; leave out --quick")
     shelf = ComparisonCache(options.keep, options.resume)
     shelf.open()
     paper = find_scenario("paper16")
@@ -154,16 +161,12 @@ def make(options: argparse.Namespace) -> Result:
         measured(case, trained, shelf, options.threads) for case in cases(is_quick=options.quick)
     ]
     result = summed_up(found[: len(LOADS)], found[len(LOADS) :], trainings)
-    spent = {one.key: networks.cpu_s for one, networks in trained.items()}
-    return result._replace(details={"cpu_s": spent, "comparisons": result.details})
+    return with_cpu_s(result, trained)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns its exit status."""
-    own = parser(__doc__ or "", FOLDER)
-    own.add_argument("--threads", type=int, default=2, help="results do not depend on it")
-    options = own.parse_args(arguments)
-    return run(options, FOLDER, lambda: make(options))
+    return command_line(__doc__ or "", FOLDER, make, arguments)
 
 
 if __name__ == "__main__":

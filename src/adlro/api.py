@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
@@ -31,7 +31,7 @@ class Simulation(NamedTuple):
     run: RunResult  # start and finish of every job (`run.outcome`), busy seconds of every GPU
 
 
-def load_scenario(name_or_path: str | Path, **changes: Any) -> Scenario:  # noqa: ANN401  checked
+def load_scenario(name_or_path: str | Path, **changes: object) -> Scenario:
     """Load a shipped scenario by name, or a TOML file (a path with a slash or .toml).
 
     Args:

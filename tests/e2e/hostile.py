@@ -155,19 +155,20 @@ class _Maker:
         return place
 
     def _changes(self) -> list[str]:
-        estimates = lambda: self._rng.choice(("oracle", "request", "memory", "noisy:0.5", "nosy"))  # noqa: E731
-        options = {"--load": self._number, "--ageing": self._number, "--estimates": estimates}
+        estimates = ("oracle", "request", "memory", "noisy:0.5", "nosy")
+        options = {"--load": self._number, "--ageing": self._number}
+        options["--estimates"] = lambda: self._rng.choice(estimates)
         jobs = self._rng.choice(("5", "9", "20", self._number()))
         return ["--jobs", jobs, *self._some(options, 0.12)]
 
     def _compare(self) -> list[str]:
         names = ",".join(self._files.policy() for _ in range(self._rng.randrange(1, 4)))
-        seeds = lambda: self._rng.choice(("1", "2", "3:5", "auto:50%:4", self._rng.choice(WORDS)))  # noqa: E731
         options = {"--json": self._write(".json"), "--report": self._write("")}
         options["--threads"] = self._number
         flags = [flag for flag in ("--regression",) if self._rng.random() < 0.2]
         args = ["compare", self._files.scenario(), *self._changes(), "--policies", names]
-        return [*args, "--seeds", seeds(), *self._some(options, 0.15), *flags]
+        seeds = self._rng.choice(("1", "2", "3:5", "auto:50%:4", self._rng.choice(WORDS)))
+        return [*args, "--seeds", seeds, *self._some(options, 0.15), *flags]
 
     def _simulate(self) -> list[str]:
         options = {"--json": self._write(".json"), "--gantt": self._write(".html")}
@@ -362,7 +363,7 @@ def problems(seed: int, *, is_apart: bool = False) -> list[str]:
             result = (_in_a_process if is_apart else _in_process)(case, folder)
         except (_HangError, subprocess.TimeoutExpired):
             return [f"seed {seed}: {case.args!r}: hangs"]
-        except BaseException:  # noqa: BLE001  whatever it is, it would be a traceback
+        except BaseException:  # noqa: BLE001  any exception is the finding: a user would see a traceback
             story = traceback.format_exc(limit=-4)
             return [f"seed {seed}: {case.args!r}: {story}"]
         found = [*_complaints(result, case)]

@@ -369,21 +369,3 @@ def test_the_seeds_of_the_tables_are_not_those_of_any_training():
     for case in run.cases(is_quick=False):
         assert case.seeds[-1] < 10_000
     assert [len(case.seeds) for case in run.cases(is_quick=False)] == [500, 500, 500, 100, 100]
-
-
-def test_a_quick_run_is_not_checked_against_the_published_figures(capsys):
-    assert run.main(["--quick", "--expect"]) == 2
-    assert "leave out --quick" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_quick_run_goes_through_and_its_results_are_kept(tmp_path, capsys):
-    arguments = ["--quick", "--keep", str(tmp_path), "--json", str(tmp_path / "out.json")]
-    assert run.main(arguments) == 0
-    shown = capsys.readouterr()
-    assert run.main([*arguments, "--resume"]) == 0
-    again = capsys.readouterr()
-    assert again.out == shown.out
-    assert again.err.count(": from ") == 5
-    details = json.loads((tmp_path / "out.json").read_text())["details"]
-    assert set(details["cpu_s"]) == {one.key for one in variants.variants()}

@@ -95,19 +95,3 @@ def test_every_policy_of_every_case_is_among_the_figures():
     assert figures["rough64, memory"]["other, run 1: mean JCT s"] == pytest.approx(
         0.893 * STEADY.mean()
     )
-
-
-def test_a_quick_run_is_not_checked_against_the_published_figures(capsys):
-    assert run.main(["--quick", "--expect"]) == 2
-    assert "leave out --quick" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_quick_run_goes_through_and_its_results_are_kept(tmp_path, capsys):
-    arguments = ["--quick", "--keep", str(tmp_path), "--json", str(tmp_path / "out.json")]
-    assert run.main(arguments) == 0
-    shown = capsys.readouterr()
-    assert run.main([*arguments, "--resume"]) == 0
-    again = capsys.readouterr()
-    assert again.out == shown.out
-    assert again.err.count(": from ") == 10

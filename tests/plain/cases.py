@@ -28,7 +28,7 @@ from adlro.model.state import (
     Records,
 )
 from adlro.workloads.workload import Workload
-from tests.plain.events import draw_events
+from tests.plain.events import add_drains_and_cores, draw_events
 from tests.plain.quotas import Quota, draw_ageing, draw_quotas
 
 TYPES = 3
@@ -56,6 +56,7 @@ class Case(NamedTuple):
     whole: bool  # whether times are whole seconds
     quotas: tuple[Quota, ...] = ()
     ageing: float | None = None  # seconds
+    tick: float | None = None  # seconds between scheduling cycles
 
 
 class Mix(NamedTuple):
@@ -86,6 +87,8 @@ def random_case(seed: int) -> Case:
     seconds = _seconds(rng, count, models, whole)
     _fill_times(rng, jobs, seconds, whole)
     _fill_checkpoints(rng, jobs, mix)
+    _fill_one_node(np.random.default_rng((seed, 3)), jobs, pools, nodes)
+    _fill_delays(np.random.default_rng((seed, 4)), jobs, whole)
     allowed = _restrict(rng, _allowed(jobs, pools, nodes))
     return Case(
         jobs=jobs,
@@ -103,6 +106,7 @@ def random_case(seed: int) -> Case:
         whole=whole,
         quotas=draw_quotas(np.random.default_rng((seed, 1)), jobs, allowed, pools),
         ageing=draw_ageing(np.random.default_rng((seed, 2)), seconds, whole),
+        tick=_tick(np.random.default_rng((seed, 5)), whole),
     )
 
 
@@ -124,6 +128,7 @@ def as_workload(case: Case) -> Workload:
         *(case.events, case.colocation, case.demands, readings),
         *_rules(case),
         np.array([] if case.ageing is None else [case.ageing]),
+        np.array([] if case.tick is None else [case.tick]),
     )
 
 
@@ -224,7 +229,8 @@ def _allowed(jobs: Records, pools: Records, nodes: Records) -> Mask:
     allowed = np.zeros((len(jobs), len(pools)), np.bool_)
     for g, pool in enumerate(pools):
         of_pool = nodes[nodes["pool"] == g]
-        room = _room(jobs, of_pool[0]) * len(of_pool) if len(of_pool) else 0  # all are identical
+        room = _room(jobs, of_pool[0]) if len(of_pool) else np.zeros(len(jobs))  # all are identical
+        room = room * np.where(jobs["one_node"], 1, len(of_pool))
         allowed[:, g] = (jobs["gpu_memory"] <= pool["gpu_memory"]) & (room >= jobs["gpus"])
     return allowed
 
@@ -284,6 +290,24 @@ def _fill_checkpoints(rng: np.random.Generator, jobs: Records, mix: Mix) -> None
         jobs["least_run"] *= rng.uniform(0.1, 2, j)
 
 
+def _fill_one_node(rng: np.random.Generator, jobs: Records, pools: Records, nodes: Records) -> None:
+    """Let none, some or all gangs need one node, as far as a node can hold them."""
+    jobs["one_node"] = rng.random(len(jobs)) < rng.choice([0, 0.5, 1])
+    jobs["one_node"] &= _allowed(jobs, pools, nodes).any(axis=1)
+
+
+def _fill_delays(rng: np.random.Generator, jobs: Records, whole: bool) -> None:
+    if rng.random() < 0.25:
+        jobs["start_delay"] = rng.choice([1, 2]) if whole else rng.uniform(0.1, 3)
+
+
+def _tick(rng: np.random.Generator, whole: bool) -> float | None:
+    """Seconds between scheduling cycles in a quarter of all cases."""
+    if rng.random() < 0.75:
+        return None
+    return float(rng.choice([2, 4])) if whole else float(rng.uniform(0.5, 5))
+
+
 def _estimates(rng: np.random.Generator, seconds: Floats, whole: bool) -> Floats:
     """Estimates [J, M]: exact, noisy, or so short that most jobs are overdue."""
     mode = rng.integers(3)
@@ -313,7 +337,7 @@ def _events(
     arrivals = jobs["arrival"]
     load = (seconds.mean(axis=1) * jobs["gpus"] * jobs["share"] / WHOLE).sum() / pools["gpus"].sum()
     until = arrivals[-1] + 2 * load + seconds.mean()
-    return draw_events(
+    events = draw_events(
         rng,
         arrivals,
         float(until),
@@ -322,6 +346,7 @@ def _events(
         may_stay_down,
         mix.whole,
     )
+    return add_drains_and_cores(events, nodes, arrivals, float(until), mix.whole)
 
 
 def _colocation(rng: np.random.Generator, mix: Mix) -> Floats:

@@ -26,6 +26,7 @@ class Planned(NamedTuple):
     gpus: dict[int, int]  # gang size of each job
     beside: set[Pair]  # slices that fit a pool now
     free_at: list[list[float]]  # expected free times by pool, sorted
+    one_node: dict[Pair, float]  # when one node can hold a gang that needs it
 
 
 class DrainArgmin:
@@ -69,6 +70,11 @@ class DrainArgmin:
             {job: world.jobs[job].gpus for job in jobs},
             {pair for pair in p if not world.jobs[pair.job].whole and world.fits(*pair)},
             [sorted(world.free_at(gpu) for gpu in g.up()) for g in world.pools],
+            {
+                pair: policies.one_node_at(world, pair.pool, world.jobs[pair.job].gpus)
+                for pair in p
+                if policies.needs_one_node(world, pair.job)
+            },
         )
 
     def cost(self, world: PlainWorld, choice: Choice, plan: Planned) -> float:
@@ -101,7 +107,7 @@ class DrainArgmin:
 
         def end(pair: Pair) -> float:
             ready = at if pair in plan.beside else free_at[pair.pool][plan.gpus[pair.job] - 1]
-            return ready + plan.p[pair]
+            return max(ready, plan.one_node.get(pair, ready)) + plan.p[pair]
 
         total, pairs = 0.0, [pair for pair in plan.p if pair.job in jobs]
         while pairs:

@@ -1,4 +1,4 @@
-"""Random failures, repairs and speed changes for random cases."""
+"""Random failures, drains, repairs, speed changes and CPU-only jobs for random cases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adlro.model.state import EVENT, FAILURE, REPAIR, SPEED, Floats, Mask, Records
+from adlro.model.state import CORES, DRAIN, EVENT, FAILURE, REPAIR, SPEED, Floats, Mask, Records
 
 Row = tuple[float | int, ...]  # an EVENT
 LAST = 3.0  # seconds after the last event at which nodes that are still down are repaired
@@ -45,6 +45,28 @@ def draw_events(
     if down.any() and not may_stay_down(down):
         last = events["time"].max() + LAST
         rows += [_row(last, REPAIR, node=int(node)) for node in np.flatnonzero(down)]
+    return _sorted(rows)
+
+
+def add_drains_and_cores(
+    events: Records, nodes: Records, arrivals: Floats, until: float, whole: bool
+) -> Records:
+    """The events, of which some failures become drains, and cores that CPU-only jobs hold.
+
+    All cores are returned. The draws depend on the events alone, so that other draws stay.
+    """
+    rng = np.random.default_rng((5, len(events), len(nodes), len(arrivals), int(until)))
+    fails = events["kind"] == FAILURE
+    events["value"] = np.where(fails & (rng.random(len(events)) < 0.25), DRAIN, events["value"])
+    if rng.random() < 0.6:
+        return events
+    clock = Clock(rng, arrivals, until, whole)
+    rows = [tuple(row) for row in events.tolist()]
+    for _ in range(rng.integers(1, 9)):
+        n, begin = int(rng.integers(len(nodes))), clock.draw()
+        end = begin + max(clock.round(float(rng.exponential(until / 8))), 1.0)
+        cores = int(rng.integers(1, nodes["cores"][n] + 1))
+        rows += [_row(begin, CORES, cores, node=n), _row(end, CORES, -cores, node=n)]
     return _sorted(rows)
 
 

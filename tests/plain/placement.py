@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adlro.model.state import WHOLE, Records
-from tests.plain.records import Decision, Gpu, Infeasible, Job, Kind, Node, Pool, rows
+from tests.plain.records import Decision, Gpu, InfeasibleError, Job, Kind, Node, Pool, rows
 
 TIE = 1e-9  # growths that differ by less count as equal
 
@@ -55,10 +55,10 @@ class PlainCluster:
     def fits(self, job: Job, pool: int) -> bool:
         """Whether the whole gang fits on the pool now (allowed there or not)."""
         known = self._known[pool]  # results since the pool last changed, by demand
-        need = (job.gpus, job.share, job.cores, job.memory, job.gpu_memory)
+        need = (job.gpus, job.share, job.cores, job.memory, job.gpu_memory, job.one_node)
         if need not in known:
-            room = sum(self.capacity(job, node) for node in self.pools[pool].nodes)
-            known[need] = room >= job.gpus
+            rooms = [self.capacity(job, node) for node in self.pools[pool].nodes]
+            known[need] = (max(rooms) if job.one_node else sum(rooms)) >= job.gpus
         return known[need]
 
     def take(self, job: Job, gpus: tuple[int, ...]) -> None:
@@ -84,8 +84,20 @@ class PlainCluster:
         self._known[gpu.node.pool].clear()
 
     def set_up(self, node: Node, up: bool) -> None:
-        """Set an empty node up or down."""
+        """Put a node into or out of service; jobs on it keep their GPUs."""
         node.up = up
+        self._known[node.pool].clear()
+
+    def change_cores(self, node: Node, cores: int) -> None:
+        """Let CPU-only jobs take cores as far as free, or return what they took (< 0)."""
+        if cores > 0:
+            taken = min(cores, node.cores)
+            node.cores -= taken
+            node.short += cores - taken
+        else:
+            never_taken = min(-cores, node.short)
+            node.short -= never_taken
+            node.cores += -cores - never_taken
         self._known[node.pool].clear()
 
     # Placement.
@@ -94,10 +106,10 @@ class PlainCluster:
         """The GPUs that a start would take, in rising order.
 
         Raises:
-            Infeasible: the job does not fit.
+            InfeasibleError: the job does not fit.
         """
         if not self.fits(job, decision.pool):
-            raise Infeasible(f"job {job.id}: no room on pool {decision.pool}")
+            raise InfeasibleError(f"job {job.id}: no room on pool {decision.pool}")
         first = self._named_node(job, decision)
         if not job.whole:
             return (self._slice(job, decision, first).id,)
@@ -117,23 +129,23 @@ class PlainCluster:
         """The node that the decision names, directly or by its GPU; None if it names none."""
         if decision.gpu != -1:
             if not 0 <= decision.gpu < len(self.gpus):
-                raise Infeasible(f"job {job.id}: there is no GPU {decision.gpu}")
+                raise InfeasibleError(f"job {job.id}: there is no GPU {decision.gpu}")
             gpu = self.gpus[decision.gpu]
             if not (self.takes(gpu, job) if not job.whole else gpu.left == WHOLE):
-                raise Infeasible(f"job {job.id}: GPU {gpu.id} is not free")
+                raise InfeasibleError(f"job {job.id}: GPU {gpu.id} is not free")
             if decision.node not in (-1, gpu.node.id):
-                raise Infeasible(f"GPU {gpu.id} is not on node {decision.node}")
+                raise InfeasibleError(f"GPU {gpu.id} is not on node {decision.node}")
             node = gpu.node
         elif decision.node == -1:
             return None
         elif 0 <= decision.node < len(self.nodes):
             node = self.nodes[decision.node]
         else:
-            raise Infeasible(f"job {job.id}: there is no node {decision.node}")
+            raise InfeasibleError(f"job {job.id}: there is no node {decision.node}")
         if node.pool != decision.pool:
-            raise Infeasible(f"node {node.id} is not in pool {decision.pool}")
-        if self.capacity(job, node) < 1:
-            raise Infeasible(f"job {job.id}: no room on node {node.id}")
+            raise InfeasibleError(f"node {node.id} is not in pool {decision.pool}")
+        if self.capacity(job, node) < (job.gpus if job.one_node else 1):
+            raise InfeasibleError(f"job {job.id}: no room on node {node.id}")
         return node
 
     def _slice(self, job: Job, decision: Decision, first: Node | None) -> Gpu:

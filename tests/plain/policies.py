@@ -40,8 +40,23 @@ def quickest(world: PlainWorld, job: int, pools: list[int]) -> int:
 
 def large_enough(world: PlainWorld, job: int) -> list[int]:
     """The eligible pools with as many GPUs up as the job needs."""
-    need = world.jobs[job].gpus
-    return [pool for pool in world.eligible(job) if len(world.pools[pool].up()) >= need]
+    need, gang = world.jobs[job].gpus, needs_one_node(world, job)
+    pools = [pool for pool in world.eligible(job) if len(world.pools[pool].up()) >= need]
+    return [pool for pool in pools if not gang or len(world.pools[pool].nodes[0].gpus) >= need]
+
+
+def needs_one_node(world: PlainWorld, job: int) -> bool:
+    """Whether the job is a gang of several GPUs that must be on one node."""
+    return bool(world.jobs[job].one_node) and world.jobs[job].gpus > 1
+
+
+def one_node_at(world: PlainWorld, pool: int, need: int) -> float:
+    """Expected time when one node of the pool has `need` GPUs free, by the runs on it."""
+    ends = [inf]
+    for node in world.pools[pool].nodes:
+        if node.up and len(node.gpus) >= need:
+            ends.append(sorted(world.free_at(gpu) for gpu in node.gpus)[need - 1])
+    return min(ends)
 
 
 def feasible(world: PlainWorld, job: int) -> list[int]:
@@ -169,6 +184,7 @@ class Reservation(NamedTuple):
     pool: int
     at: float
     spare: int
+    node: int | None  # of a gang that needs one node
 
 
 class EasyBackfill:
@@ -185,16 +201,35 @@ class EasyBackfill:
         for job in others:
             pools = [g for g in feasible(world, job) if self.harmless(world, plan, job, g)]
             if pools:
-                return start(job, quickest(world, job, pools))
+                return self.backfill(world, plan, job, quickest(world, job, pools))
         return []
 
+    def backfill(
+        self, world: PlainWorld, plan: Reservation | None, job: int, pool: int
+    ) -> list[Decision]:
+        """The start of a job, apart from the reserved node if it ends after the reservation."""
+        if plan is None or plan.node is None or not self.clashes(world, plan, job, pool):
+            return start(job, pool)
+        nodes = self.other_nodes(world, plan, job)
+        node = min(nodes, key=lambda n: (world.cluster.nodes[n].free, n))
+        return [Decision("start", job, pool, node)]
+
     def reserve(self, world: PlainWorld, head: int) -> Reservation | None:
-        need = world.jobs[head].gpus
+        need, gang = world.jobs[head].gpus, needs_one_node(world, head)
         at = {pool: self.earliest(world, pool, need) for pool in world.eligible(head)}
+        if gang:
+            at = {pool: max(at[pool], one_node_at(world, pool, need)) for pool in at}
         best = min(at, key=lambda pool: at[pool] + p(world, head, pool), default=None)
         if best is None or at[best] == inf:
             return None
-        return Reservation(best, at[best], self.free_by(world, best, at[best]) - need)
+        node = self.fullest_free(world, best, at[best]) if gang else None
+        return Reservation(best, at[best], self.free_by(world, best, at[best]) - need, node)
+
+    def fullest_free(self, world: PlainWorld, pool: int, s: float) -> int:
+        """The node of the pool that has most GPUs free at time s."""
+        nodes = [node for node in world.pools[pool].nodes if node.up]
+        free = {node.id: sum(world.free_at(g) <= s for g in node.gpus) for node in nodes}
+        return max(free, key=lambda n: (free[n], -n))
 
     def earliest(self, world: PlainWorld, pool: int, need: int) -> float:
         """Expected time when `need` GPUs of the pool are free; infinite if fewer are up."""
@@ -205,9 +240,21 @@ class EasyBackfill:
         return sum(world.free_at(gpu) <= s for gpu in world.pools[pool].up())
 
     def harmless(self, world: PlainWorld, plan: Reservation | None, job: int, pool: int) -> bool:
-        if plan is None or pool != plan.pool or world.now + p(world, job, pool) <= plan.at:
+        if plan is None or not self.clashes(world, plan, job, pool):
             return True
+        if plan.node is not None:
+            return bool(self.other_nodes(world, plan, job))
         return world.jobs[job].gpus <= plan.spare
+
+    def clashes(self, world: PlainWorld, plan: Reservation, job: int, pool: int) -> bool:
+        """Whether the job would still run on the reserved pool at the reserved time."""
+        return pool == plan.pool and world.now + p(world, job, pool) > plan.at
+
+    def other_nodes(self, world: PlainWorld, plan: Reservation, job: int) -> list[int]:
+        """Nodes of the reserved pool, except the reserved one, that hold the whole job now."""
+        need, nodes = world.jobs[job], world.pools[plan.pool].nodes
+        able = [node.id for node in nodes if world.cluster.capacity(need, node) >= need.gpus]
+        return [n for n in able if n != plan.node]
 
 
 class MinMin:
@@ -240,7 +287,10 @@ class MinMin:
         job = world.jobs[pair.job]
         if not job.whole and world.fits(*pair):
             return world.now
-        return times[job.gpus - 1] if len(times) >= job.gpus else inf
+        if len(times) < job.gpus:
+            return inf
+        at = one_node_at(world, pair.pool, job.gpus) if needs_one_node(world, pair.job) else -inf
+        return max(times[job.gpus - 1], at)
 
 
 class Tiresias:

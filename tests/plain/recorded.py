@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from adlro.model.feasibility import capacity, fits
+from adlro.model.feasibility import capacity, fits, least_on_node
 from adlro.model.state import DECISION_KINDS, WHOLE
 from tests.plain.records import Decision
 
@@ -104,6 +104,8 @@ class Scribe:
         roll = self.rng.random()
         if roll < 0.7 and fits(jobs[job], pools[pool], nodes, gpus):
             return Decision("migrate", job, pool, *self.names(job, pool, view), 0.0)
+        if pools[pool].draining > 0:  # it may not start again where it runs
+            return Decision("preempt", job, at=0.0)
         gpu = int(run.gpu) if roll > 0.5 else -1
         return Decision("migrate", job, pool, -1, gpu, 0.0)
 
@@ -112,7 +114,7 @@ class Scribe:
         jobs, pools, nodes, gpus = view.jobs, view.pools, view.nodes, view.gpus
         need, first = jobs[job], pools[pool].first_node
         room = range(first, first + pools[pool].nodes)
-        room = [n for n in room if capacity(need, nodes[n], gpus)]
+        room = [n for n in room if capacity(need, nodes[n], gpus) >= least_on_node(need)]
         node = int(self.rng.choice(room))
         on_node = range(nodes[node].first_gpu, nodes[node].first_gpu + nodes[node].gpus)
         share, memory = int(need.share), int(need.gpu_memory) if need.share < WHOLE else 0

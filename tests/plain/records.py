@@ -14,11 +14,11 @@ from adlro.model.state import WHOLE, Records
 from tests.plain.timeline import Timeline
 
 
-class Infeasible(Exception):  # noqa: N818  as the page of rules calls it
+class InfeasibleError(Exception):
     """A policy made an infeasible decision."""
 
 
-class Stalled(Exception):  # noqa: N818  as the page of rules calls it
+class StalledError(Exception):
     """A policy prevents the simulation from ending."""
 
 
@@ -44,12 +44,14 @@ class Job:
     checkpoint: float
     interval: float
     least_run: float
+    start_delay: float
     type: int
     gpus: int
     share: int
     cores: int
     memory: int
     gpu_memory: int
+    one_node: int
 
     @property
     def whole(self) -> bool:
@@ -80,6 +82,7 @@ class Node:
     up: bool = True
     gpus: list[Gpu] = field(default_factory=list)
     free: int = 0  # GPUs without any job
+    short: int = 0  # cores that CPU-only jobs should hold but did not find free
 
     def free_gpus(self) -> list[Gpu]:
         """Free GPUs in rising order."""
@@ -117,7 +120,7 @@ class Kind(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A change of the cluster: REPAIR, FAILURE or SPEED."""
+    """A change of the cluster: REPAIR, FAILURE, SPEED or CORES."""
 
     time: float
     value: float

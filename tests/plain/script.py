@@ -101,17 +101,19 @@ class Draft:
         since = {other: self.waits[other] for other in self.waiting}
         eligible = world.rules.mask(Moment(world.now, since, self.on))[job]
         self.mask[job] = sorted({*eligible, held}) if migrate else eligible
-        if migrate:
-            pools = self._open(job)
+        pools = self._open(job) if migrate else []  # none if it ran on a draining node
+        if pools:
             self._place("migrate", job, pools[self.rng.integers(len(pools))])
         else:
+            self.mask[job] = eligible
             self.answer.append(Decision("preempt", job))
         return True
 
     def _place(self, kind: str, job: int, pool: int) -> None:
         """Add a decision that names nothing, a node, a GPU, or a GPU and its node."""
         cluster, need = self.world.cluster, self.world.jobs[job]
-        nodes = [node for node in cluster.pools[pool].nodes if cluster.capacity(need, node) >= 1]
+        least = need.gpus if need.one_node else 1
+        nodes = [n for n in cluster.pools[pool].nodes if cluster.capacity(need, n) >= least]
         node = nodes[self.rng.integers(len(nodes))]
         able = [g for g in node.gpus if cluster.takes(g, need)] if not need.whole else []
         able = able or node.free_gpus()

@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from bisect import insort
 from itertools import combinations
-from math import inf
+from math import ceil, inf
 from typing import Protocol
 
-from adlro.model.state import EVENT_KINDS, FAILURE, FINISH, PREEMPTION, REPAIR, WHOLE
+from adlro.model.state import (
+    CORES,
+    DRAIN,
+    EVENT_KINDS,
+    FAILURE,
+    FINISH,
+    PLANNED,
+    PREEMPTION,
+    REPAIR,
+    WHOLE,
+)
 from tests.plain.cases import Case
 from tests.plain.placement import PlainCluster
 from tests.plain.records import (
@@ -18,13 +28,13 @@ from tests.plain.records import (
     Decision,
     Event,
     Gpu,
-    Infeasible,
+    InfeasibleError,
     Job,
     PlainResult,
     Pool,
     Run,
     Span,
-    Stalled,
+    StalledError,
     rows,
 )
 from tests.plain.rules import Moment, Rules
@@ -50,6 +60,7 @@ class PlainWorld:
         self.est: list[list[float]] = case.est.tolist()
         self._seconds: list[list[float]] = case.seconds.tolist()
         self._colocation: list[list[float]] = case.colocation.tolist()
+        self.tick = case.tick
         self.cluster = PlainCluster(case.pools, case.nodes, case.demands)
         self.reset()
         self.rules = Rules(case, self.cluster)
@@ -131,13 +142,13 @@ class PlainWorld:
     def _start(self, decision: Decision) -> None:
         job = self.jobs[decision.job]
         if decision.job not in self.waiting:
-            raise Infeasible(f"job {job.id} is not waiting")
+            raise InfeasibleError(f"job {job.id} is not waiting")
         if not 0 <= decision.pool < len(self.pools):
-            raise Infeasible(f"job {job.id}: there is no pool {decision.pool}")
+            raise InfeasibleError(f"job {job.id}: there is no pool {decision.pool}")
         if decision.pool not in self._mask[job.id]:
-            raise Infeasible(f"job {job.id} is not eligible on pool {decision.pool}")
+            raise InfeasibleError(f"job {job.id} is not eligible on pool {decision.pool}")
         if self.rules.breaks(job.id, decision.pool, self.moment.on):
-            raise Infeasible(f"job {job.id} exceeds a quota on pool {decision.pool}")
+            raise InfeasibleError(f"job {job.id} exceeds a quota on pool {decision.pool}")
         gpus = self.cluster.place(job, decision)
         run = self._new_run(job, decision.pool, gpus)
         self.cluster.take(job, gpus)
@@ -156,10 +167,10 @@ class PlainWorld:
         interval = job.interval if job.checkpoint >= 0 else inf
         phase = RESTORING if carried.saved else WORKING
         todo = self._seconds[job.id][home.model] * carried.undone
-        line = Timeline(self.now, todo, interval, job.checkpoint, phase)
+        line = Timeline(self.now, todo, interval, job.checkpoint, phase, job.start_delay)
         visible = self.est[job.id][home.model] * carried.left * factor
-        expected = Timeline(self.now, visible, interval, job.checkpoint, phase).end()
-        expected = min(expected, self.now + job.limit)
+        end = Timeline(self.now, visible, interval, job.checkpoint, phase, job.start_delay).end()
+        expected = min(end, self.now + job.limit)
         return Run(job.id, pool, gpus, nodes, self.now, expected, factor, carried.left, line)
 
     def _slowness(self, run: Run) -> float:
@@ -229,7 +240,7 @@ class PlainWorld:
         first = not self.arrived
         moment = arrival if first else min(end, event, arrival, self.timer)
         if moment == inf:
-            raise Stalled(f"jobs {self.waiting} wait at {self.now} and nothing can happen")
+            raise StalledError(f"jobs {self.waiting} wait at {self.now} and nothing can happen")
         self._pass_time(moment)
         kinds = self._finish_due() + self._events_due() + self._arrivals_due()
         if kinds:
@@ -243,7 +254,7 @@ class PlainWorld:
 
     def _pass_time(self, moment: float) -> None:
         elapsed = moment - self.now
-        gpus = [gpu for pool in self.pools for gpu in pool.up()]
+        gpus = [gpu for gpu in self.cluster.gpus if gpu.node.up or gpu.jobs]
         sliced = [gpu for gpu in gpus if gpu.jobs and not self.jobs[gpu.jobs[0]].whole]
         self.result.job_seconds += elapsed * (len(self.waiting) + len(self.runs))
         self.result.wait_seconds += elapsed * len(self.waiting)
@@ -271,6 +282,8 @@ class PlainWorld:
                 self._fail(event)
             elif event.kind == REPAIR:
                 self.cluster.set_up(self.cluster.nodes[event.node], up=True)
+            elif event.kind == CORES:
+                self.cluster.change_cores(self.cluster.nodes[event.node], int(event.value))
             else:
                 self._change_speed(event)
         return kinds
@@ -286,9 +299,13 @@ class PlainWorld:
 
     def _fail(self, event: Event) -> None:
         node = self.cluster.nodes[event.node]
-        planned = event.value == 1
+        planned = event.value == PLANNED
         for run in self.running:
-            if any(self.cluster.gpus[gpu].node is node for gpu in run.gpus):
+            on_node = any(self.cluster.gpus[gpu].node is node for gpu in run.gpus)
+            if on_node and event.value == DRAIN:
+                self.result.seen["drain under a run"] += 1
+            elif on_node:
+                self.result.seen["failure of a draining node"] += not node.up
                 self._interrupt(run, PREEMPTION if planned else FAILURE)
                 self._note_failure(run, "planned failure" if planned else "failure")
         if not node.up:
@@ -330,20 +347,20 @@ class PlainWorld:
             if all(decision.kind == "wake" for decision in answer):
                 break
         else:
-            raise Stalled(f"asked more than {MAX_CALLS} times at {self.now}")
+            raise StalledError(f"asked more than {MAX_CALLS} times at {self.now}")
         if self._rings >= MAX_RINGS:
-            raise Stalled(f"{self._rings} timers in a row and nothing finished")
+            raise StalledError(f"{self._rings} timers in a row and nothing finished")
 
     def _apply(self, decision: Decision) -> None:
         if decision.kind == "wake":
             if not decision.at > self.now:
-                raise Infeasible(f"wake at {decision.at} is not after {self.now}")
+                raise InfeasibleError(f"wake at {decision.at} is not after {self.now}")
             self.timer = min(self.timer, decision.at)
             return
         if decision.kind not in ("start", "preempt", "migrate"):
-            raise Infeasible(f"there is no decision of kind {decision.kind!r}")
+            raise InfeasibleError(f"there is no decision of kind {decision.kind!r}")
         if not 0 <= decision.job < len(self.jobs):
-            raise Infeasible(f"there is no job {decision.job}")
+            raise InfeasibleError(f"there is no job {decision.job}")
         if decision.kind != "start":
             self._preempt(decision.job, and_start=decision.kind == "migrate")
         if decision.kind != "preempt":
@@ -352,10 +369,10 @@ class PlainWorld:
 
     def _preempt(self, job: int, *, and_start: bool) -> None:
         if job not in self.runs:
-            raise Infeasible(f"job {job} is not running")
+            raise InfeasibleError(f"job {job} is not running")
         run = self.runs[job]
         if self.now - run.start < self.jobs[job].least_run - NEAR:
-            raise Infeasible(f"job {job} runs since {run.start}: too young to be preempted")
+            raise InfeasibleError(f"job {job} runs since {run.start}: too young to be preempted")
         self._interrupt(run, PREEMPTION)
         self.result.preemptions += 1
         self._mask[job] = self.rules.mask(self.moment)[job] + [run.pool] * and_start
@@ -366,19 +383,30 @@ class PlainWorld:
         self.reset()
         while self.arrivals_left or self.waiting or self.runs:
             self._advance()
-            if self.arrivals_left or self.waiting or self.runs:
+            if (self.arrivals_left or self.waiting or self.runs) and self._in_cycle():
                 self._ask(policy)
         return self.result
+
+    def _in_cycle(self) -> bool:
+        """Whether a scheduling cycle is due now; else the timer is set to the next one."""
+        if self.tick is None:
+            return True
+        due = ceil(self.now / self.tick - NEAR) * self.tick
+        if due <= self.now + NEAR * self.tick:
+            return True
+        self.timer = min(self.timer, due)
+        self.result.seen["event between two cycles"] += 1
+        return False
 
 
 def run(world: PlainWorld, policy: Policy) -> PlainResult:
     """Result of a policy on the world, which is reset first.
 
     Raises:
-        Infeasible: the policy made an infeasible decision.
-        Stalled: the policy lets jobs wait for ever.
+        InfeasibleError: the policy made an infeasible decision.
+        StalledError: the policy lets jobs wait for ever.
     """
     try:
         return world.play(policy)
-    except (Infeasible, Stalled) as exc:
+    except (InfeasibleError, StalledError) as exc:
         raise type(exc)(f"{type(policy).__name__} at {world.now}: {exc}") from exc

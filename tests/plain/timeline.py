@@ -1,4 +1,4 @@
-"""The timeline of one run, phase by phase: restoring, then working and saving in turns."""
+"""The timeline of one run, phase by phase: a delay, restoring, working and saving in turns."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Timeline:
     interval: float  # working seconds between saves
     cost: float  # seconds to restore and to save
     phase: str  # RESTORING or WORKING at first
+    delay: float = 0.0  # seconds before the first phase
     slowness: float = 1.0
     kept: float = inf  # work still to do after the last complete save
     worked: float = 0.0  # working seconds so far
@@ -29,7 +30,9 @@ class Timeline:
 
     def __post_init__(self) -> None:
         self.kept = self.todo
-        self.begun = self.at + self.cost if self.phase == RESTORING else self.at
+        self.begun = self.at + self.delay + (self.cost if self.phase == RESTORING else 0.0)
+        if self.delay > 0:
+            self.phase = RESTORING  # no work is done until `begun`, for whatever reason
 
     def boundary(self) -> float:
         """End of the present phase, unless the run ends before."""

@@ -29,7 +29,7 @@ def adlro(*words: str) -> None:
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("jobs.csv").write_text(JOBS)
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123  no path
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123  a device
             cli.main(words, prog_name="adlro", standalone_mode=False)
 
 
@@ -42,7 +42,7 @@ def step() -> None:
     """Step the Gymnasium environment with both kinds of observations."""
     import gymnasium
 
-    import adlro.envs  # noqa: F401  registers it
+    import adlro.envs  # noqa: F401  importing registers adlro/Cluster-v0
 
     for options in ({}, FULL):
         env = gymnasium.make("adlro/Cluster-v0", jobs=5, **options).unwrapped
@@ -85,7 +85,7 @@ def main() -> None:
         names = {pool.submit(timed, task): name for name, task in tasks()}
         for done in as_completed(names):
             if (seconds := done.result()) > 3:
-                print(f"{names[done]}: {seconds:.0f} s of CPU", flush=True)  # noqa: T201  a tool
+                print(f"{names[done]}: {seconds:.0f} s of CPU", flush=True)  # noqa: T201  the tool's output
 
 
 if __name__ == "__main__":

@@ -47,6 +47,9 @@ RARE = (
     "preemption in saving",
     "preempt",
     "migrate",
+    "drain under a run",
+    "failure of a draining node",
+    "event between two cycles",
 )
 SOLVED = 10  # of so many cases, one is played by the policies that call a solver
 HASTY = {  # for cases much shorter than real ones
@@ -198,6 +201,11 @@ def test_the_cases_mix_all_that_a_scenario_may_have():
         "whole seconds": [case.whole for case in cases],
         "quotas": [len(case.quotas) > 0 for case in cases],
         "ageing": [case.ageing is not None for case in cases],
+        "cycles": [case.tick is not None for case in cases],
+        "start delays": [case.jobs["start_delay"].any() for case in cases],
+        "gangs on one node": [
+            (case.jobs["one_node"] & (case.jobs["gpus"] > 1)).any() for case in cases
+        ],
     }
     assert {name: sum(found) >= 40 for name, found in has.items()} == dict.fromkeys(has, True)
     assert max(case.pools["nodes"].max() for case in cases) > 16

@@ -11,7 +11,7 @@ from adlro.model.state import FINISH, WHOLE
 from tests.looped import every
 from tests.plain.cases import random_case
 from tests.plain.policies import Fcfs
-from tests.plain.records import Decision, Infeasible, Stalled
+from tests.plain.records import Decision, InfeasibleError, StalledError
 from tests.plain.registry import MAKERS, make
 from tests.plain.script import Replay
 from tests.plain.simulator import PlainWorld, run
@@ -70,17 +70,17 @@ def test_a_start_with_a_wake_is_asked_again_in_the_same_moment():
 def test_an_infeasible_decision_stops_the_run_and_names_the_policy(decision, message):
     jobs = [job(0, 9, allowed=[0, 2]), job(3, 9)]
     world = build([pool(), pool(), pool(gpus=0)], jobs)
-    with pytest.raises(Infeasible, match=f"^Replay at 0.*: .*{message}"):
+    with pytest.raises(InfeasibleError, match=f"^Replay at 0.*: .*{message}"):
         run(world, Replay([[decision], []]))
 
 
 def test_one_job_cannot_start_twice_in_one_answer():
-    with pytest.raises(Infeasible, match="job 0 is not waiting"):
+    with pytest.raises(InfeasibleError, match="job 0 is not waiting"):
         run(build([pool(1, 2)], [job(0, 9)]), Replay([[start(0), start(0)]]))
 
 
 def test_a_policy_that_never_starts_anything_stalls():
-    with pytest.raises(Stalled, match=r"jobs \[0\] wait at 0"):
+    with pytest.raises(StalledError, match=r"jobs \[0\] wait at 0"):
         run(build([pool()], [job(0, 9)]), Replay([[]]))
 
 
@@ -89,7 +89,7 @@ def test_a_policy_that_only_sets_timers_stalls_too():
         def decide(self, world):
             return [wake(world.now + 1)]
 
-    with pytest.raises(Stalled, match="100000 timers in a row"):
+    with pytest.raises(StalledError, match="100000 timers in a row"):
         run(build([pool()], [job(0, 9)]), Sleeper())
 
 
@@ -98,7 +98,7 @@ def test_a_policy_that_never_stops_changing_its_mind_is_stopped():
         def decide(self, world):
             return [preempt(0)] if world.running else [start(0)]
 
-    with pytest.raises(Stalled, match="more than 100000 times at 0"):
+    with pytest.raises(StalledError, match="more than 100000 times at 0"):
         run(build([pool()], [job(0, 9)]), Fickle())
 
 

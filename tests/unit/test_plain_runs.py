@@ -6,7 +6,7 @@ import pytest
 
 from adlro.model.state import FAILURE, FINISH, PREEMPTION
 from tests.plain.policies import Fcfs
-from tests.plain.records import Infeasible, Stalled
+from tests.plain.records import InfeasibleError, StalledError
 from tests.plain.script import Replay
 from tests.plain.simulator import run
 from tests.plain.small import (
@@ -122,7 +122,7 @@ def test_a_migrating_job_may_use_the_gpus_that_it_gives_up():
 def test_a_run_must_last_before_it_may_be_disturbed(decision):
     jobs = [job(0, 10, checkpoint=0, least_run=4)]
     assert run(build([pool()], jobs), Scheduled(t4=[decision])).restarts == [1]
-    with pytest.raises(Infeasible, match="too young"):
+    with pytest.raises(InfeasibleError, match="too young"):
         run(build([pool()], jobs), Scheduled(t3_75=[decision]))
 
 
@@ -223,7 +223,7 @@ def test_jobs_that_wait_for_a_repair_do_not_stall():
 
 
 def test_jobs_that_wait_for_a_node_that_never_comes_back_stall():
-    with pytest.raises(Stalled, match=r"jobs \[0\] wait at 0"):
+    with pytest.raises(StalledError, match=r"jobs \[0\] wait at 0"):
         run(build([pool()], [job(0, 1)], [fail(0, 0)]), Fcfs())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, stdout
+from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, slurm_option, stdout
 
 if TYPE_CHECKING:
     from adlro.model.history import History
@@ -276,8 +276,26 @@ def _check_names(names: Mapping[str, str], history: History) -> None:
     help="What becomes of jobs that fit no pool.",
 )
 @click.option(
+    "--partitions",
+    type=click.Choice(["apply", "ignore"]),
+    default="apply",
+    help="Whether jobs are bound to the partitions that they were submitted to.",
+)
+@click.option(
+    "--gpu-types",
+    type=click.Choice(["requested", "allocated", "ignore"]),
+    default="requested",
+    help="GPU types that jobs are bound to; allocated: where none was requested, that it ran on.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse jobs that ask for a partition, GPU type or feature that no node has.",
+)
+@click.option(
     "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
 )
+@slurm_option
 @click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
 def scenario(
     file: Path,
@@ -294,7 +312,11 @@ def scenario(
     speeds: str,
     gpus_from: str,
     unfit: str,
+    partitions: str,
+    gpu_types: str,
+    strict: bool,
     gpus: tuple[str, ...],
+    slurm_config: Path | None,
     is_json: bool,
 ) -> None:
     """A scenario whose jobs are those of a history, on a cluster of your own.
@@ -320,9 +342,12 @@ def scenario(
         "speeds": speeds,
         "gpus_from": gpus_from,
         "unfit": unfit,
+        "partitions": partitions,
+        "gpu_types": gpu_types,
+        "strict": strict,
         "gpu_names": names,
     }
-    request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, recorded)
+    request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, slurm_config, recorded)
     made = make(request, history)
     write_text(out, made.text)
     if is_json:

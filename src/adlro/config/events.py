@@ -1,4 +1,4 @@
-"""Settings of events in a scenario's cluster: failures, wear, throttling and updates."""
+"""Settings of events in a scenario's cluster: failures, drains, wear, throttling, updates."""
 
 from __future__ import annotations
 
@@ -72,4 +72,19 @@ class Update(Record):
     speed: Speed  # factor on the initial speed of the type on the model
 
 
-Change = Annotated[Wear | Throttling | Update, Field(discriminator="kind")]
+class Drain(Record):
+    """Nodes that take no new job from `from_h` to `to_h`; jobs that run there end as usual."""
+
+    kind: Literal["drain"]
+    node: Name  # a node or a group of nodes
+    from_h: Hours = 0.0
+    to_h: Hours
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Drain:
+        if self.from_h >= self.to_h:
+            raise ValueError(f"from_h {self.from_h:g} is not before to_h {self.to_h:g}")
+        return self
+
+
+Change = Annotated[Wear | Throttling | Update | Drain, Field(discriminator="kind")]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from adlro.config.events import Change, Failures, Update
+from adlro.config.events import Change, Drain, Failures, Update
 from adlro.config.history import Recorded
 from adlro.config.quotas import Quota, refuse_prices, refuse_quotas, refuse_twins
 from adlro.errors import suggestion
@@ -16,6 +16,7 @@ from adlro.model.cluster import Cluster, GpuName, Name, known_gpu
 from adlro.model.gpu import GpuModel
 from adlro.model.job import MAX_COUNT, Colocation, JobType, Seconds, Share, Spread
 from adlro.model.record import Record
+from adlro.model.slurm import Slurm
 
 Skew = Annotated[float, Field(ge=0, le=10)]
 
@@ -63,6 +64,7 @@ Arrivals = Annotated[Poisson | Bursty | Diurnal | Surge, Field(discriminator="pr
 MOST_LOAD = 100.0
 Load = Annotated[float, Field(gt=0, le=MOST_LOAD)]
 Price = Annotated[float, Field(gt=0, le=1e9)]
+Delay = Annotated[float, Field(ge=0, le=3600)]  # seconds
 
 
 class Measure(Record):
@@ -155,6 +157,8 @@ class Scenario(Record):
     user_skew: Skew = 1.0  # user k submits in proportion to 1 / k^skew
     accounts: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
     least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # a run cannot be preempted earlier
+    start_delay_s: Delay = 0.0  # from the allocation of GPUs until a job begins to work
+    tick_s: Delay = 0.0  # time between scheduling cycles; 0 = a decision follows each event at once
     placement: Literal["best-fit", "fgd"] = "best-fit"
     telemetry: bool = False  # whether GPUs give readings (utilisation, power and so on)
     failures: Annotated[Failures | None, BeforeValidator(_as_failures)] = None
@@ -163,6 +167,7 @@ class Scenario(Record):
     quotas: tuple[Quota, ...] = ()
     ageing_h: Annotated[float, Field(ge=0, le=1e6)] = 0.0  # hours of waiting; 0 = no ageing
     prices: dict[GpuName, Price] = Field(default_factory=dict)  # money for an hour of one GPU
+    slurm: Slurm = Slurm()  # settings of the policy slurm
     history: Recorded | None = None  # replays recorded jobs; None = jobs are drawn
 
     @model_validator(mode="after")
@@ -229,6 +234,10 @@ class Scenario(Record):
             _refuse_failures(self.failures, self.cluster)
         for i, change in enumerate(self.changes):
             _refuse_change(f"changes.{i}", change, self.cluster)
+        partitions = partitions_of(self.cluster)
+        for key in ("partition_factors", "partition_tiers"):
+            for name in getattr(self.slurm, key):
+                _refuse_unknown(f"slurm.{key}", "partition", name, partitions)
         return self
 
     @model_validator(mode="after")
@@ -246,6 +255,11 @@ class Scenario(Record):
         refuse_quotas(self.quotas, self.users)
         refuse_prices(self.prices, models)
         return self
+
+
+def partitions_of(cluster: Cluster) -> list[str]:
+    """Return the names of a cluster's partitions, in file order."""
+    return list(dict.fromkeys(group.partition for group in cluster.nodes))
 
 
 def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> None:
@@ -290,6 +304,8 @@ def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
     if not meant:
         known = [group.name for group in groups] + [name for name, _ in nodes]
         _refuse_unknown(f"{key}.node", "node", str(change.node), list(dict.fromkeys(known)))
+    if isinstance(change, Drain):
+        return
     most = max(group.gpus for group in meant)
     if change.gpu is not None and change.gpu >= most:
         raise ValueError(f"{key}.gpu: no GPU {change.gpu} on a node of {most}; they count from 0")

@@ -97,6 +97,7 @@ def _world(i: int, worlds: World, k: int, episodes: EpisodeBatch) -> World:
         worlds.quotas,
         worlds.caps,
         worlds.ageing,
+        worlds.tick,
         worlds.outcome,
         worlds.spans,
     )

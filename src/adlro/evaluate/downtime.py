@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adlro.model.state import FAILURE, REPAIR, Floats, Mask, Records
+from adlro.model.state import CRASH, FAILURE, REPAIR, Floats, Mask, Records
 from adlro.sim.simulator import RunResult
 from adlro.workloads.workload import Workload
 
@@ -30,7 +30,7 @@ class Downtime(NamedTuple):
     node: NDArray[np.int64]  # [D]
     start: Floats  # [D]
     end: Floats  # [D]
-    planned: Mask  # [D] False = failure; True = planned shutdown, or before the node joins
+    planned: Mask  # [D] False = failure; True = planned shutdown, drain, or before it joins
 
 
 def window(workload: Workload, result: RunResult) -> Window:
@@ -55,7 +55,7 @@ def downtime(events: Records, within: Window) -> Downtime:
     ends = np.where(is_next, np.roll(times, -1), within.last)
     kept = fails & (ends > times)
     return Downtime(
-        own["node"][kept].astype(np.int64), times[kept], ends[kept], own["value"][kept] == 1
+        own["node"][kept].astype(np.int64), times[kept], ends[kept], own["value"][kept] != CRASH
     )
 
 

@@ -203,6 +203,8 @@ def _describe_start(start: _Start, shared: _Shared, view: View, state: _State, x
         if o != p and drain.seconds[at] < np.inf:
             need = int(drain.needs[at])
             ready = drain.times[pools[o].first_gpu + need - 1] if need > 0 else now
+            if len(drain.floors) > 0:
+                ready = max(ready, drain.floors[at])
             elsewhere = min(elsewhere, ready + drain.seconds[at])
     x[SECONDS] = compress(seconds, tau)
     x[SLOWDOWN] = np.log(max(seconds, LEAST) / max(fastest, LEAST))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from adlro.compiled import njit
 from adlro.model import violations
-from adlro.model.feasibility import anchors, capacity, fits
+from adlro.model.feasibility import anchors, capacity, fits, least_on_node
 from adlro.model.state import Row
 from adlro.model.view import View
 
@@ -30,7 +30,7 @@ def _check_named(decision: Row, view: View) -> int:
             return violations.NO_ROOM_THERE
     if n < pool.first_node or n >= pool.first_node + pool.nodes:
         return violations.NO_ROOM_THERE
-    if capacity(job, nodes[n], gpus) < 1:
+    if capacity(job, nodes[n], gpus) < least_on_node(job):
         return violations.NO_ROOM_THERE
     return violations.NONE
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from adlro.compiled import njit, njit_apart, wide
-from adlro.model.free_index import ANY_FREE, BLOCK, in_blocks, left_between, may_have
+from adlro.model.free_index import (
+    ANY_FREE,
+    BLOCK,
+    free_between,
+    in_blocks,
+    left_between,
+    may_have,
+)
 from adlro.model.state import START, WHOLE, Floats, Mask, Records, Row
 from adlro.model.view import View
 
@@ -51,7 +58,14 @@ def capacity(job: Row, node: Row, gpus: Records) -> int:
 @njit
 def anchors(job: Row, gpu: Row, node: Row, gpus: Records) -> bool:
     """True when this GPU can be the first one of a job, provided that the job fits its pool."""
-    return takes(job, gpu) and capacity(job, node, gpus) > 0
+    return takes(job, gpu) and capacity(job, node, gpus) >= least_on_node(job)
+
+
+@njit
+def least_on_node(job: Row) -> int:
+    """Smallest number of GPUs that a job can use on a node: all of them if it needs one node."""
+    least: int = job.gpus if job.one_node else 1
+    return least
 
 
 @njit
@@ -66,30 +80,36 @@ def _fits_blocks(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
     bits, wanted = wide(ANY_FREE), job.gpus
     if job.share < WHOLE:
         bits |= left_between(job.share, WHOLE - 1)
+    elif job.one_node:
+        bits = free_between(wanted, wide(pool.node_gpus))
     n, end = pool.first_node, pool.first_node + pool.nodes
     while n < end:
         stop = min(n + BLOCK, end)
         if may_have(n, bits, pool, nodes):
             for k in range(n, stop):
-                wanted -= capacity(job, nodes[k], gpus)
-                if wanted <= 0:
+                room = capacity(job, nodes[k], gpus)
+                if room >= wanted:
                     return True
+                if not job.one_node:
+                    wanted -= room
         n = stop
     return False
 
 
 @njit
 def fits(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
-    """True when the nodes of the pool together can hold the whole job now."""
+    """True when the pool can hold the whole job now: on one node if the job needs it."""
     wanted = job.gpus
     if pool.free < wanted and pool.sliced == 0:
         return False
     if in_blocks(pool) or job.share < WHOLE:
         return _fits_blocks(job, pool, nodes, gpus)
     for n in range(pool.first_node, pool.first_node + pool.nodes):
-        wanted -= whole_capacity(job, nodes[n])
-        if wanted <= 0:
+        room = whole_capacity(job, nodes[n])
+        if room >= wanted:
             return True
+        if not job.one_node:
+            wanted -= room
     return False
 
 
@@ -173,6 +193,13 @@ def fastest_feasible(q: int, view: View) -> int:
 
 
 @njit
+def large_enough(job: Row, pool: Row) -> bool:
+    """True when a pool has enough GPUs up for a job, free or not, on one node if it needs one."""
+    enough: bool = pool.gpus >= job.gpus
+    return enough and (not job.one_node or pool.node_gpus >= job.gpus)
+
+
+@njit
 def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
     """Eligible pool with the smallest estimate among those with enough GPUs up; -1 if none.
 
@@ -180,7 +207,7 @@ def fastest_up(job: Row, seconds: Floats, allowed: Mask, pools: Records) -> int:
     """
     best, best_p = float("inf"), -1
     for p in range(len(pools)):
-        if allowed[p] and pools[p].gpus >= job.gpus and seconds[pools[p].model] < best:
+        if allowed[p] and large_enough(job, pools[p]) and seconds[pools[p].model] < best:
             best, best_p = seconds[pools[p].model], p
     return best_p
 

@@ -24,6 +24,7 @@ NUMBERS = (
     "submit_s",
     "start_s",
     "end_s",
+    "eligible_s",
     "run_s",
     "requested_s",
     "cores",
@@ -31,8 +32,21 @@ NUMBERS = (
     "gpu_memory_mb",
     "priority",
 )
-WHOLE_NUMBERS = ("gpus", "nodes")
-WORDS = ("gpu_model", "allowed", "user", "account", "queue", "name", "status", "qos")
+WHOLE_NUMBERS = ("gpus", "nodes", "one_node")
+WORDS = (
+    "gpu_model",
+    "allowed",
+    "partitions",
+    "features",
+    "hosts",
+    "user",
+    "account",
+    "queue",
+    "name",
+    "status",
+    "qos",
+)
+TIMES = ("submit_s", "start_s", "end_s", "eligible_s")  # shifted by the origin; others are lengths
 FIELDS = ("id", *NUMBERS, *WHOLE_NUMBERS, *WORDS)
 
 
@@ -57,6 +71,7 @@ class History(NamedTuple):
     submit_s: Floats  # [J]
     start_s: Floats
     end_s: Floats
+    eligible_s: Floats  # when it could start: not held, its dependencies met, its begin time passed
     run_s: Floats  # run time, all runs of a job together
     requested_s: Floats  # requested by the user
     cores: Floats  # CPU cores of the whole job
@@ -65,8 +80,12 @@ class History(NamedTuple):
     priority: Floats  # as the source counts it
     gpus: Counts  # thousandths of a GPU of the whole job
     nodes: Counts
+    one_node: Counts  # 1 = its GPUs were asked for on one node, 0 = they may be on several
     gpu_model: Codes  # that it ran on
-    allowed: Codes  # that it may run on: names with | between them
+    allowed: Codes  # GPU types that it may run on: names with | between them
+    partitions: Codes  # that it was submitted to, with | between them, if `queue` is not all
+    features: Codes  # that its nodes must have, as Slurm writes them: a&b, a|b
+    hosts: Codes  # nodes that it ran on, as Slurm writes them: n[1-3],m7
     user: Codes
     account: Codes
     queue: Codes  # or partition, or virtual cluster
@@ -92,6 +111,10 @@ class History(NamedTuple):
         values = getattr(self, column)
         absent = np.isnan(values) if column in NUMBERS else values < 0
         return int(absent.sum())
+
+    def ready_s(self) -> Floats:
+        """Return the time [J] when each job could first start: eligible, or else submitted."""
+        return np.fmax(self.submit_s, self.eligible_s)
 
     def take(self, jobs: Counts) -> History:
         """Return a history of only the jobs with these indices, in the order given."""

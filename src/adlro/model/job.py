@@ -172,6 +172,7 @@ class JobType(Record):
     demand: gpu.Demand | None = None  # for the roofline of GPUs that were not measured
     speed: dict[GpuName, Speed] = Field(default_factory=dict)  # measured by the user
     gpus: Gang = Choice(values=(1,), p=(1,))
+    one_node: bool = False  # True = all GPUs of a gang must be on one node
     gpu_memory_gb: Amount = Choice(values=(0,), p=(1,))
     cores: Count = Choice(values=(1,), p=(1,))
     memory_gb: Amount = Choice(values=(0,), p=(1,))

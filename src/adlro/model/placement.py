@@ -161,9 +161,13 @@ def _release_slice(g: int, job: Row, pools: Records, nodes: Records, gpus: Recor
     gpu.free += job.share
     gpu.free_memory += job.gpu_memory
     if gpu.free == WHOLE:
-        node.free += 1
-        pools[node.pool].free += 1
         pools[node.pool].sliced -= 1
+        if node.up:
+            node.free += 1
+            pools[node.pool].free += 1
+        else:
+            gpu.free = 0
+            pools[node.pool].draining -= 1
     update(gpu.node, pools, nodes, gpus)
 
 
@@ -181,7 +185,8 @@ def _update_gang_nodes(g: int, pools: Records, nodes: Records, gpus: Records) ->
 def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
     """Release everything that a run holds.
 
-    Its GPUs stay linked by GPU.next until they are allocated again.
+    Its GPUs stay linked by GPU.next until they are allocated again. Those on a node out of service
+    do not become free.
     """
     job, pool = jobs[run.job], pools[run.pool]
     if job.share < WHOLE:
@@ -191,11 +196,15 @@ def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Recor
     g = run.gpu
     while g >= 0:
         node = nodes[gpus[g].node]
-        node.free += 1
         node.free_cores += job.cores
         node.free_memory += job.memory
-        gpus[g].free = WHOLE
         gpus[g].job = -1
+        if node.up:
+            node.free += 1
+            gpus[g].free = WHOLE
+        else:
+            pool.free -= 1
+            pool.draining -= 1
         g = gpus[g].next
     if in_blocks(pool):
         _update_gang_nodes(wide(run.gpu), pools, nodes, gpus)

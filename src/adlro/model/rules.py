@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
+from adlro.model.feasibility import large_enough
 from adlro.model.state import WHOLE, Counts, Floats, Mask, Records, Row
 from adlro.model.view import View
 
@@ -124,7 +125,7 @@ def _count_claims(
         for p in range(len(pools)):
             if mask[q, p] and _is_within(job, pools[p], job_holders, usage, quotas, rules.caps):
                 blocking[q, 0] = blocking[q, 1] = False
-                if _has_share(job_holders, quotas) and pools[p].gpus >= job.gpus:
+                if _has_share(job_holders, quotas) and large_enough(job, pools[p]):
                     claims[len(quotas), p] += 1
                     for h in job_holders:
                         if h >= 0:
@@ -176,7 +177,7 @@ def _fastest_open(q: int, mask: Mask, view: View) -> int:
     j, best, fastest = view.queue[q].job, np.inf, -1
     for p in range(len(view.pools)):
         seconds = view.est[j, view.pools[p].model]
-        if mask[q, p] and view.pools[p].gpus >= view.jobs[j].gpus and seconds < best:
+        if mask[q, p] and large_enough(view.jobs[j], view.pools[p]) and seconds < best:
             best, fastest = seconds, p
     return fastest
 

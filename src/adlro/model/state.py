@@ -36,8 +36,9 @@ START, PREEMPT, MIGRATE, WAKE = range(4)
 DECISION_KINDS = ("start", "preempt", "migrate", "wake")
 
 # Kinds of events, in the order in which simultaneous events are handled (then by job id).
-FINISH, REPAIR, FAILURE, SPEED, ARRIVAL, TIMER = range(6)
-EVENT_KINDS = ("finish", "repair", "failure", "speed", "arrival", "timer")
+FINISH, REPAIR, FAILURE, SPEED, CORES, ARRIVAL, TIMER = range(7)
+EVENT_KINDS = ("finish", "repair", "failure", "speed", "cores", "arrival", "timer")
+CRASH, PLANNED, DRAIN = range(3)  # EVENT.value of a FAILURE
 PREEMPTION = -1  # end of a run by the policy; besides FINISH and FAILURE
 
 JOB = np.dtype(
@@ -51,6 +52,7 @@ JOB = np.dtype(
         ("checkpoint", "f8"),  # seconds to save, and to restore; < 0 = cannot checkpoint
         ("interval", "f8"),  # working seconds between automatic saves; infinite = none
         ("least_run", "f8"),  # minimum length of a run before it may be preempted, seconds
+        ("start_delay", "f8"),  # seconds from the allocation of its GPUs until a run begins to work
         ("type", "i4"),
         ("gpus", "i4"),  # gang size: GPUs of one pool, allocated and released together
         ("share", "i4"),  # thousandths of each GPU; WHOLE unless the job takes a slice
@@ -59,6 +61,8 @@ JOB = np.dtype(
         ("gpu_memory", "i4"),  # MB of GPU memory on each GPU
         ("user", "i4"),
         ("account", "i4"),  # the queue or account that the job is charged to
+        ("one_node", "i4"),  # 1 = all its GPUs must be on one node
+        ("unused", "i4"),  # fills the padding, so that records compare by bytes
     ],
     align=True,
 )
@@ -107,7 +111,7 @@ POOL = np.dtype(
         ("size", "i4"),  # all GPUs, up or down
         ("node_gpus", "i4"),  # GPUs of one node
         ("gpu_memory", "i4"),  # MB on each GPU
-        ("unused", "i4"),  # fills the padding, so that records compare by bytes
+        ("draining", "i4"),  # GPUs that jobs hold on nodes out of service: they do not come back
         ("span_cost", "f8"),  # spanning nodes multiplies run time by 1 + communication * span_cost
         ("worth", "f8"),  # of one GPU, relative to the reference GPU
     ],
@@ -124,8 +128,8 @@ NODE = np.dtype(
         ("free_cores", "i4"),
         ("memory", "i4"),  # MB
         ("free_memory", "i4"),
-        ("up", "i4"),  # 1 = in service
-        ("unused", "i4"),  # fills the padding, so that records compare by bytes
+        ("up", "i4"),  # 1 = in service; 0 = down, or draining while jobs still run on it
+        ("short_cores", "i4"),  # cores that CPU-only jobs should hold but did not find free
         ("rooms", "i8"),  # free capacity as bits (see model/free_index.py)
         ("block", "i8"),  # union of these bits over a block of the pool's nodes
     ],
@@ -240,10 +244,12 @@ SPAN = np.dtype(
 EVENT = np.dtype(
     [
         ("time", "f8"),
-        ("value", "f8"),  # SPEED: the new speed; FAILURE: 1 = planned, its jobs are checkpointed
+        # SPEED: the new speed. CORES: cores that CPU-only jobs take (> 0) or return (< 0). FAILURE:
+        # CRASH, PLANNED (jobs save a checkpoint first) or DRAIN (running jobs end, none starts).
+        ("value", "f8"),
         ("heat", "f8"),  # SPEED of a GPU: degrees added to its temperature
-        ("kind", "i4"),  # REPAIR, FAILURE or SPEED
-        ("node", "i4"),  # REPAIR and FAILURE
+        ("kind", "i4"),  # REPAIR, FAILURE, SPEED or CORES
+        ("node", "i4"),  # REPAIR, FAILURE and CORES
         ("gpu", "i4"),  # SPEED: of this GPU, or -1: of a job type on a GPU model
         ("type", "i4"),
         ("model", "i4"),

@@ -1,7 +1,7 @@
 """The timeline of a run: its progress, its end, and the work left when it is interrupted.
 
-The timeline depends only on the time since the start of the run: restoring, then working and
-saving in turns. Work is counted in seconds at slowness 1. Rules: docs/simulator.md.
+The timeline depends only on the time since the start of the run: the start delay, restoring, then
+working and saving in turns. Work is counted in seconds at slowness 1. Rules: docs/simulator.md.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def timeline(passed: float, run: Row, job: Row) -> tuple[float, float, float, fl
         Seconds worked so far, number of completed saves, seconds until work continues, and seconds
         of work from then on until the next save.
     """
-    since = passed - (job.checkpoint if run.saved else 0.0)
+    since = passed - job.start_delay - (job.checkpoint if run.saved else 0.0)
     if since < -TOLERANCE_S:
-        return 0.0, 0.0, -since, job.interval
+        return 0.0, 0.0, -since, job.interval if saves_itself(job) else math.inf
     since = max(since, 0.0)
     if not saves_itself(job):
         return since, 0.0, 0.0, math.inf
@@ -46,7 +46,7 @@ def timeline(passed: float, run: Row, job: Row) -> tuple[float, float, float, fl
 @njit
 def end_after(work: float, now: float, run: Row, job: Row) -> float:
     """Time when a run ends if it has `work` seconds of work left at `now`; includes its saves."""
-    if not (run.saved or saves_itself(job)) or work == 0.0:
+    if not (run.saved or saves_itself(job) or job.start_delay > 0.0) or work == 0.0:
         return now + work
     _, _, pause, until_save = timeline(now - run.start, run, job)
     end = now + pause + work

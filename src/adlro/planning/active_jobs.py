@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from adlro.compiled import njit, njit_allocating
 from adlro.model.context import Context
+from adlro.model.feasibility import large_enough
 from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 from adlro.model.timeline import left_by_estimate, span_factor, timeline
 from adlro.model.view import View
@@ -170,7 +171,7 @@ def gather(view: View, eligible: Floats) -> tuple[Any, ...]:
             left[a], served[a] = waiting.left, waiting.served
             restarts[a], begun[a] = waiting.restarts, waiting.saved > 0
         for p in range(len(pools)):
-            if eligible[j, p] > 0 and job.gpus <= pools[p].gpus:
+            if eligible[j, p] > 0 and large_enough(job, pools[p]):
                 seconds[a, p] = max(est[j, pools[p].model] * left[a], _MIN_SECONDS)
     for r in range(runs):
         job = jobs[running[r].job]

@@ -13,11 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit, wide
-from adlro.model.feasibility import expected_end, fits, whole_capacity
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.feasibility import expected_end, fits, large_enough, whole_capacity
 from adlro.model.state import WHOLE, Floats, Records, Row
 from adlro.model.view import View
-from adlro.planning.min_min import fill_free_times, reserve
+from adlro.planning.min_min import (
+    fill_free_times,
+    fill_one_node_times,
+    needs_one_node,
+    reserve,
+)
 
 MAX_PAIRS = 16  # maximum number of choices
 MAX_SHORTEST = 40  # maximum number of planned jobs, besides those of the choices
@@ -32,6 +37,7 @@ class Drain(NamedTuple):
     seconds: Floats  # [K * P] estimates; infinite where the job cannot run
     needs: Floats  # [K * P] free GPUs required by the plan; 0 = a slice that fits now
     ends: Floats  # [K] smallest expected completion: a lower bound for every choice
+    floors: Floats  # [K * P] earliest start of a gang that needs one node; [0] = none needs it
     counts: Floats  # [P] number of free times in use
     times: Floats  # [G] expected free times, sorted within each pool
     own_ends: Floats  # [K] ends under the current choice
@@ -50,7 +56,7 @@ class Pairs(NamedTuple):
 
 def scratch_size(gpus: int, pools: int) -> int:
     """Size of the scratch buffer that `split_pairs` and `prepare_drain` divide up."""
-    return 3 * MAX_PAIRS + 2 * gpus + pools + MAX_PLANNED * (5 + 2 * pools)
+    return 3 * MAX_PAIRS + 3 * gpus + pools + MAX_PLANNED * (5 + 3 * pools)
 
 
 @njit
@@ -148,7 +154,7 @@ def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
     for q in range(len(queue)):
         j, best = queue[q].job, np.inf
         for p in range(len(pools)):
-            if eligible[q, p] and pools[p].gpus >= jobs[j].gpus:
+            if eligible[q, p] and large_enough(jobs[j], pools[p]):
                 best = min(best, est[j, pools[p].model] * queue[q].left)
         if best < np.inf and (count < MAX_SHORTEST or best < lengths[count - 1]):
             i = min(count, MAX_SHORTEST - 1)
@@ -178,10 +184,26 @@ def _fill_needs(k: int, q: int, view: View, seconds: Floats, needs: Floats) -> N
     for p in range(len(pools)):
         at = k * len(pools) + p
         seconds[at], needs[at] = np.inf, job.gpus
-        if eligible[q, p] and pools[p].gpus >= job.gpus:
+        if eligible[q, p] and large_enough(job, pools[p]):
             seconds[at] = est[j, pools[p].model] * left
             if job.share < WHOLE and fits(job, pools[p], nodes, gpus):
                 needs[at] = 0.0
+
+
+@njit_apart
+def _fill_floors(places: Floats, one_node: Floats, view: View, floors: Floats) -> None:
+    """Write the earliest start of the planned jobs on each pool, as far as they need one node.
+
+    places [K]: queue positions; one_node [G]: from `fill_one_node_times`; floors [K * P].
+    """
+    pools = view.pools
+    for k in range(len(places)):
+        job = view.jobs[view.queue[int(places[k])].job]
+        for p in range(len(pools)):
+            floor = 0.0
+            if needs_one_node(job) and large_enough(job, pools[p]):
+                floor = one_node[pools[p].first_gpu + job.gpus - 1]
+            floors[k * len(pools) + p] = floor
 
 
 @njit
@@ -198,6 +220,8 @@ def _completion(
         if drain.seconds[at] < np.inf:
             need = int(drain.needs[at])
             ready = times[pools[p].first_gpu + need - 1] if need > 0 else earliest
+            if len(drain.floors) > 0:
+                ready = max(ready, drain.floors[at])
             end = ready + drain.seconds[at]
             if end < best:
                 best, best_p = end, p
@@ -212,27 +236,32 @@ def prepare_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drai
     jobs of the first `count` entries of `pairs`.
     """
     now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
-    total, a = len(view.gpus), 2 * len(view.gpus) + len(pools)
+    total, a = len(view.gpus), 3 * len(view.gpus) + len(pools)
     times, own_times = scratch[:total], scratch[total : 2 * total]
-    counts = scratch[2 * total : a]
+    one_node, counts = scratch[2 * total : 3 * total], scratch[3 * total : a]
     size, cells = MAX_PLANNED, MAX_PLANNED * len(pools)
     places, ends = scratch[a : a + size], scratch[a + size : a + 2 * size]
     own_ends, picks = scratch[a + 2 * size : a + 3 * size], scratch[a + 3 * size : a + 4 * size]
     pick_starts, b = scratch[a + 4 * size : a + 5 * size], a + 5 * size
     seconds, needs = scratch[b : b + cells], scratch[b + cells : b + 2 * cells]
+    floors = scratch[b + 2 * cells : b + 3 * cells]
     known = _shortest_places(view, ends, places)
     if len(queue) > known:
         for i in range(count):
             known = _put_place(known, int(pairs.places[i]), places)
-    drain = Drain(
-        now, places[:known], seconds, needs, ends[:known], counts, times, own_ends[:known],
-        own_times, picks, pick_starts,
-    )  # fmt: skip
-    asked = wide(0)
+    asked, gangs = wide(0), 0
     for k in range(known):
         q = int(places[k])
         asked += jobs[queue[q].job].gpus
+        gangs += needs_one_node(jobs[queue[q].job])
         _fill_needs(k, q, view, seconds, needs)
+    if gangs > 0:
+        fill_one_node_times(view, one_node)
+        _fill_floors(places[:known], one_node, view, floors)
+    drain = Drain(
+        now, places[:known], seconds, needs, ends[:known], floors[: cells if gangs > 0 else 0],
+        counts, times, own_ends[:known], own_times, picks, pick_starts,
+    )  # fmt: skip
     fill_free_times(asked, view, counts, times)
     for k in range(known):
         ends[k], _ = _completion(k, now, drain, pools, times)

@@ -13,7 +13,13 @@ from adlro.compiled import njit, njit_allocating, wide
 from adlro.model.feasibility import any_feasible, fits
 from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 from adlro.model.view import View
-from adlro.planning.min_min import asked, fill_free_times, ready_time, reserve
+from adlro.planning.min_min import (
+    asked,
+    fill_free_times,
+    fill_one_node_times,
+    ready_time,
+    reserve,
+)
 
 BY_END, BY_LOSS, BY_WEIGHT = range(3)  # rules for the next job, see `largest_first_start`
 _MIN_PRIORITY = 0.01  # lower priorities count as this
@@ -44,18 +50,18 @@ def may_start(first: int, view: View, counts: Floats, times: Floats) -> bool:
 
 
 @njit
-def best_in_plan(q: int, view: View, times: Floats) -> Best:
+def best_in_plan(q: int, view: View, times: Floats, one_node: Floats) -> Best:
     """Find the pool where the job at queue position q completes first in the plan.
 
-    times [G]: expected free times of the plan.
+    times [G]: expected free times of the plan; one_node [G]: from `fill_one_node_times`.
     """
-    now, est, eligible, pools = view.now, view.est, view.eligible, view.pools
-    nodes, gpus, j, left = view.nodes, view.gpus, view.queue[q].job, view.queue[q].left
+    est, eligible, pools = view.est, view.eligible, view.pools
+    j, left = view.queue[q].job, view.queue[q].left
     job = view.jobs[j]
     end, pool, second = np.inf, 0, np.inf
     for p in range(len(pools)):
         if eligible[q, p]:
-            ready = ready_time(now, job, pools[p], nodes, gpus, times)
+            ready = ready_time(job, pools[p], view, times, one_node)
             other = ready + est[j, pools[p].model] * left
             if other < end:
                 end, pool, second = other, p, end
@@ -65,11 +71,10 @@ def best_in_plan(q: int, view: View, times: Floats) -> Best:
 
 
 @njit
-def is_due(job: Row, pool: Row, view: View, times: Floats) -> bool:
+def is_due(job: Row, pool: Row, view: View, times: Floats, one_node: Floats) -> bool:
     """True when the plan starts the job on the pool now, and the job fits there."""
-    now, nodes, gpus = view.now, view.nodes, view.gpus
-    due: bool = ready_time(now, job, pool, nodes, gpus, times) <= now
-    return due and fits(job, pool, nodes, gpus)
+    due: bool = ready_time(job, pool, view, times, one_node) <= view.now
+    return due and fits(job, pool, view.nodes, view.gpus)
 
 
 @njit
@@ -92,7 +97,9 @@ def _score(rule: int, now: float, job: Row, best: Best) -> float:
 
 
 @njit
-def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, Best]:
+def _largest(
+    rule: int, view: View, times: Floats, one_node: Floats, planned: Mask
+) -> tuple[int, Best]:
     """Queue position of the unplanned job with the largest score, and its best pool.
 
     -1 if no pool can hold any of these jobs. planned [Q]: jobs that are planned already.
@@ -101,7 +108,7 @@ def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, 
     next_q, largest, chosen = -1, -np.inf, Best(np.inf, 0, np.inf)
     for q in range(len(queue)):
         if not planned[q]:
-            best = best_in_plan(q, view, times)
+            best = best_in_plan(q, view, times, one_node)
             if best.end < np.inf:
                 score = _score(rule, now, jobs[queue[q].job], best)
                 if score > largest or (score == largest and best.end < chosen.end):
@@ -111,17 +118,18 @@ def _largest(rule: int, view: View, times: Floats, planned: Mask) -> tuple[int, 
 
 @njit
 def _first_start(
-    rule: int, view: View, times: Floats, counts: Floats, planned: Mask
+    rule: int, view: View, times: Floats, one_node: Floats, counts: Floats, planned: Mask
 ) -> tuple[int, int]:
-    """As `largest_first_start`, with scratch arrays times [G], counts [P] and planned [Q]."""
+    """As `largest_first_start`, with scratch times and one_node [G], counts [P], planned [Q]."""
     jobs, queue, pools = view.jobs, view.queue, view.pools
     fill_free_times(asked(jobs, queue), view, counts, times)
+    fill_one_node_times(view, one_node)
     while may_start(wide(0), view, counts, times):
-        q, best = _largest(rule, view, times, planned)
+        q, best = _largest(rule, view, times, one_node, planned)
         if q < 0:
             break
         job = jobs[queue[q].job]
-        if is_due(job, pools[best.pool], view, times):
+        if is_due(job, pools[best.pool], view, times, one_node):
             return q, best.pool
         hold(job, best, pools, counts, times)
         planned[q] = True
@@ -130,8 +138,9 @@ def _first_start(
 
 @njit_allocating
 def _with_scratch(rule: int, view: View) -> tuple[int, int]:
-    times, counts = np.empty(len(view.gpus)), np.empty(len(view.pools))
-    return _first_start(rule, view, times, counts, np.zeros(len(view.queue), np.bool_))
+    times, one_node = np.empty(len(view.gpus)), np.empty(len(view.gpus))
+    counts, planned = np.empty(len(view.pools)), np.zeros(len(view.queue), np.bool_)
+    return _first_start(rule, view, times, one_node, counts, planned)
 
 
 @njit

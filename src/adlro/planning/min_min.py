@@ -2,15 +2,19 @@
 
 Min-Min plans the job with the smallest expected completion next. A plan is one array of expected
 free times, [G], sorted within each pool from times[p.first_gpu] on. For each pool only the earliest
-times are stored, as many as the waiting jobs require in total.
+times are stored, as many as the waiting jobs require in total. GPUs of draining nodes have none. A
+gang that needs one node also waits until the runs of one node leave it enough GPUs
+(`fill_one_node_times`).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating, njit_apart, wide
-from adlro.model.feasibility import any_feasible, expected_end, fits
+from adlro.model.feasibility import any_feasible, expected_end, fits, large_enough
 from adlro.model.state import WHOLE, Floats, Records, Row
 from adlro.model.view import View
 
@@ -132,6 +136,25 @@ def frees_at(r: int, now: float, jobs: Records, running: Records) -> float:
     return expected_end(running[r], now)
 
 
+@njit_apart
+def _on_nodes_up(run: Row, nodes: Records, gpus: Records) -> int:
+    """Number of GPUs of a run that are on nodes in service."""
+    count, g = 0, wide(run.gpu)
+    while g >= 0:
+        count += nodes[gpus[g].node].up
+        g = gpus[g].next
+    return count
+
+
+@njit
+def returned(run: Row, view: View) -> int:
+    """Number of GPUs that other jobs can use after a run: all but those on draining nodes."""
+    if view.pools[run.pool].draining > 0:
+        return _on_nodes_up(run, view.nodes, view.gpus)
+    count: int = view.jobs[run.job].gpus
+    return count
+
+
 @njit
 def free_until(p: int, at: float, view: View) -> int:
     """Number of GPUs of pool p expected to be free at time `at` if no other job starts there."""
@@ -139,8 +162,62 @@ def free_until(p: int, at: float, view: View) -> int:
     count: int = view.pools[p].free
     for r in range(len(running)):
         if running[r].pool == p and frees_at(r, now, jobs, running) <= at:
-            count += jobs[running[r].job].gpus
+            count += returned(running[r], view)
     return count
+
+
+@njit
+def needs_one_node(job: Row) -> bool:
+    """True for a gang of several GPUs that must be on one node."""
+    needs: bool = job.one_node > 0 and job.gpus > 1
+    return needs
+
+
+@njit_apart
+def _fill_gpu_times(view: View, times: Floats) -> None:
+    """Write the expected free time of every GPU, [G] in the order of the GPUs; infinite if down."""
+    now, gpus = view.now, view.gpus
+    for g in range(len(gpus)):
+        times[g] = now if view.nodes[gpus[g].node].up else np.inf
+    for r in range(len(view.running)):
+        ready, g = expected_end(view.running[r], now), wide(view.running[r].gpu)
+        while g >= 0:
+            times[g] = max(times[g], ready)
+            g = gpus[g].next
+
+
+@njit_apart
+def _sort_node(first: int, count: int, times: Floats) -> None:
+    """Sort the times of a node's GPUs: insertion sort, for a node has few."""
+    for k in range(first + 1, first + count):
+        value, i = times[k], k
+        while i > first and times[i - 1] > value:
+            times[i] = times[i - 1]
+            i -= 1
+        times[i] = value
+
+
+@njit_apart
+def fill_one_node_times(view: View, times: Floats) -> None:
+    """Write when one node of each pool is expected to have 1, 2, 3 … GPUs free, by its runs.
+
+    times [G]: entry p.first_gpu + k - 1 is the time for k GPUs of pool p. Nothing is written unless
+    a waiting gang needs one node.
+    """
+    jobs, queue, pools, nodes = view.jobs, view.queue, view.pools, view.nodes
+    wanted = False
+    for q in range(len(queue)):
+        wanted = wanted or needs_one_node(jobs[queue[q].job])
+    if not wanted:
+        return
+    _fill_gpu_times(view, times)
+    for p in range(len(pools)):
+        first = pools[p].first_gpu
+        for n in range(pools[p].first_node, pools[p].first_node + pools[p].nodes):
+            begin, count = nodes[n].first_gpu, nodes[n].gpus
+            _sort_node(wide(begin), wide(count), times)
+            for k in range(count):
+                times[first + k] = min(times[first + k], times[begin + k])
 
 
 @njit
@@ -171,7 +248,7 @@ def fill_free_times(wanted: int, view: View, counts: Floats, times: Floats) -> N
             limit = min(pool.gpus, wanted) - free
             ready = frees_at(r, now, jobs, running) if limit > 0 else np.inf
             if ready < np.inf:
-                count, gang = int(counts[running[r].pool]), jobs[running[r].job].gpus
+                count, gang = int(counts[running[r].pool]), returned(running[r], view)
                 first = pool.first_gpu + free
                 if limit <= _MAX_SCAN:
                     count = _insert(ready, gang, first, count, limit, times)
@@ -197,40 +274,45 @@ def reserve(first: int, count: int, gpus: int, until: float, times: Floats) -> N
 
 
 @njit
-def ready_time(
-    now: float, job: Row, pool: Row, nodes: Records, gpus: Records, times: Floats
-) -> float:
-    """Earliest start of a job on a pool in the plan; infinite if too few of its GPUs are up."""
-    if job.share < WHOLE and fits(job, pool, nodes, gpus):
-        return now
-    if pool.gpus < job.gpus:
+def ready_time(job: Row, pool: Row, view: View, times: Floats, one_node: Floats) -> float:
+    """Earliest start of a job on a pool in the plan; infinite if too few of its GPUs are up.
+
+    times [G]: the plan; one_node [G]: from `fill_one_node_times`.
+    """
+    if job.share < WHOLE and fits(job, pool, view.nodes, view.gpus):
+        return view.now
+    if not large_enough(job, pool):
         return np.inf
     ready: float = times[pool.first_gpu + job.gpus - 1]
+    if needs_one_node(job):
+        ready = max(ready, one_node[pool.first_gpu + job.gpus - 1])
     return ready
 
 
-@njit
-def completions(
-    first: int, last: int, view: View, times: Floats, ends: Floats, choice: Floats
-) -> None:
-    """Compute the smallest expected completion of the jobs at queue positions first to last - 1.
+class QueuePlan(NamedTuple):
+    """Free times of a plan, and the planned completion of each waiting job."""
 
-    Writes it to ends [Q], and its pool to choice [Q]; infinite for a job that no pool can hold.
-    times [G]: the plan.
-    """
-    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
-    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+    times: Floats  # [G] sorted within each pool
+    one_node: Floats  # [G] from `fill_one_node_times`
+    ends: Floats  # [Q] smallest expected completion; infinite for a job that no pool can hold
+    choice: Floats  # [Q] pool of this completion
+
+
+@njit
+def completions(first: int, last: int, view: View, plan: QueuePlan) -> None:
+    """Compute plan.ends and plan.choice of the jobs at queue positions first to last - 1."""
+    jobs, est, queue, eligible, pools = view.jobs, view.est, view.queue, view.eligible, view.pools
     for q in range(first, last):
         j, left = queue[q].job, queue[q].left
         best, best_pool = np.inf, 0
         for p in range(len(pools)):
             pool = pools[p]
             if eligible[q, p]:
-                ready = ready_time(now, jobs[j], pool, nodes, gpus, times)
+                ready = ready_time(jobs[j], pool, view, plan.times, plan.one_node)
                 end = ready + est[j, pool.model] * left
                 if end < best:
                     best, best_pool = end, p
-        ends[q], choice[q] = best, best_pool
+        plan.ends[q], plan.choice[q] = best, best_pool
 
 
 @njit
@@ -278,18 +360,19 @@ def _build_heap(heap: Floats, ends: Floats) -> None:
 def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
     """Plan jobs one after the other until one starts now; returns its queue position and pool.
 
-    (-1, -1) if none starts now. scratch: room for G + P + 3 Q numbers. Completions only grow as the
-    plan fills up, so a stored one is a lower bound: the smallest is recomputed until it does not
-    change. This gives the same order as recomputing all of them.
+    (-1, -1) if none starts now. scratch: room for 2 G + P + 3 Q numbers. Completions only grow as
+    the plan fills up, so a stored one is a lower bound: the smallest is recomputed until it does
+    not change. This gives the same order as recomputing all of them.
     """
     now, jobs, est, queue = view.now, view.jobs, view.est, view.queue
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
-    total, count, split = len(gpus), len(queue), len(gpus) + len(pools)
-    times, counts = scratch[:total], scratch[total:split]
+    total, count, split = len(gpus), len(queue), 2 * len(gpus) + len(pools)
+    times, one_node, counts = scratch[:total], scratch[total : 2 * total], scratch[2 * total :]
     ends, choice = scratch[split : split + count], scratch[split + count : split + 2 * count]
-    heap = scratch[split + 2 * count : split + 3 * count]
+    heap, plan = scratch[split + 2 * count :], QueuePlan(times, one_node, ends, choice)
     fill_free_times(asked(jobs, queue), view, counts, times)
-    completions(wide(0), count, view, times, ends, choice)
+    fill_one_node_times(view, one_node)
+    completions(wide(0), count, view, plan)
     possible = _possible_starts(jobs, queue, pools)  # upper bound; the plan ends at 0
     if count > _MAX_SCAN:
         _build_heap(heap, ends)
@@ -299,9 +382,9 @@ def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
             break
         j, p = queue[q].job, int(choice[q])
         pool, gang = pools[p], wide(jobs[j].gpus)
-        ready = ready_time(now, jobs[j], pool, nodes, gpus, times)
+        ready = ready_time(jobs[j], pool, view, times, one_node)
         if ready + est[j, pool.model] * queue[q].left > ends[q]:
-            completions(q, q + 1, view, times, ends, choice)
+            completions(q, q + 1, view, plan)
             if count > _MAX_SCAN:
                 _sift_down(heap, wide(0), count, ends)
             continue
@@ -319,13 +402,13 @@ def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
 
 @njit_allocating
 def _long_queue_start(view: View) -> tuple[int, int]:
-    scratch = np.empty(len(view.gpus) + len(view.pools) + 3 * len(view.queue))
+    scratch = np.empty(2 * len(view.gpus) + len(view.pools) + 3 * len(view.queue))
     return _first_start(view, scratch)
 
 
 def scratch_size(gpus: int, pools: int) -> int:
     """Size of a scratch buffer with which queues of up to 128 jobs need no allocation."""
-    return gpus + pools + 3 * 128
+    return 2 * gpus + pools + 3 * 128
 
 
 @njit
@@ -333,6 +416,6 @@ def min_min_start(view: View, scratch: Floats) -> tuple[int, int]:
     """Queue position and pool of the first job that the Min-Min plan starts now, or (-1, -1)."""
     if not any_feasible(view):
         return -1, -1
-    if len(scratch) < len(view.gpus) + len(view.pools) + 3 * len(view.queue):
+    if len(scratch) < 2 * len(view.gpus) + len(view.pools) + 3 * len(view.queue):
         return _long_queue_start(view)
     return _first_start(view, scratch)

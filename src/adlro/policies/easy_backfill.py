@@ -2,26 +2,53 @@
 
 The oldest job has a reservation on the pool where it would end first. A younger job may start now
 if it uses another pool, ends before the reserved time, or leaves enough GPUs for the reservation;
-it starts on the fastest such pool. Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
+it starts on the fastest such pool. If the oldest job needs one node, its reservation is the node
+that is expected to have enough GPUs first, and a younger job that ends later must fit on one other
+node. Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit, wide
-from adlro.model.feasibility import fastest_feasible, fits, has_free, start
-from adlro.planning.min_min import fill_free_times, free_until
+from adlro.compiled import njit, njit_apart, wide
+from adlro.model.feasibility import (
+    capacity,
+    expected_end,
+    fastest_feasible,
+    fits,
+    has_free,
+    start,
+)
+from adlro.planning.min_min import (
+    fill_free_times,
+    fill_one_node_times,
+    free_until,
+    needs_one_node,
+    ready_time,
+)
+
+
+class Reservation(NamedTuple):
+    """GPUs that are kept for the oldest job."""
+
+    pool: int  # -1 = no pool can ever hold the job
+    at: float  # when it is expected to start
+    spare: int  # GPUs of the pool that are free at that time beyond those of the job
+    node: int  # of a gang that needs one node; -1 = any
 
 
 def memory(context):
     """Length of the memory: scratch for the times when GPUs become free; nothing is stored."""
-    return len(context.gpus) + len(context.pools)
+    return 2 * len(context.gpus) + len(context.pools)
 
 
 @njit
-def _reservation(view, times):
+def _reservation(view, times, one_node):
     """Return pool and time of the oldest job's reservation; pool -1 = no pool can ever hold it.
 
-    times [G]: when the GPUs become free, sorted within each pool.
+    times [G]: when the GPUs become free, sorted within each pool; one_node [G]: from
+    `fill_one_node_times`.
     """
     est, eligible, pools = view.est, view.eligible, view.pools
     head, left = view.queue[0].job, view.queue[0].left
@@ -29,51 +56,90 @@ def _reservation(view, times):
     best, pool, at = np.inf, -1, np.inf
     for p in range(len(pools)):
         if eligible[0, p] and pools[p].gpus >= job.gpus:
-            first = pools[p].first_gpu
-            ready = times[first + job.gpus - 1]
+            ready = ready_time(job, pools[p], view, times, one_node)
             end = ready + est[head, pools[p].model] * left
             if end < best:
                 best, pool, at = end, p, ready
     return pool, at
 
 
-@njit
-def _backfill(reserved, at, spare, view):
-    """Return queue position and pool of the first younger job that may start now, or (-1, -1).
+@njit_apart
+def _reserved_node(p, at, view):
+    """Return the node of pool p that has most GPUs free at time `at`, by its runs; ties: lower."""
+    nodes, gpus, running, pool = view.nodes, view.gpus, view.running, view.pools[p]
+    best, best_n = wide(-1), wide(-1)
+    for n in range(pool.first_node, pool.first_node + pool.nodes):
+        free = wide(nodes[n].free)
+        for r in range(len(running)):
+            if running[r].pool == p and nodes[n].up and expected_end(running[r], view.now) <= at:
+                g = wide(running[r].gpu)
+                while g >= 0:
+                    free += gpus[g].node == n
+                    g = gpus[g].next
+        if free > best:
+            best, best_n = free, wide(n)
+    return best_n
 
-    reserved, at: pool and time of the oldest job's reservation; spare: GPUs of that pool that the
-    reservation leaves free.
-    """
-    now, jobs, est, queue, eligible = view.now, view.jobs, view.est, view.queue, view.eligible
-    pools, nodes, gpus = view.pools, view.nodes, view.gpus
+
+@njit_apart
+def _other_node(job, pool, reserved, nodes, gpus):
+    """Return the fullest node of a pool, except the reserved one, that holds the job; -1 = none."""
+    best = wide(-1)
+    for n in range(pool.first_node, pool.first_node + pool.nodes):
+        holds = n != reserved and capacity(job, nodes[n], gpus) >= job.gpus
+        if holds and (best < 0 or nodes[n].free < nodes[best].free):
+            best = wide(n)
+    return best
+
+
+@njit
+def _is_harmless(job, p, length, hold, view):
+    """True when a younger job can start on pool p now without delaying the reservation `hold`."""
+    pool, nodes, gpus = view.pools[p], view.nodes, view.gpus
+    if p != hold.pool or view.now + length <= hold.at:
+        return fits(job, pool, nodes, gpus)
+    if hold.node >= 0:
+        return _other_node(job, pool, hold.node, nodes, gpus) >= 0
+    return job.gpus <= hold.spare and fits(job, pool, nodes, gpus)
+
+
+@njit
+def _backfill(hold, view, out):
+    """Start the first younger job that does not delay the reservation; return 1, or 0 if none."""
+    jobs, est, queue, eligible, pools = view.jobs, view.est, view.queue, view.eligible, view.pools
     for q in range(1, len(queue)):
         j = queue[q].job
         best, best_p = np.inf, -1
         for p in range(len(pools)):
             if eligible[q, p] and has_free(pools[p]):
                 length = est[j, pools[p].model] * queue[q].left
-                harmless = p != reserved or now + length <= at or jobs[j].gpus <= spare
-                if harmless and length < best and fits(jobs[j], pools[p], nodes, gpus):
+                if length < best and _is_harmless(jobs[j], p, length, hold, view):
                     best, best_p = length, p
         if best_p >= 0:
-            return q, best_p
-    return -1, -1
+            start(out, j, best_p)
+            if best_p == hold.pool and hold.node >= 0 and view.now + best > hold.at:
+                out[0].node = _other_node(jobs[j], pools[best_p], hold.node, view.nodes, view.gpus)
+            return 1
+    return 0
 
 
 @njit
 def decide(view, params, memory, out):
     """Start the oldest job if it fits, else the first younger job that does not delay it."""
-    queue, gpus, spare = view.queue, len(view.gpus), 0
+    queue, gpus = view.queue, len(view.gpus)
     if len(queue) == 0:
         return 0
     p = fastest_feasible(wide(0), view)
     if p >= 0:
         return start(out, queue[0].job, p)
-    times, counts = memory[:gpus], memory[gpus:]
-    gang = wide(view.jobs[queue[0].job].gpus)
-    fill_free_times(gang, view, counts, times)
-    reserved, at = _reservation(view, times)
-    if reserved >= 0:
-        spare = free_until(reserved, at, view) - gang
-    q, p = _backfill(reserved, at, spare, view)
-    return start(out, queue[q].job, p) if q >= 0 else 0
+    times, one_node, counts = memory[:gpus], memory[gpus : 2 * gpus], memory[2 * gpus :]
+    head = view.jobs[queue[0].job]
+    fill_free_times(wide(head.gpus), view, counts, times)
+    fill_one_node_times(view, one_node)
+    pool, at = _reservation(view, times, one_node)
+    spare, node = wide(0), wide(-1)
+    if pool >= 0:
+        spare = free_until(pool, at, view) - wide(head.gpus)
+        if needs_one_node(head):
+            node = _reserved_node(pool, at, view)
+    return _backfill(Reservation(pool, at, spare, node), view, out)

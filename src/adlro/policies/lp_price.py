@@ -12,7 +12,7 @@ with the least remaining run time starts. The rule is ours.
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.feasibility import fits, smallest_feasible, start
+from adlro.model.feasibility import fits, large_enough, smallest_feasible, start
 
 _KAPPA = 1.5  # largest ratio of a job's price to its cheapest
 _LEAST = 0.1  # smallest price: a pool that the LP does not fill is not free of charge
@@ -41,7 +41,7 @@ def _cheapest(job, seconds, may, prices, pools):
     """
     least = np.inf
     for p in range(len(pools)):
-        if may[p] and pools[p].gpus >= job.gpus:
+        if may[p] and large_enough(job, pools[p]):
             least = min(least, seconds[pools[p].model] * prices[p])
     return least
 

@@ -13,7 +13,7 @@ pool.
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.feasibility import fastest_up, fits, start
+from adlro.model.feasibility import fastest_up, fits, large_enough, start
 from adlro.policies import static_affinity_lp
 
 
@@ -35,7 +35,7 @@ def _only_pool(job, seconds, may, shares, pools):
     seconds [M] by GPU model; may and shares [P]: eligible pools, and the type's row of params.
     """
     for p in range(len(pools)):
-        if may[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus:
+        if may[p] and shares[p] > 0.0 and large_enough(job, pools[p]):
             return -1
     return fastest_up(job, seconds, may, pools)
 

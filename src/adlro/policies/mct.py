@@ -11,12 +11,12 @@ import numpy as np
 from adlro.compiled import njit
 from adlro.model.feasibility import any_feasible, start
 from adlro.planning.list_order import best_in_plan, hold, is_due, may_start
-from adlro.planning.min_min import asked, fill_free_times
+from adlro.planning.min_min import asked, fill_free_times, fill_one_node_times
 
 
 def memory(context):
     """Length of the memory: scratch for the plan; nothing is stored between calls."""
-    return len(context.gpus) + len(context.pools)
+    return 2 * len(context.gpus) + len(context.pools)
 
 
 @njit
@@ -25,14 +25,15 @@ def decide(view, params, memory, out):
     if not any_feasible(view):
         return 0
     jobs, queue, pools, total = view.jobs, view.queue, view.pools, len(view.gpus)
-    times, counts = memory[:total], memory[total : total + len(pools)]
+    times, one_node, counts = memory[:total], memory[total : 2 * total], memory[2 * total :]
     fill_free_times(asked(jobs, queue), view, counts, times)
+    fill_one_node_times(view, one_node)
     for q in range(len(queue)):
         if not may_start(q, view, counts, times):
             return 0
-        j, best = queue[q].job, best_in_plan(q, view, times)
+        j, best = queue[q].job, best_in_plan(q, view, times, one_node)
         if best.end < np.inf:
-            if is_due(jobs[j], pools[best.pool], view, times):
+            if is_due(jobs[j], pools[best.pool], view, times, one_node):
                 return start(out, j, best.pool)
             hold(jobs[j], best, pools, counts, times)
     return 0

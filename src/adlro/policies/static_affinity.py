@@ -8,7 +8,7 @@ more GPUs of it than are up, uses its fastest pool.
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.feasibility import fastest_up, fits, start
+from adlro.model.feasibility import fastest_up, fits, large_enough, start
 
 
 def refuses(context):
@@ -41,7 +41,7 @@ def decide(view, params, memory, out):
         own = -1
         for p in range(len(pools)):
             own_model = pools[p].model == params[jobs[j].type]
-            if own_model and eligible[q, p] and pools[p].gpus >= jobs[j].gpus:
+            if own_model and eligible[q, p] and large_enough(jobs[j], pools[p]):
                 own = p
                 break
         if own < 0:

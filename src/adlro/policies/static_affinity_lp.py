@@ -8,7 +8,7 @@ first come, first served: a job that cannot start yet closes its pools to younge
 import numpy as np
 
 from adlro.compiled import njit
-from adlro.model.feasibility import fastest_up, fits, start
+from adlro.model.feasibility import fastest_up, fits, large_enough, start
 
 
 def refuses(context):
@@ -37,7 +37,7 @@ def _mark(job, own, may, shares, pools, fastest):
     """
     found = False
     for p in range(len(may)):
-        may[p] = 1.0 if own[p] and shares[p] > 0.0 and pools[p].gpus >= job.gpus else 0.0
+        may[p] = 1.0 if own[p] and shares[p] > 0.0 and large_enough(job, pools[p]) else 0.0
         found = found or may[p] > 0.0
     if not found and fastest >= 0:
         may[fastest] = 1.0

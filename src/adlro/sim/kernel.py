@@ -6,6 +6,7 @@ simulator.py, through steps.py, for policies in plain Python.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -27,15 +28,38 @@ from adlro.sim.world import World, rules_of, tables_of, view_of
 
 MAX_WAKES = 100_000  # consecutive timers without a finish, event or arrival between them
 MAX_CALLS = 100_000  # calls of decide at one time
+_SAME_CYCLE = 1e-9  # part of a cycle within which a time counts as that of the cycle
 
 
 @njit_part
 def advance(world: World) -> bool:
     """Move the clock to the next event and process all events that are due at that time.
 
+    With scheduling cycles (World.tick), go on until the first cycle after an event.
+
     Returns:
         False when the run is over: every job has finished, or the policy stalled (a fault).
     """
+    while _advance(world):
+        if len(world.tick) == 0 or _in_cycle(world):
+            return True
+    return False
+
+
+@njit_apart
+def _in_cycle(world: World) -> bool:
+    """True when a scheduling cycle is due now; else the timer is set to the next one."""
+    totals, tick = world.totals[0], world.tick[0]
+    due = math.ceil(totals.now / tick - _SAME_CYCLE) * tick
+    if due - totals.now <= _SAME_CYCLE * tick:
+        return True
+    totals.wake = min(totals.wake, due)
+    return False
+
+
+@njit
+def _advance(world: World) -> bool:
+    """As `advance`, for one moment."""
     totals = world.totals[0]
     moment = _next_time(world)
     if moment == np.inf or totals.wakes >= MAX_WAKES:

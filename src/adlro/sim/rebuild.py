@@ -62,8 +62,8 @@ class RebuiltWorld:
                 np.array(view.gpus), np.zeros(0, np.int64), np.zeros(rows, JOB), est,
                 np.zeros((rows, pools), np.bool_), est, np.zeros(0, EVENT),
                 np.ones((types, types)), self._placement, np.zeros((0, 0), READING),
-                np.zeros((rows, 2), np.int64), quotas, caps, ageing, np.zeros(rows, OUTCOME),
-                np.zeros(0, SPAN),
+                np.zeros((rows, 2), np.int64), quotas, caps, ageing, np.zeros(0),
+                np.zeros(rows, OUTCOME), np.zeros(0, SPAN),
             )  # fmt: skip
 
         self.world = empty()

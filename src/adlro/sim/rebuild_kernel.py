@@ -20,7 +20,7 @@ def fill_from_estimates(world: World) -> None:
     totals, running, ends, gpus = world.totals[0], world.running, world.ends, world.gpus
     totals.busy_gpus = totals.busy_slices = totals.stranded = totals.up_gpus = 0
     for p in range(len(world.pools)):
-        totals.up_gpus += world.pools[p].gpus
+        totals.up_gpus += world.pools[p].gpus + world.pools[p].draining
     for g in range(len(gpus)):
         if gpus[g].slice >= 0:
             totals.stranded += free_beside_slices(gpus[g])

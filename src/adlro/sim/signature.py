@@ -75,6 +75,7 @@ WORLD = types.NamedTuple(
         _records(state.QUOTA),
         COUNTS,  # caps
         FLOATS,  # ageing
+        FLOATS,  # tick
         _records(state.OUTCOME),
         _records(state.SPAN),
     ],

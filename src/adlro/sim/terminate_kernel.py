@@ -33,12 +33,15 @@ def free_beside_slices(gpu: Row) -> int:
 
 @njit_apart
 def read(g: int, world: World) -> None:
-    """Write the present telemetry readings of a GPU to its record; NaN while its node is down."""
+    """Write the present telemetry readings of a GPU to its record.
+
+    NaN for a GPU without a job on a node out of service.
+    """
     running, jobs, wear, readings = world.running, world.jobs, world.wear, world.readings
     gpu = world.gpus[g]
     node = world.nodes[gpu.node]
     model = world.pools[node.pool].model
-    if not node.up:
+    if not node.up and gpu.job < 0 and gpu.slice < 0:
         gpu.utilisation = gpu.bandwidth = gpu.temperature = gpu.power = math.nan
         return
     idle = readings[len(readings) - 1, model]
@@ -106,7 +109,10 @@ def terminate(slot: int, why: int, world: World) -> None:
         g = gpus[g].next
     if len(world.spans) > 0:
         _log_spans(slot, why, world)
+    pool = world.pools[run.pool]
+    draining = pool.draining
     release(run, world.jobs, world.pools, world.nodes, gpus)
+    totals.up_gpus -= draining - pool.draining
     if not sliced:
         totals.busy_gpus -= gang
     else:

@@ -10,6 +10,7 @@ from adlro.compiled import njit
 from adlro.model.free_index import BLOCK, build
 from adlro.model.rules import Rules
 from adlro.model.state import (
+    CORES,
     DECISION,
     ENDS,
     FAILURE,
@@ -43,8 +44,8 @@ class EmptyCluster(NamedTuple):
 class World(NamedTuple):
     """All arrays of a simulation; dimensions as in model/state.py.
 
-    The fields before `arrivals` are the state, which changes and is cloned; those up to `ageing`
-    are the workload and the rules, which are read-only; `outcome` and `spans` are the results.
+    The fields before `arrivals` are the state, which changes and is cloned; those up to `tick` are
+    the workload and the rules, which are read-only; `outcome` and `spans` are the results.
     """
 
     totals: Records  # [1] TOTALS
@@ -71,6 +72,7 @@ class World(NamedTuple):
     quotas: Records  # [H] QUOTA
     caps: Counts  # [H, M]
     ageing: Floats  # [1] or [0]
+    tick: Floats  # [1] or [0]
     outcome: Records  # [rows] OUTCOME
     spans: Records  # [S] SPAN, in use: the first totals.spans; [0] = not recorded
 
@@ -130,7 +132,8 @@ def fresh_memory(size: int, seed: int) -> Floats:
 def is_empty(world: World, empty: EmptyCluster) -> bool:
     """True when pools and nodes are as before the run, so that no job holds anything.
 
-    Nodes that failed and were not repaired are expected to be down.
+    Nodes that failed and were not repaired are expected to be down, and cores that CPU-only jobs
+    took to be taken until they were returned.
     """
     pools, nodes, gpus = empty
     events = world.events[: world.totals["events_done"][0]]
@@ -138,6 +141,10 @@ def is_empty(world: World, empty: EmptyCluster) -> bool:
         pools, nodes, gpus = (array.copy() for array in empty)
         switched = events[np.isin(events["kind"], (REPAIR, FAILURE))]
         nodes["up"][switched["node"]] = switched["kind"] == REPAIR  # of several, the last one
+        cores = events[events["kind"] == CORES]
+        held = np.bincount(cores["node"], cores["value"], len(nodes)).astype(np.int32)
+        nodes["short_cores"] = np.clip(world.nodes["short_cores"], 0, held)
+        nodes["free_cores"] -= held - nodes["short_cores"]
         down = nodes["up"] == 0
         nodes["free"][down] = 0
         gpus["free"][down[gpus["node"]]] = 0

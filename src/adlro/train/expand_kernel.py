@@ -94,6 +94,7 @@ def _until(last: int, world: World) -> World:
         world.quotas,
         world.caps,
         world.ageing,
+        world.tick,
         world.outcome,
         world.spans,
     )

@@ -96,7 +96,7 @@ def type_speeds(scenario: Scenario, layout: Layout) -> Floats:
 
 
 def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Mask:
-    """Return a mask [J, P]: True where a job's gang fits on the pool's empty nodes.
+    """Return a mask [J, P]: True where a job's gang fits on the pool's empty nodes, or on one.
 
     nodes_of_pool [P]: number of nodes of each pool to count.
     """
@@ -105,7 +105,8 @@ def _holds(job: Records, layout: Layout, nodes_of_pool: NDArray[np.int64]) -> Ma
     memory = np.maximum(job["memory"], 1)[:, None]
     by_cores = np.where(job["cores"][:, None] > 0, nodes["cores"] // cores, nodes["gpus"])
     by_memory = np.where(job["memory"][:, None] > 0, nodes["memory"] // memory, nodes["gpus"])
-    room = np.minimum(np.minimum(by_cores, by_memory), nodes["gpus"]) * nodes_of_pool
+    usable = np.where(job["one_node"][:, None] > 0, np.minimum(nodes_of_pool, 1), nodes_of_pool)
+    room = np.minimum(np.minimum(by_cores, by_memory), nodes["gpus"]) * usable
     enough = job["gpu_memory"][:, None] <= pools["gpu_memory"]
     result: Mask = enough & (job["gpus"][:, None] <= room)
     return result

@@ -18,7 +18,7 @@ from adlro.model.cluster import MB_PER_GB
 from adlro.model.job import Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Records
 from adlro.seeds import WorkloadStream
-from adlro.workloads import arrivals, replay
+from adlro.workloads import arrivals, cpu_jobs, replay
 from adlro.workloads.setting import Setting
 
 _REQUEST_STEP = 300.0  # users request whole multiples of five minutes
@@ -91,7 +91,8 @@ def _of_types(scenario: Scenario, jobs: Records) -> None:
     cost = [-1.0 if t.checkpoint_s is None else t.checkpoint_s for t in kinds]
     every = [math.inf if t.checkpoint_every_s is None else t.checkpoint_every_s for t in kinds]
     jobs["checkpoint"], jobs["interval"] = _by_type(cost, types), _by_type(every, types)
-    jobs["least_run"] = scenario.least_run_s
+    jobs["one_node"] = _by_type([float(t.one_node) for t in kinds], types)
+    jobs["least_run"], jobs["start_delay"] = scenario.least_run_s, scenario.start_delay_s
 
 
 def _jobs(setting: Setting, types: NDArray[np.int64], sizes: Floats, u: Floats) -> Records:
@@ -132,7 +133,8 @@ def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
     jobs = _jobs(setting, types, sizes, u)
     jobs["arrival"] = times
     nothing = replay.no_estimates(setting.layout)
-    return replay.Replay(jobs, sizes, setting.lists[types], (), np.empty(0, np.int64), nothing)
+    rows, holds = np.empty(0, np.int64), cpu_jobs.no_holds()
+    return replay.Replay(jobs, sizes, setting.lists[types], (), rows, holds, nothing)
 
 
 def true_seconds(setting: Setting, coming: replay.Replay, seed: int | None) -> Floats:

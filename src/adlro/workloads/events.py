@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adlro.config.events import Failures, Throttling, Update, Wear
+from adlro.config.events import Drain, Failures, Throttling, Update, Wear
 from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import Layout
-from adlro.model.state import EVENT, FAILURE, REPAIR, SPEED, Floats, Mask, Records
+from adlro.model.state import DRAIN, EVENT, FAILURE, REPAIR, SPEED, Floats, Mask, Records
 
 _HOUR, _DAY = 3600.0, 86_400.0
 _CYCLES = 32  # failures of each node drawn at a time
@@ -144,15 +144,18 @@ def _outages(
     return parts
 
 
-def _meant(change: Wear | Throttling, layout: Layout) -> NDArray[np.intp]:
+def _nodes_meant(change: Wear | Throttling | Drain, layout: Layout) -> NDArray[np.intp]:
+    """Return the indices of the nodes that a change may apply to."""
+    named = zip(layout.node_names, layout.groups, strict=True)
+    return np.flatnonzero([change.node in (None, name, group.name) for name, group in named])
+
+
+def _gpus_meant(change: Wear | Throttling, layout: Layout) -> NDArray[np.intp]:
     """Return the indices of the GPUs that a change may apply to, by its node and place on it."""
-    named = [
-        change.node in (None, name, group.name)
-        for name, group in zip(layout.node_names, layout.groups, strict=True)
-    ]
     node = layout.gpus["node"]
     place = np.arange(len(node)) - layout.nodes["first_gpu"][node]
-    return np.flatnonzero(np.array(named)[node] & ((change.gpu is None) | (place == change.gpu)))
+    is_there = np.isin(node, _nodes_meant(change, layout))
+    return np.flatnonzero(is_there & ((change.gpu is None) | (place == change.gpu)))
 
 
 def _effects(
@@ -166,7 +169,7 @@ def _effects(
     else:
         times, factors = np.array([begin, end]), np.array([change.speed, 1.0])
         heat = np.array([change.heat_c, 0.0])
-    drawn = rng.choice(_meant(change, layout), size=change.count, replace=False)
+    drawn = rng.choice(_gpus_meant(change, layout), size=change.count, replace=False)
     return [_Effect(int(g), times, factors, heat) for g in drawn]
 
 
@@ -191,6 +194,12 @@ def _speeds(
     of_gpu: dict[int, list[_Effect]] = {}
     parts: list[Records] = []
     for change, rng in zip(scenario.changes, streams, strict=True):
+        if isinstance(change, Drain):
+            meant = _nodes_meant(change, layout)
+            begin, end = first + change.from_h * _HOUR, first + change.to_h * _HOUR
+            parts.append(_made(FAILURE, np.full(len(meant), begin), node=meant, value=DRAIN))
+            parts.append(_made(REPAIR, np.full(len(meant), end), node=meant))
+            continue
         if isinstance(change, Update):
             at = np.array([first + change.at_h * _HOUR])
             cell = (
@@ -226,5 +235,10 @@ def draw(scenario: Scenario, layout: Layout, arrivals: Floats, stream: tuple[int
     streams = np.random.default_rng(stream).spawn(1 + len(scenario.changes))
     parts = _outages(scenario, layout, _service(layout, first), _horizon(last), streams[0])
     parts += _speeds(scenario, layout, first, streams[1:])
+    return merged(*parts)
+
+
+def merged(*parts: Records) -> Records:
+    """Return all events of the parts, sorted by time, then by kind; ties keep their order."""
     events = np.concatenate(parts)
     return events[np.lexsort((events["kind"], events["time"]))]

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from adlro.errors import TraceError
-from adlro.model.history import FIELDS, NUMBERS, WORDS, History
+from adlro.model.history import FIELDS, NUMBERS, TIMES, WORDS, History
 from adlro.model.state import WHOLE
 from adlro.workloads.formats.text_file import LONGEST
 from adlro.workloads.summary import demand
 
 _ROWS = 8192  # written at a time
-_TIMES = ("submit_s", "start_s", "end_s")
 _WEEK = 604_800.0
 _MOST_WEEKS = 520
 _CODED = {"user": "u", "account": "a", "name": "n"}  # column -> letter of its codes
@@ -61,7 +60,7 @@ def _column(history: History, name: str, some: slice) -> list[str]:
         return [words[code] for code in values.tolist()]
     if name in NUMBERS:
         origin = history.header.origin_unix_s or 0.0
-        shift = origin if name in _TIMES else 0.0
+        shift = origin if name in TIMES else 0.0
         return [_decimal(value) for value in (values + shift).tolist()]
     unit = WHOLE if name == "gpus" else 1
     return ["" if value < 0 else _decimal(value / unit) for value in values.tolist()]

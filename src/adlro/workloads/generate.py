@@ -108,7 +108,10 @@ def generate(setting: Setting, seed: int) -> Workload:
         _estimates(setting, coming, seconds, seed),
         capacity.may_run(jobs, coming.allowed, layout),
         seconds,
-        events.draw(scenario, layout, jobs["arrival"], (seed, WorkloadStream.EVENTS)),
+        events.merged(
+            events.draw(scenario, layout, jobs["arrival"], (seed, WorkloadStream.EVENTS)),
+            coming.holds.events(),
+        ),
         setting.colocation,
         setting.placement,
         setting.readings,
@@ -116,4 +119,5 @@ def generate(setting: Setting, seed: int) -> Workload:
         rules.quotas,
         rules.caps,
         rules.ageing,
+        np.full(int(scenario.tick_s > 0), scenario.tick_s),
     )

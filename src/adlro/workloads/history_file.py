@@ -72,7 +72,8 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
     """Select the jobs that can be played: submitted in the window, with known GPUs and run time.
 
     Returns:
-        Rows of these jobs in the history, sorted by submission, and sentences on the jobs left out.
+        Rows of these jobs in the history, sorted by the time when they became eligible, and
+        sentences on the jobs left out (CPU-only jobs not counted).
 
     Raises:
         ConfigError: no job can be played.
@@ -86,7 +87,6 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
     reasons = (
         ("have no time of submission", np.isnan(submit)),
         ("do not say how many GPUs", inside & np.isnan(gpus)),
-        ("ask for no GPU", inside & (gpus == 0)),
         ("have no run time", inside & (gpus > 0) & np.isnan(history.run_s)),
     )
     left_out = [f"left out: {mask.sum():,} jobs {why}" for why, mask in reasons if mask.any()]
@@ -95,7 +95,7 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
         why = "; ".join(left_out) or "none was submitted in the time from from_s to to_s"
         hint = "; play processors as GPUs with gpus_from = 'cores'" if "how many" in why else ""
         raise ConfigError(f"{recorded.file}: no job can be played ({why}){hint}")
-    return kept[np.argsort(submit[kept], kind="stable")], left_out
+    return kept[np.argsort(history.ready_s()[kept], kind="stable")], left_out
 
 
 def skipped(history: History) -> list[str]:

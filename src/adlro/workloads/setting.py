@@ -13,6 +13,7 @@ from adlro.model import gpu
 from adlro.model.cluster import Layout, lay_out
 from adlro.model.context import Rulebook
 from adlro.model.job import Choice
+from adlro.model.slurm import Slurm
 from adlro.model.state import Floats, Mask, Records
 from adlro.workloads import capacity, events, history_estimates, history_file, replay, traits
 from adlro.workloads import quotas as rules
@@ -79,6 +80,17 @@ class Setting(NamedTuple):
     def types(self) -> int:
         """Number of job types."""
         return len(self.scenario.types)
+
+    @property
+    def pool_partitions(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the partitions that each pool belongs to."""
+        names = self.layout.partitions
+        return tuple((names[number],) for number in self.pools["partition"].tolist())
+
+    @property
+    def slurm(self) -> Slurm:
+        """Settings of Slurm for the policy slurm."""
+        return self.scenario.slurm
 
     @property
     def rules(self) -> Rulebook:

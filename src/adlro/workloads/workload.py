@@ -17,7 +17,7 @@ class Workload(NamedTuple):
     est: Floats  # [J, M] seconds that policies see
     allowed: Mask  # [J, P] pools where each job may run
     seconds: Floats  # [J, M] true run times: hidden from policies, as all fields below
-    events: Records  # [E] EVENT: failures, repairs and speed changes
+    events: Records  # [E] EVENT: failures, repairs, speed changes, CPU-only jobs
     colocation: Floats  # [T, T] slowdown of a type by another on the same GPU; 1 = none
     demands: Records  # [K] DEMAND for placement by fragmentation; none = best fit
     readings: Records  # [T + 1, M] READING of each type, the last row idle; [0, 0] = no telemetry
@@ -25,3 +25,4 @@ class Workload(NamedTuple):
     quotas: Records  # [H] QUOTA
     caps: Counts  # [H, M] most GPUs of a model that a holder may use at once, -1 = any number
     ageing: Floats  # [1] seconds of waiting after which a job claims a pool; [0] = no ageing
+    tick: Floats  # [1] seconds between scheduling cycles; [0] = decisions follow events at once

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from adlro.model import feasibility, placement
 from adlro.model.state import DECISION, DEMAND, RUNNING, START, WHOLE
+from tests.scanned import scan, whole_room
 from tests.worlds import job, lay, nodes, records
 
 BEST_FIT = np.zeros(0, DEMAND)
@@ -134,41 +135,11 @@ GROUPS = st.lists(
 )
 
 
-def naive_capacity(want, node):
-    limits = [int(node["free"])]
-    if want["cores"] > 0:
-        limits.append(int(node["free_cores"] // want["cores"]))
-    if want["memory"] > 0:
-        limits.append(int(node["free_memory"] // want["memory"]))
-    return min(limits)
-
-
-def naive_gang(want, p, layout):
-    """GPUs of a gang by the rules of docs/simulator.md; None if it does not fit."""
-    machines, left = layout.nodes, {}
-    for n in np.flatnonzero(machines["pool"] == p):
-        left[n] = naive_capacity(want, machines[n])
-    wanted, gang = int(want["gpus"]), []
-    if sum(left.values()) < wanted:
-        return None
-    while wanted > 0:
-        whole = [n for n in left if left[n] >= wanted]
-        if whole:
-            chosen = min(whole, key=lambda n: machines["free"][n])
-        else:
-            chosen = max(left, key=lambda n: left[n])
-        count = min(wanted, left.pop(chosen))
-        free = (layout.gpus["node"] == chosen) & (layout.gpus["free"] == WHOLE)
-        gang += np.flatnonzero(free)[:count].tolist()
-        wanted -= count
-    return gang
-
-
 def place_all(jobs, pools, layout):
     """Place jobs where they fit, one by one; returns the actual and the expected GPUs of each."""
     got, expected, runs = [], [], []
     for j, p in enumerate(pools):
-        gang = naive_gang(jobs[j], p, layout)
+        gang = scan(jobs[j], p, layout)
         expected.append(gang and (gang, len(set(layout.gpus["node"][gang].tolist()))))
         got.append(None)
         if feasibility.fits(jobs[j], layout.pools[p], layout.nodes, layout.gpus):
@@ -202,8 +173,8 @@ def test_a_named_gpu_and_its_node_are_used_and_released(groups, want, data):
     gpu = data.draw(st.integers(0, len(layout.gpus) - 1))
     node = int(layout.gpus["node"][gpu])
     pool = int(layout.nodes["pool"][node])
-    share = min(naive_capacity(jobs[0], layout.nodes[node]), int(jobs["gpus"][0]))
-    assume(share > 0 and naive_gang(jobs[0], pool, layout) is not None)
+    share = min(whole_room(jobs[0], layout.nodes[node]), int(jobs["gpus"][0]))
+    assume(share > 0 and scan(jobs[0], pool, layout) is not None)
     before = snapshot(layout)
     first, _ = put(decision(pool, gpu=gpu), jobs, layout)
     gang = chain(first, layout.gpus)

@@ -120,23 +120,37 @@ def test_a_job_that_has_run_before_has_as_much_left_as_is_said():
 # Who decides in the copies.
 
 
-class Patient:
+def policy(decide):
+    """A compiled policy named as its function: a word of memory beside the seed, no parameters."""
+    return SimpleNamespace(
+        name=decide.__name__,
+        decide=njit(nogil=True)(decide),
+        memory=2,
+        params=np.zeros(0),
+        is_preemptive=False,
+    )
+
+
+@njit(nogil=True)
+def start_queued(view, out, position, pool):
+    """Start the job at a position of the queue as soon as pool 0 has a free GPU."""
+    if len(view.queue) == 0 or view.pools[0].free == 0:
+        return 0
+    return start_at(out, view.queue[position].job, pool)
+
+
+@policy
+def patient(view, params, memory, out):
     """Starts job 0 and asks to be woken at 12; until then it starts nothing else."""
-
-    name, memory, params, is_preemptive = "patient", 2, np.zeros(0), False
-
-    @staticmethod
-    @njit(nogil=True)
-    def decide(view, params, memory, out):
-        queue, now = view.queue, view.now
-        if len(queue) == 0 or (memory[1] > 0 and now < 12):
-            return 0
-        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0
-        if memory[1] > 0:
-            return 1
-        memory[1] = 1
-        out[1].kind, out[1].at = WAKE, 12.0
-        return 2
+    queue, now = view.queue, view.now
+    if len(queue) == 0 or (memory[1] > 0 and now < 12):
+        return 0
+    out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0
+    if memory[1] > 0:
+        return 1
+    memory[1] = 1
+    out[1].kind, out[1].at = WAKE, 12.0
+    return 2
 
 
 def test_a_timer_that_the_policy_has_set_goes_off_in_copies():
@@ -144,23 +158,14 @@ def test_a_timer_that_the_policy_has_set_goes_off_in_copies():
     # the T4 it would last until 45. Without the timer the policy would never start it in the
     # copies, and the T4 would look better. At 10 the V100 is free: at once is better than at 12.
     jobs = [job(0, 10, 99), job(5, 2, 40)]
-    assert play(build(TWO, jobs), Patient).outcome["finish"].tolist() == [10, 14]
-    assert finish(Patient, TWO, jobs) == [10, 12]
+    assert play(build(TWO, jobs), patient).outcome["finish"].tolist() == [10, 14]
+    assert finish(patient, TWO, jobs) == [10, 12]
 
 
-class Rash(Patient):
+@policy
+def rash(view, params, memory, out):
     """In order, and after 100 s on a pool that is not there."""
-
-    name = "rash"
-
-    @staticmethod
-    @njit(nogil=True)
-    def decide(view, params, memory, out):
-        queue, pools = view.queue, view.pools
-        if len(queue) == 0 or pools[0].free == 0:
-            return 0
-        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0 if view.now < 100 else 7
-        return 1
+    return start_queued(view, out, 0, 0 if view.now < 100 else 7)
 
 
 def test_what_a_policy_may_not_do_it_may_not_do_in_a_copy():
@@ -168,78 +173,54 @@ def test_what_a_policy_may_not_do_it_may_not_do_in_a_copy():
         "looking ahead, rash asked to start job 1 on pool 7, but there is no such pool (at 200 s)"
     )
     with pytest.raises(PolicyError, match=re.escape(said)):
-        finish(Rash, [nodes()], [job(0, 200), job(0, 300)])
+        finish(rash, [nodes()], [job(0, 200), job(0, 300)])
 
 
-class Failing(Patient):
+@policy
+def failing(view, params, memory, out):
     """In order, and after 100 s it raises."""
-
-    name = "failing"
-
-    @staticmethod
-    @njit(nogil=True)
-    def decide(view, params, memory, out):
-        queue, pools = view.queue, view.pools
-        if view.now >= 100:
-            raise ValueError("too late")
-        if len(queue) == 0 or pools[0].free == 0:
-            return 0
-        out[0].kind, out[0].job, out[0].pool = START, queue[0].job, 0
-        return 1
+    if view.now >= 100:
+        raise ValueError("too late")
+    return start_queued(view, out, 0, 0)
 
 
 def test_what_a_policy_raises_in_a_copy_is_raised_with_its_line():
     with pytest.raises(ValueError, match=r"^too late$") as caught:
-        finish(Failing, [nodes()], [job(0, 200), job(0, 300)])
-    assert (str(caught.traceback[-1].path), caught.traceback[-1].name) == (__file__, "decide")
+        finish(failing, [nodes()], [job(0, 200), job(0, 300)])
+    assert (str(caught.traceback[-1].path), caught.traceback[-1].name) == (__file__, "failing")
 
 
-class Polling(Patient):
+@policy
+def polling(view, params, memory, out):
     """Strictly in order; as long as somebody waits it asks every second."""
-
-    name = "polling"
-
-    @staticmethod
-    @njit(nogil=True)
-    def decide(view, params, memory, out):
-        queue, pools = view.queue, view.pools
-        if len(queue) == 0:
-            return 0
-        for p in range(len(pools)):
-            job = view.jobs[queue[0].job]
-            if view.eligible[0, p] and fits(job, pools[p], view.nodes, view.gpus):
-                return start_at(out, queue[0].job, p)
-        out[0].kind, out[0].at = WAKE, view.now + 1
-        return 1
+    queue, pools = view.queue, view.pools
+    if len(queue) == 0:
+        return 0
+    for p in range(len(pools)):
+        job = view.jobs[queue[0].job]
+        if view.eligible[0, p] and fits(job, pools[p], view.nodes, view.gpus):
+            return start_at(out, queue[0].job, p)
+    out[0].kind, out[0].at = WAKE, view.now + 1
+    return 1
 
 
 def test_timers_that_go_on_for_ever_in_a_copy_are_as_waiting_for_ever():
     # As in the test with a repair above: in the copies the V100 stays down, and job 0 waits.
     jobs = [job(2, 5, 5, type=1, allowed=[0]), job(3, 9, 10), job(3, 9, 1)]
     events = [fails(1, 0), is_repaired(100, 0)]
-    assert finish(Polling, TWO, jobs, events=events) == [105, 14, 4]
+    assert finish(polling, TWO, jobs, events=events) == [105, 14, 4]
 
 
-class Lucky(Patient):
+@policy
+def lucky(view, params, memory, out):
     """Notes its seed in the only place there is: which of two jobs it starts first."""
-
-    name = "lucky"
-
-    @staticmethod
-    @njit(nogil=True)
-    def decide(view, params, memory, out):
-        queue, pools = view.queue, view.pools
-        if len(queue) == 0 or pools[0].free == 0:
-            return 0
-        last = len(queue) - 1 if memory[0] == 3 else 0
-        out[0].kind, out[0].job, out[0].pool = START, queue[last].job, 0
-        return 1
+    return start_queued(view, out, -1 if memory[0] == 3 else 0, 0)
 
 
 @pytest.mark.parametrize(("seed", "expected"), [(0, [5, 10]), (3, [10, 5])])
 def test_the_policy_finds_the_runs_seed_in_its_memory(seed, expected):
     world = build([nodes()], [job(0, 5), job(0, 5)])
-    outcome = play(world, ahead(Lucky, world), seed).outcome
+    outcome = play(world, ahead(lucky, world), seed).outcome
     assert outcome["finish"].tolist() == expected
 
 

@@ -25,7 +25,7 @@ def labels(rows, value):
     )  # fmt: skip
 
 
-def plan(scenario=toys.bound_and_free(), used=toys.tiny(), **changes):  # noqa: B008  immutable
+def plan(scenario=toys.bound_and_free(), used=toys.tiny(), **changes):  # noqa: B008  frozen records: sharing them is harmless
     return toys.plan(scenario, used, **changes)
 
 

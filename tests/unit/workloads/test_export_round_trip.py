@@ -20,6 +20,7 @@ CHARACTER = st.characters(codec="utf-8", exclude_characters="\0")  # readers ref
 WORD = st.one_of(st.sampled_from(ODD), st.text(CHARACTER, max_size=6))
 SECONDS = st.floats(0, 1e9, allow_subnormal=False)
 AMOUNT = st.one_of(st.just(np.nan), st.integers(0, 100).map(float), st.floats(1e-6, 1e6))
+MANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _maybe(draw, values):
@@ -66,39 +67,42 @@ def absolute(found, name):
     return getattr(found, name) + (found.header.origin_unix_s or 0.0)
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+def read_again(folder, before, lines, suffix):
+    """The history read from exported lines; `trace info` must count the same jobs."""
+    path = write(folder, "".join(lines), f"x.{suffix}")
+    after = history(folder, path.read_bytes(), f"y.{suffix}")
+    assert informed(path)["jobs"] == before.jobs
+    assert after.header.format == suffix
+    return after
+
+
+def same_times(after, before, names, **tolerance):
+    for name in names:
+        np.testing.assert_allclose(absolute(after, name), absolute(before, name), **tolerance)
+
+
+def same_numbers(after, before, names):
+    for name in names:
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name), name)
+
+
+@settings(MANY, max_examples=150)
 @given(before=histories())
 def test_a_csv_file_is_read_again_equal(tmp_path, before):
-    path = write(tmp_path, "".join(as_csv(before)), "x.csv")
-    after = history(tmp_path, path.read_bytes(), "y.csv")
-    assert informed(path)["jobs"] == before.jobs
-    assert (after.header.format, after.id) == ("csv", before.id)
-    for name in ("submit_s", "start_s", "end_s"):
-        close = {"rtol": 0, "atol": 1e-6}  # of a Unix time
-        np.testing.assert_allclose(absolute(after, name), absolute(before, name), **close)
-    for name in (*NUMBERS[3:], *WHOLE_NUMBERS):
-        np.testing.assert_array_equal(getattr(after, name), getattr(before, name), name)
+    after = read_again(tmp_path, before, as_csv(before), "csv")
+    assert after.id == before.id
+    same_times(after, before, ("submit_s", "start_s", "end_s"), rtol=0, atol=1e-6)  # Unix times
+    same_numbers(after, before, (*NUMBERS[3:], *WHOLE_NUMBERS))
     for name in WORDS:
         assert words(after, name) == words(before, name)
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(MANY, max_examples=100)
 @given(before=histories())
 def test_an_swf_file_is_read_again_with_what_it_can_hold(tmp_path, before):
-    path = write(tmp_path, "".join(as_swf(before)), "x.swf")
-    after = history(tmp_path, path.read_bytes(), "y.swf")
-    assert informed(path)["jobs"] == before.jobs
-    ordered = before.by_submission()
-    assert after.header.format == "swf"
-    for name in ("submit_s", "start_s"):
-        close = {"rtol": 1e-12, "atol": 1e-6}
-        np.testing.assert_allclose(absolute(after, name), absolute(ordered, name), **close)
-    for name in ("run_s", "requested_s"):
-        np.testing.assert_array_equal(getattr(after, name), getattr(ordered, name), name)
+    after, ordered = read_again(tmp_path, before, as_swf(before), "swf"), before.by_submission()
+    same_times(after, ordered, ("submit_s", "start_s"), rtol=1e-12, atol=1e-6)
+    same_numbers(after, ordered, ("run_s", "requested_s"))
     for name in ("user", "account", "name", "queue"):
         codes = getattr(ordered, name).tolist()
         assert words(after, name) == ["" if code < 0 else str(code + 1) for code in codes]

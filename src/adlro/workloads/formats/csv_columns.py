@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.errors import TraceError, suggestion
-from adlro.model.history import FIELDS, NUMBERS, WORDS, Header, History
+from adlro.model.history import FIELDS, NUMBERS, TIMES, WHOLE_NUMBERS, WORDS, Header, History
 from adlro.model.state import WHOLE, Floats
 from adlro.workloads.formats import slurm
 from adlro.workloads.formats.format import LOCAL, Format, Head, head_of
@@ -43,6 +43,11 @@ KNOWN: dict[str, tuple[str, ...]] = {  # field -> usual names, the best first, i
     "cores": ("cores", "cpus", "num_cpus", "cpu_num", "cpu_count", "processors_req", "n_cpus"),
     "memory_mb": ("memory_mb", "mem_mb", "memory_mib"),
     "gpu_memory_mb": ("gpu_memory_mb", "gpu_mem_mb"),
+    "eligible_s": ("eligible_s", "eligible_time", "time_eligible", "eligible"),
+    "one_node": ("one_node",),
+    "partitions": ("partitions",),
+    "features": ("features", "constraint", "constraints"),
+    "hosts": ("hosts", "nodelist", "node_list"),
     "nodes": ("nodes", "num_nodes", "node_num", "nodes_req", "n_nodes"),
     "user": ("user", "user_id", "username", "id_user"),
     "account": ("account", "project", "group"),
@@ -52,7 +57,6 @@ KNOWN: dict[str, tuple[str, ...]] = {  # field -> usual names, the best first, i
     "qos": ("qos", "priority_class"),
     "priority": ("priority",),
 }  # fmt: skip
-_TIMES = ("submit_s", "start_s", "end_s")
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -81,7 +85,7 @@ def _own(options: ReadOptions, names: Sequence[str], where: str) -> dict[str, _C
             column = text
         if column not in names:
             raise TraceError(f"{where}: there is no column {column!r}; {suggestion(column, names)}")
-        if math.isnan(factor) or (star and field not in (*NUMBERS, "gpus", "nodes")):
+        if math.isnan(factor) or (star and field not in (*NUMBERS, *WHOLE_NUMBERS)):
             raise TraceError(f"--column {field}={text}: {number!r} is no factor for {field}")
         taken[field] = _Column(column, factor)
     return taken
@@ -123,11 +127,11 @@ def mapping(options: ReadOptions, names: Sequence[str], where: str) -> dict[str,
 
 
 def _amounts(rows: Rows, field: str, taken: _Column) -> Floats:
-    values = rows.times(taken.column) if field in _TIMES else rows.numbers(taken.column)
+    values = rows.times(taken.column) if field in TIMES else rows.numbers(taken.column)
     values = values * taken.factor
     if field == "gpus":
         values = np.rint(values * WHOLE)
-    if field == "nodes":
+    if field in ("nodes", "one_node"):
         rows.note_where(
             (values < 0) | (values != np.rint(values)) & ~np.isnan(values),
             "impossible number",

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adlro.errors import TraceError
-from adlro.model.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
-from adlro.model.state import WHOLE, Floats
+from adlro.model.history import NUMBERS, TIMES, WHOLE_NUMBERS, WORDS, Header, History
+from adlro.model.state import WHOLE, Counts, Floats
 from adlro.workloads.formats.table import Defect, Rows
 
 _LISTED = 5  # skipped lines that are listed
@@ -35,10 +35,13 @@ STRICT = ReadOptions()
 
 
 class HistoryBuilder:
-    """Collects rows of a file part by part, and builds a history from them."""
+    """Collects rows of a file part by part, and builds a history from them.
 
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        self.path, self.options = path, options
+    With `last_counts`, of several rows with one id the last is kept; else they are a defect.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions, *, last_counts: bool = False) -> None:
+        self.path, self.options, self._last_counts = path, options, last_counts
         self.defects: dict[str, int] = {}
         self.skipped: list[str] = []  # the first few defective lines
         self._parts: list[dict[str, NDArray[Any]]] = []
@@ -93,7 +96,7 @@ class HistoryBuilder:
                 continue
             if not one:
                 rows.note(row, "no id", "the job has no id")
-            elif one in self._seen:
+            elif one in self._seen and not self._last_counts:
                 rows.note(row, "duplicate id", f"there is a job {one!r} already")
             self._seen.add(str(one))
 
@@ -120,17 +123,26 @@ class HistoryBuilder:
                 part.get(name, np.full(len(part["keep"]), blank, kind)) for part in self._parts
             ]
             columns[name] = np.concatenate(parts).astype(kind)
+        kept = self._kept(count)
         origin = header.origin_unix_s
         first = np.nanmin(columns["submit_s"], initial=np.inf)
         if origin is None and np.isfinite(first) and first > _ABSOLUTE_S:
             origin = float(np.floor(first))
-            for name in ("submit_s", "start_s", "end_s"):
+            for name in TIMES:
                 columns[name] -= origin
         header = header.model_copy(
             update={"origin_unix_s": origin, "defects": header.defects | self._found(columns)}
         )
         tables = {name: tuple(codes) for name, codes in self._codes.items()}
-        return History(header=header, id=tuple(self._ids), tables=tables, **columns)
+        return History(header=header, id=tuple(self._ids), tables=tables, **columns).take(kept)
+
+    def _kept(self, count: int) -> Counts:
+        """Return the rows that count, rising: all, or the last of each id."""
+        if not (self._last_counts and self._ids):
+            return np.arange(count)
+        kept = np.array(sorted({one: row for row, one in enumerate(self._ids)}.values()))
+        self.count("earlier records of requeued jobs left out", count - len(kept))
+        return kept
 
     def _found(self, columns: dict[str, NDArray[Any]]) -> dict[str, int]:
         """Count defects that only whole columns show, and return the counts of all kinds."""
@@ -203,7 +215,7 @@ def limits(name: str) -> tuple[float, float]:
     Times are shifted to the origin when the history is built.
     """
     most = _LARGEST_S if name.endswith("_s") else 2.0**53
-    may_be_negative = name in ("submit_s", "start_s", "end_s", "priority")
+    may_be_negative = name in (*TIMES, "priority")
     return -most if may_be_negative else 0.0, most
 
 

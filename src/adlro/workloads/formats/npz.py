@@ -21,7 +21,7 @@ from adlro.workloads.formats.gather import MOST_GPUS, ReadOptions, limits
 from adlro.workloads.formats.text_file import TextFile
 
 _MOST = 4 << 30  # bytes of a file
-_MARK = "adlro-history-1"
+_MARK = "adlro-history-2"
 _BETWEEN = b"\0"  # words of a table; no word holds it
 
 

@@ -1,7 +1,8 @@
 """Reader of Slurm's accounting as text, the output of `sacct -aXP --format=…`.
 
 Fields are separated by |, and the first line names them. The job id and the time of submission are
-required; all other fields are optional. Job steps are left out.
+required; all other fields are optional. Job steps are left out; of the records of a requeued job
+(`sacct -D`), the last counts.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 from adlro.errors import TraceError
 from adlro.model.history import Header, History
-from adlro.model.state import WHOLE, Floats
-from adlro.workloads.formats import slurm
+from adlro.model.state import WHOLE, Floats, Mask
+from adlro.workloads.formats import slurm, submit_line
 from adlro.workloads.formats.format import LOCAL, Format, Head
 from adlro.workloads.formats.gather import Columns, HistoryBuilder, ReadOptions
 from adlro.workloads.formats.slurm import Resources
@@ -23,7 +24,8 @@ from adlro.workloads.formats.text_file import TextFile
 
 _IDS = ("JobIDRaw", "JobID")
 _NO_TIME = ("Unknown", "None", "N/A")
-_MINUTE = 60.0
+_NO_HOSTS = ("None assigned", "(null)")
+_MINUTE, _HOUR = 60.0, 3600.0
 
 
 def _first(rows: Rows, names: Sequence[str]) -> str | None:
@@ -107,6 +109,50 @@ _WORDS = (
 )
 
 
+def _requests(rows: Rows, has: list[Resources]) -> Columns:
+    """Return what jobs asked for: GPU types, partitions, features, and whether one node.
+
+    has [R]: resources of the rows, of which the requested GPU types are known where ReqTRES or
+    ReqGRES names them.
+    """
+    lines = rows.words("SubmitLine") if "SubmitLine" in rows else [""] * len(rows)
+    asked = {line: submit_line.asked(line) for line in set(lines)}
+    said = [asked[line] for line in lines]
+    types = [one.gpu_types for one in said]
+    for name, of in (("ReqTRES", _typed), ("ReqGRES", submit_line.gpu_types)):
+        if name in rows:
+            words = rows.words(name)
+            known = {word: of(word) for word in set(words)}
+            types = [known[word] or named for word, named in zip(words, types, strict=True)]
+    found: Columns = {
+        "allowed": ["|".join(names) for names in types],
+        "partitions": ["|".join(one.partitions) for one in said],
+        "features": [one.features for one in said],
+        "one_node": _one_node(rows, has, np.array([one.may_span for one in said], np.bool_)),
+    }
+    if "Partition" in rows:  # a job that has not started yet shows all of its partitions
+        listed = [word.replace(",", "|") if "," in word else "" for word in rows.words("Partition")]
+        found["partitions"] = [a or b for a, b in zip(found["partitions"], listed, strict=True)]
+    if "Constraints" in rows:
+        words = rows.words("Constraints")
+        found["features"] = [a or b for a, b in zip(words, found["features"], strict=True)]
+    return found
+
+
+def _typed(text: str) -> tuple[str, ...]:
+    named = slurm.resources(text)
+    return named.gpu_types if named is not None else ()
+
+
+def _one_node(rows: Rows, has: list[Resources], may_span: Mask) -> Floats:
+    """Return for each row 1 if its GPUs were asked for on one node, 0 if not, nan if unknown."""
+    if "ReqNodes" not in rows:
+        return np.full(len(rows), np.nan)
+    asked, used = rows.numbers("ReqNodes"), np.array([one.nodes for one in has])
+    spans = may_span | (used > 1)
+    return np.where(np.isnan(asked), np.nan, (asked == 1) & ~spans)
+
+
 def _columns(rows: Rows) -> Columns:
     has = _resources(rows)
     found: Columns = {
@@ -118,7 +164,7 @@ def _columns(rows: Rows) -> Columns:
         "memory_mb": np.array([one.memory_mb for one in has]),
         "nodes": np.array([one.nodes for one in has]),
     }
-    for field, name in (("start_s", "Start"), ("end_s", "End")):
+    for field, name in (("start_s", "Start"), ("end_s", "End"), ("eligible_s", "Eligible")):
         if name in rows:
             found[field] = rows.times(name, _NO_TIME)
     for field, names in _WORDS:
@@ -131,7 +177,10 @@ def _columns(rows: Rows) -> Columns:
         found["status"] = [named[word] for word in states]
     if "Priority" in rows:
         found["priority"] = rows.numbers("Priority")
-    return _with_ends(found | _durations(rows))
+    if "NodeList" in rows:
+        hosts = rows.words("NodeList")
+        found["hosts"] = ["" if word in _NO_HOSTS else word for word in hosts]
+    return _with_ends(found | _requests(rows, has) | _durations(rows))
 
 
 def _with_ends(found: Columns) -> Columns:
@@ -148,9 +197,28 @@ def _with_ends(found: Columns) -> Columns:
     return found
 
 
+def _set_back(found: Columns) -> int:
+    """Correct times of jobs across the end of summer time; return the number of such jobs.
+
+    Local clocks go back by an hour then: a job may seem to end before it starts, or to start before
+    it was submitted. Its end is its start + run time; a start within the hour before the submission
+    is taken as the submission.
+    """
+    if not {"start_s", "end_s", "run_s"} <= found.keys():
+        return 0
+    submit, start, end, run = (
+        np.asarray(found[name], np.float64) for name in ("submit_s", "start_s", "end_s", "run_s")
+    )
+    is_short = np.abs(end - start + _HOUR - run) < _MINUTE
+    is_early = (start < submit) & (start >= submit - _HOUR) & ~np.isnan(run)
+    found["start_s"] = start = np.where(is_early, submit, start)
+    found["end_s"] = np.where(is_short | is_early, start + run, end)
+    return int((is_short | is_early).sum())
+
+
 def _read(source: TextFile, options: ReadOptions) -> History:
     table = Table(source, Style(delimiter="|", quoted=False))
-    builder = HistoryBuilder(source.path, options)
+    builder = HistoryBuilder(source.path, options, last_counts=True)
     for rows in table.parts():
         name = _first(rows, _IDS)
         if name is None or "Submit" not in rows:
@@ -161,7 +229,9 @@ def _read(source: TextFile, options: ReadOptions) -> History:
         jobs = np.array(["." not in word for word in rows.words(name)], np.bool_)
         builder.count("steps left out", int((~jobs).sum()))
         kept = rows.where(jobs)
-        builder.add(kept, _columns(kept))
+        columns = _columns(kept)
+        builder.count("times corrected across the end of summer time", _set_back(columns))
+        builder.add(kept, columns)
     header = Header(
         format="sacct",
         source=source.path.name,

@@ -11,10 +11,11 @@ import numpy as np
 from adlro.errors import TraceError
 from adlro.model.history import Header, History
 from adlro.model.state import WHOLE
-from adlro.workloads.formats import slurm
+from adlro.workloads.formats import slurm, submit_line
 from adlro.workloads.formats.format import Format, Head
 from adlro.workloads.formats.gather import Columns, HistoryBuilder, ReadOptions
 from adlro.workloads.formats.slurm import Resources
+from adlro.workloads.formats.submit_line import Asked
 from adlro.workloads.formats.table import Rows, shown
 from adlro.workloads.formats.text_file import TextFile
 
@@ -97,7 +98,10 @@ def _state(value: object) -> str:
 def _job(job: object) -> dict[str, Any]:
     entry = _table(job, "a job")
     times, tres = _table(entry.get("time"), "time"), _table(entry.get("tres"), "tres")
-    has = _resources(tres.get("allocated")).over(_resources(tres.get("requested")))
+    wanted = _resources(tres.get("requested"))
+    has = _resources(tres.get("allocated")).over(wanted)
+    asked = submit_line.asked(_word(entry.get("submit_line")))
+    partition = _word(entry.get("partition"))
     number = entry.get("job_id")
     if isinstance(number, bool) or not isinstance(number, int):
         raise _OddError(f"job_id must be a number, not {shown(str(number))}")
@@ -106,6 +110,7 @@ def _job(job: object) -> dict[str, Any]:
         "id": str(number),
         "submit_s": _time(times, "submission"),
         "start_s": start,
+        "eligible_s": _time(times, "eligible"),
         "end_s": math.nan if math.isnan(start) else end,
         "run_s": math.nan if math.isnan(end + start) else _number(times.get("elapsed"), "elapsed"),
         "requested_s": _number(times.get("limit"), "time.limit") * _MINUTE,
@@ -114,16 +119,37 @@ def _job(job: object) -> dict[str, Any]:
         "cores": has.cores,
         "memory_mb": has.memory_mb,
         "nodes": has.nodes,
+        "one_node": _one_node(wanted, has, asked),
+        "allowed": "|".join(wanted.gpu_types or asked.gpu_types),
+        "partitions": "|".join(asked.partitions) or _listed(partition),
+        "features": _word(entry.get("constraints")) or asked.features,
+        "hosts": _hosts(_word(entry.get("nodes"))),
         "user": _word(
             entry.get("user") or _table(entry.get("association"), "association").get("user")
         ),
         "account": _word(entry.get("account")),
-        "queue": _word(entry.get("partition")),
+        "queue": partition,
         "name": _word(entry.get("name")),
         "qos": _word(entry.get("qos")),
         "status": _state(entry.get("state")),
         "priority": _number(entry.get("priority"), "priority"),
     }
+
+
+def _one_node(wanted: Resources, has: Resources, asked: Asked) -> float:
+    """Return 1 if the GPUs were asked for on one node, 0 if not, nan if unknown."""
+    if math.isnan(wanted.nodes):
+        return math.nan
+    return float(wanted.nodes == 1 and not asked.may_span and not has.nodes > 1)
+
+
+def _listed(partition: str) -> str:
+    """Return the partitions of a job that has not started, with | between them; "" = one."""
+    return partition.replace(",", "|") if "," in partition else ""
+
+
+def _hosts(text: str) -> str:
+    return "" if text in ("None assigned", "(null)") else text
 
 
 def _jobs(source: TextFile) -> list[Any]:
@@ -156,7 +182,7 @@ def _read(source: TextFile, options: ReadOptions) -> History:
     for name, example in blank.items():
         values = [one[name] for one in found]
         columns[name] = values if isinstance(example, str) else np.array(values, np.float64)
-    builder = HistoryBuilder(source.path, options)
+    builder = HistoryBuilder(source.path, options, last_counts=True)
     builder.add(rows, columns)
     notes = tuple(f"skipped {text}" for text in builder.skipped)
     header = Header(format="sacct-json", source=source.path.name, clock="UTC", notes=notes)

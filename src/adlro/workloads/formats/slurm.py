@@ -51,6 +51,7 @@ class Resources(NamedTuple):
     cores: float = math.nan
     memory_mb: float = math.nan
     nodes: float = math.nan
+    gpu_types: tuple[str, ...] = ()
 
     def over(self, other: Resources) -> Resources:
         """Return these resources with unknown fields taken from `other`."""
@@ -60,6 +61,7 @@ class Resources(NamedTuple):
             other.cores if math.isnan(self.cores) else self.cores,
             other.memory_mb if math.isnan(self.memory_mb) else self.memory_mb,
             other.nodes if math.isnan(self.nodes) else self.nodes,
+            self.gpu_types or other.gpu_types,
         )
 
 
@@ -123,6 +125,7 @@ def resources(text: str) -> Resources | None:
         cores=amounts.get("cpu", math.nan),
         memory_mb=amounts.get("mem", math.nan),
         nodes=amounts.get("node", math.nan),
+        gpu_types=tuple(models),
     )
 
 

@@ -74,6 +74,7 @@ def _columns(rows: Rows) -> Columns:
         "user": _named(_known(rows, "user")),
         "account": _named(_known(rows, "group")),
         "queue": _named(_known(rows, "queue")),
+        "partitions": _named(_known(rows, "partition")),
         "name": _named(_known(rows, "executable")),
         "status": [_STATUS.get(s, "") for s in status],
     }

@@ -20,7 +20,7 @@ FEW = settings(
 )
 
 
-def rows(path, style=Style()):  # noqa: B008  a constant
+def rows(path, style=Style()):  # noqa: B008  a frozen record: sharing it between calls is harmless
     """All fields of a file by row, and the lines that rows begin on."""
     opened = TextFile(path)
     try:
