@@ -84,8 +84,7 @@ class Setting(NamedTuple):
     @property
     def pool_partitions(self) -> tuple[tuple[str, ...], ...]:
         """Names of the partitions that each pool belongs to."""
-        names = self.layout.partitions
-        return tuple((names[number],) for number in self.pools["partition"].tolist())
+        return tuple(tuple(sorted(names)) for names in self.layout.pool_partitions)
 
     @property
     def slurm(self) -> Slurm:
