@@ -259,7 +259,7 @@ class Scenario(Record):
 
 def partitions_of(cluster: Cluster) -> list[str]:
     """Return the names of a cluster's partitions, in file order."""
-    return list(dict.fromkeys(group.partition for group in cluster.nodes))
+    return list(dict.fromkeys(name for group in cluster.nodes for name in group.partitions))
 
 
 def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> None:

@@ -84,7 +84,8 @@ class Setting(NamedTuple):
     @property
     def pool_partitions(self) -> tuple[tuple[str, ...], ...]:
         """Names of the partitions that each pool belongs to."""
-        return tuple(tuple(sorted(names)) for names in self.layout.pool_partitions)
+        names = self.layout.partitions
+        return tuple((names[number],) for number in self.pools["partition"].tolist())
 
     @property
     def slurm(self) -> Slurm:
