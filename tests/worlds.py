@@ -34,7 +34,7 @@ from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.signature import DECIDE, compiled_steps, entry_point
 from adlro.sim.world import EmptyCluster, decision_buffer, fresh_memory, open_world
-from adlro.workloads.capacity import may_run
+from adlro.workloads.capacity import fill_partitions, may_run
 from adlro.workloads.workload import Workload
 from tests.plain.cases import Case, as_workload, random_case, typical_demands
 from tests.plain.slurm import HASTY
@@ -150,10 +150,12 @@ def build(
     wished = np.array([[p in spec.get("allowed", pools) for p in pools] for spec in jobs])
     est = np.array([spec.get("est", spec["seconds"]) for spec in jobs], np.float64)
     seconds = np.array([spec["seconds"] for spec in jobs], np.float64)
+    allowed = may_run(rows, wished, layout)
+    fill_partitions(rows, allowed, layout)
     workload = Workload(
         rows,
         est,
-        may_run(rows, wished, layout),
+        allowed,
         seconds,
         fill(EVENT, list(events)),
         np.ones((types, types)) if colocation is None else np.array(colocation, np.float64),
@@ -190,7 +192,7 @@ def _known(empty: EmptyCluster, workload: Workload, slurm: Slurm) -> dict:
         **{"name": "by hand", "rows": len(workload.jobs), "types": len(workload.colocation)},
         **empty._asdict(),
         **{"placement": workload.demands, "rules": rules, "slurm": slurm},
-        "pool_partitions": tuple((str(p),) for p in empty.pools["partition"].tolist()),
+        "partitions": tuple(map(str, range(int(empty.pools["partitions"].max()).bit_length()))),
     }
 
 

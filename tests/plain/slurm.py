@@ -51,7 +51,8 @@ class SlurmTwin:
         self.user: list[int] = case.jobs["user"].tolist()
         self.priority: list[float] = case.jobs["priority"].tolist()
         self.requested: list[float] = case.jobs["requested"].tolist()
-        self.partition: list[int] = case.pools["partition"].tolist()
+        self.of_pool = [bits(mask) for mask in case.pools["partitions"].tolist()]
+        self.of_job = [bits(mask) for mask in case.jobs["partitions"].tolist()]
         self.cores: list[int] = case.nodes["cores"].tolist()
         self.memory: list[int] = case.nodes["memory"].tolist()
         self.look_at_all = self.backfill_at = inf
@@ -85,7 +86,7 @@ class SlurmTwin:
 
     def key(self, world: PlainWorld, job: int) -> tuple[int, int, int]:
         """What jobs are sorted by: tier, priority, age."""
-        names = [str(self.partition[pool]) for pool in world.eligible(job)]
+        names = [str(number) for number in self.of_job[job]]
         tier = max((self.slurm.partition_tiers.get(name, 1) for name in names), default=0)
         return -tier, -floor(self.rank(world, job, names)), job
 
@@ -118,11 +119,11 @@ class SlurmTwin:
         closed: set[int] = set()  # partitions
         for job in order:
             for pool in feasible(world, job):
-                if self.partition[pool] not in closed:
+                if self.of_job[job] & self.of_pool[pool] - closed:
                     nodes = world.pools[pool].nodes
                     rooms = [world.cluster.capacity(world.jobs[job], node) for node in nodes]
                     return self.start(world, job, nodes, rooms)
-            closed |= {self.partition[pool] for pool in world.eligible(job)}
+            closed |= self.of_job[job] if world.eligible(job) else set()
         return []
 
     def start(
@@ -183,7 +184,7 @@ class SlurmTwin:
         self, world: PlainWorld, job: int, pool: int, at: float, reserved: list[Reserved]
     ) -> bool:
         rooms = [self.room(world, job, node, at, reserved) for node in world.pools[pool].nodes]
-        return sum(rooms) >= world.jobs[job].gpus
+        return (max(rooms) if world.jobs[job].one_node else sum(rooms)) >= world.jobs[job].gpus
 
     def room(
         self, world: PlainWorld, job: int, node: Node, at: float, reserved: list[Reserved]
@@ -211,6 +212,11 @@ class SlurmTwin:
         begin = max(floor(begin / step) * step, world.now)
         end = max(floor(end / step) * step, begin + step)
         return [Reserved(node, begin, end) for node in nodes]
+
+
+def bits(mask: int) -> set[int]:
+    """The numbers of the bits that are set."""
+    return {number for number in range(31) if mask >> number & 1}
 
 
 def next_multiple(now: float, step: float) -> float:

@@ -11,7 +11,9 @@ from typing import NamedTuple
 from tests.truth import easy, slurm_text
 from tests.truth.cluster import NODES
 from tests.truth.jobs import Run, draw
+from tests.truth.slurm_text import BEGIN
 
+__all__ = ["BEGIN", "DROPS", "TrueJob", "Truth", "make", "write"]
 DROPS = frozenset({"partition", "type", "one-node", "eligible", "submit-line", "cpu-only"})
 
 
@@ -20,7 +22,7 @@ class TrueJob(NamedTuple):
 
     id: str
     wait: int  # seconds from eligible to start
-    start: int  # seconds since Truth.begin
+    start: int  # seconds since BEGIN
     end: int
     gpus: int
     one_node: bool

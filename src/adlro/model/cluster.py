@@ -14,7 +14,7 @@ from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.gpu import GpuModel
 from adlro.model.record import Record
-from adlro.model.state import GPU, NODE, POOL, WHOLE, Records
+from adlro.model.state import GPU, NODE, POOL, WHOLE, Records, partition_bit
 
 MB_PER_GB = 1024
 _MAX_GPUS = 1_000_000
@@ -286,7 +286,7 @@ def lay_out(cluster: Cluster) -> Layout:
     for pool, group in zip(pools, first.values(), strict=True):
         model = model_of[group.name]
         pool["model"] = models.index(model)
-        pool["partition"] = partitions.index(group.partitions[0])
+        pool["partitions"] = sum({partition_bit(partitions.index(one)) for one in group.partitions})
         pool["node_gpus"], pool["gpu_memory"] = group.gpus, round(model.memory_gb * MB_PER_GB)
         pool["span_cost"], pool["worth"] = group.span_cost(model), 1.0
     pools["nodes"] = np.bincount(nodes["pool"])

@@ -84,8 +84,8 @@ class Context(Protocol):
         """Eligibility rules that apply to every policy."""
 
     @property
-    def pool_partitions(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the partitions that each pool belongs to, [P]; at least one for each."""
+    def partitions(self) -> tuple[str, ...]:
+        """Names of all partitions, in the order of their bits (model.state.partition_bit)."""
 
     @property
     def slurm(self) -> Slurm:
@@ -108,7 +108,7 @@ class ContextCopy(NamedTuple):
     demands: Records
     placement: Records
     rules: Rulebook
-    pool_partitions: tuple[tuple[str, ...], ...]
+    partitions: tuple[str, ...]
     slurm: Slurm
 
 

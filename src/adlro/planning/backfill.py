@@ -97,14 +97,17 @@ def _release(job: Row, e: int, releases: Releases, open_pools: Mask, sweep: _Swe
 
 @njit
 def _choose(job: Row, pool: Row, sweep: _Sweep) -> int:
-    """Write the nodes of a gang to sweep.chosen; returns their number.
+    """Write the nodes of a gang to sweep.chosen; returns their number, 0 if it cannot be held.
 
-    The first node in order that can hold the whole gang, else nodes in order until it is held.
+    The first node in order that can hold the whole gang, else nodes in order until it is held,
+    unless the gang needs one node.
     """
     for n in range(pool.first_node, pool.first_node + pool.nodes):
         if _room(job, n, sweep) >= job.gpus:
             sweep.chosen[0] = n
             return 1
+    if job.one_node:
+        return 0
     count, wanted = 0, wide(job.gpus)
     for n in range(pool.first_node, pool.first_node + pool.nodes):
         room = _room(job, n, sweep)
@@ -138,7 +141,9 @@ def _fit(job: Row, open_pools: Mask, at_once: bool, view: View, sweep: _Sweep) -
         return 1 if sweep.chosen[0] >= 0 else 0
     for p in range(len(view.pools)):
         if open_pools[p] and sweep.rooms[p] >= job.gpus:
-            return _choose(job, view.pools[p], sweep)
+            count = _choose(job, view.pools[p], sweep)
+            if count > 0:
+                return count
     return 0
 
 

@@ -10,13 +10,11 @@ backfill.c.
   + weight_job_size * n / N (favor_small: 1 - n / N) + weight_partition * its highest factor
   + weight_qos * JOB.priority + weight_tres * its share of the GPUs, cores and memory of its pools,
 then the older job. n are its GPUs, N all GPUs. Usage and share are those of policy multifactor:
-running jobs only, equal shares, instead of Slurm's decayed usage in a tree of accounts. Partitions
-are those of the pools where the job may run.
+running jobs only, equal shares, instead of Slurm's decayed usage in a tree of accounts.
 
 *Main scheduler*, after every event: jobs in this order, at most default_queue_depth (all of them
 every sched_interval_s). A job starts if it fits. Otherwise no later job may start in its
-partitions, which are all pools with the partitions of a pool where it may run. A job that may run
-nowhere now (by a quota) blocks nobody.
+partitions. A job that may run nowhere now (by a quota) blocks nobody.
 
 *Backfill*, at multiples of bf_interval_s after an event (planning/backfill.py): up to
 bf_max_job_test jobs in this order, at most bf_max_job_user of a user. Each reserves whole nodes
@@ -37,7 +35,7 @@ import numpy as np
 
 from adlro.compiled import njit, njit_allocating, wide
 from adlro.model.feasibility import any_feasible, capacity, fits, start, width
-from adlro.model.state import WAKE
+from adlro.model.state import PARTITION_BITS, WAKE
 from adlro.planning.backfill import Limits, backfill_start
 from adlro.planning.fair_share import usage_by_user
 
@@ -61,28 +59,25 @@ from adlro.planning.fair_share import usage_by_user
     _WINDOW,
     _MAX_TEST,
     _MAX_USER,
-    _POOLS,
-) = range(20)  # params; from _POOLS on the factors [P] and the tiers [P] of the pools
+    _TABLES,
+) = range(20)  # params; from _TABLES on the factors and the tiers of the partitions, by their bits
 _PASS, _CYCLE = 1, 2  # memory: when all jobs are looked at, and when backfill runs; 0 = not planned
 _TIER = 2.0**32  # larger than any priority
 
 
 def params(context):
-    """The table [slurm] as numbers, then factor [P] and tier [P] of each pool's partitions."""
+    """The table [slurm] as numbers, then factor and tier of each partition, by its bit."""
     slurm, tres = context.slurm, context.slurm.weight_tres
     weights = [slurm.weight_age, slurm.weight_fairshare, slurm.weight_job_size]
     weights += [slurm.weight_partition, slurm.weight_qos, tres.gpu, tres.cpu, tres.mem]
     if slurm.priority_type == "basic":
         weights = [0.0] * len(weights)
-    factors = [
-        max(slurm.partition_factors.get(name, 1.0) for name in names)
-        for names in context.pool_partitions
-    ]
-    tiers = [
-        max(slurm.partition_tiers.get(name, 1) for name in names)
-        for names in context.pool_partitions
-    ]
-    is_sorted = not any(weights) and len(set(tiers)) == 1
+    factors, tiers = [0.0] * PARTITION_BITS, [0.0] * PARTITION_BITS
+    for number, name in enumerate(context.partitions):
+        bit = min(number, PARTITION_BITS - 1)
+        factors[bit] = max(factors[bit], slurm.partition_factors.get(name, 1.0))
+        tiers[bit] = max(tiers[bit], slurm.partition_tiers.get(name, 1))
+    is_sorted = not any(weights) and len({tier for tier in tiers if tier > 0.0}) == 1
     numbers = [*weights, slurm.max_age_s, slurm.favor_small, is_sorted]
     numbers += [slurm.scheduler == "backfill", slurm.default_queue_depth, slurm.sched_interval_s]
     numbers += [slurm.bf_interval_s, slurm.bf_resolution_s, slurm.bf_window_min * 60]
@@ -96,12 +91,12 @@ def memory(context):
 
 
 @njit
-def _of_partitions(q, table, view):
-    """Return the largest entry of table [P] over the eligible pools of waiting job q, or 0."""
+def _of_partitions(job, table):
+    """Return the largest entry of a table by bits over the partitions of a job, or 0."""
     highest = 0.0
-    for p in range(len(view.pools)):
-        if view.eligible[q, p]:
-            highest = max(highest, table[p])
+    for bit in range(PARTITION_BITS):
+        if (wide(job.partitions) >> bit) & 1:
+            highest = max(highest, table[bit])
     return highest
 
 
@@ -132,8 +127,8 @@ def _fill_keys(lowest, users, held, params, view, keys):
 
     lowest, users and held are the three results of `usage_by_user`.
     """
-    pools, all_held = len(view.pools), 0.0
-    factors, tiers = params[_POOLS : _POOLS + pools], params[_POOLS + pools :]
+    all_held, split = 0.0, _TABLES + PARTITION_BITS
+    factors, tiers = params[_TABLES:split], params[split:]
     for seconds in held:
         all_held += seconds
     for q in range(len(view.queue)):
@@ -144,10 +139,10 @@ def _fill_keys(lowest, users, held, params, view, keys):
         if params[_FAVOR_SMALL] > 0.0:
             size = 1.0 - size
         rank = params[_AGE] * age + params[_FAIR] * 2.0 ** (-usage * users) + params[_SIZE] * size
-        rank += params[_PARTITION] * _of_partitions(q, factors, view)
+        rank += params[_PARTITION] * _of_partitions(job, factors)
         rank += params[_QOS] * job.priority + _tres(q, params, view)
         rank = min(np.floor(rank), _TIER - 1.0)
-        keys[q] = -(_TIER * _of_partitions(q, tiers, view) + rank)
+        keys[q] = -(_TIER * _of_partitions(job, tiers) + rank)
 
 
 @njit_allocating
@@ -162,35 +157,24 @@ def _order(view, params):
 
 
 @njit
-def _close_partitions(q, closed, view):
-    """Close all pools of the partitions of waiting job q; returns the number of open pools."""
-    pools, left = view.pools, 0
-    for p in range(len(pools)):
-        if view.eligible[q, p] and not closed[p]:
-            for other in range(len(pools)):
-                if pools[other].partition == pools[p].partition:
-                    closed[other] = True
-    for p in range(len(pools)):
-        left += not closed[p]
-    return left
-
-
-@njit
-def _first_in_line(order, count, closed, view):
+def _first_in_line(order, count, view):
     """Return queue position and pool of the first job that the main scheduler starts, or (-1, -1).
 
-    It looks at the first `count` jobs of `order`. closed [P]: scratch, all False.
+    It looks at the first `count` jobs of `order`.
     """
+    blocked = wide(0)  # partitions, as bits
     for k in range(count):
         q, may_run = order[k], False
         job = view.jobs[view.queue[q].job]
+        unblocked = wide(job.partitions) & ~blocked
         for p in range(len(view.pools)):
             if view.eligible[q, p]:
                 may_run = True
-                if not closed[p] and fits(job, view.pools[p], view.nodes, view.gpus):
+                is_open = wide(view.pools[p].partitions) & unblocked != 0
+                if is_open and fits(job, view.pools[p], view.nodes, view.gpus):
                     return q, wide(p)
-        if may_run and _close_partitions(q, closed, view) == 0:
-            break
+        if may_run:
+            blocked |= wide(job.partitions)
     return wide(-1), wide(-1)
 
 
@@ -253,15 +237,15 @@ def _limits(params):
 
 
 @njit
-def _schedule(order, closed, params, view, memory, out):
+def _schedule(order, params, view, memory, out):
     """Write the next start of the main scheduler, else of backfill, else the time of the next call.
 
-    closed [P]: scratch, all False. Returns the number of decisions.
+    Returns the number of decisions.
     """
     is_pass = 0.0 < memory[_PASS] <= view.now
     is_cycle = 0.0 < memory[_CYCLE] <= view.now
     count = len(order) if is_pass else min(len(order), int(params[_DEPTH]))
-    q, p = _first_in_line(order, count, closed, view)
+    q, p = _first_in_line(order, count, view)
     if q >= 0:
         job = view.jobs[view.queue[q].job]
         return _start(q, _first_node(job, view.pools[p], view), view, out)
@@ -279,8 +263,7 @@ def _schedule(order, closed, params, view, memory, out):
 
 @njit_allocating
 def _answer(view, params, memory, out):
-    closed = np.zeros(len(view.pools), np.bool_)
-    return _schedule(_order(view, params), closed, params, view, memory, out)
+    return _schedule(_order(view, params), params, view, memory, out)
 
 
 @njit

@@ -129,6 +129,15 @@ def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
     return result
 
 
+def fill_partitions(jobs: Records, allowed: Mask, layout: Layout) -> None:
+    """Write the partitions of jobs that name none: those of all pools where they may run.
+
+    allowed: [J, P] pools where each job may run.
+    """
+    bits = np.bitwise_or.reduce(np.where(allowed, layout.pools["partitions"], 0), axis=1)
+    jobs["partitions"] = np.where(jobs["partitions"] == 0, bits, jobs["partitions"])
+
+
 def permitted(scenario: Scenario, layout: Layout) -> Mask:
     """Return a mask [T, P] of the pools that each type's lists of GPU models and partitions permit.
 

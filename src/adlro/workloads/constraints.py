@@ -18,7 +18,7 @@ from adlro.errors import ConfigError
 from adlro.model import gpu
 from adlro.model.cluster import Layout
 from adlro.model.history import History
-from adlro.model.state import Counts, Mask
+from adlro.model.state import Counts, Mask, partition_bit
 from adlro.workloads.assumptions import Assumptions
 
 _UNNAMED = {"main"}  # partitions of a cluster file that names none
@@ -140,6 +140,20 @@ def _by_partition(found: Found, layout: Layout) -> Mask:
     )
     assumed.add(int((~has).sum()), "no partition is recorded: any partition")
     return allowed
+
+
+def partition_bits(history: History, rows: Counts, layout: Layout) -> Counts:
+    """Return the partitions [K] that jobs were submitted to as bits; 0 = none that is known."""
+    number = {name: partition_bit(k) for k, name in enumerate(layout.partitions)}
+
+    def bits(names: Collection[str]) -> int:
+        return sum({number[name] for name in names if name in number})
+
+    of_list = [bits(word.split("|")) for word in history.tables["partitions"]]
+    of_queue = [bits([word]) for word in history.tables["queue"]]
+    asked = np.array([*of_list, 0])[history.partitions[rows]]
+    found: Counts = np.where(asked > 0, asked, np.array([*of_queue, 0])[history.queue[rows]])
+    return found
 
 
 def _has_type(name: str, p: int, recorded: Recorded, layout: Layout) -> bool:

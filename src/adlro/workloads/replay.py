@@ -212,6 +212,7 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
     assumed.add(int((~is_known).sum()), f"run time taken as that on a {gpu.REFERENCE}")
     assumed.add(int((history.run_s[rows] < _SHORTEST).sum()), f"played as {_SHORTEST:g} s long")
     asked = constraints.allowed_pools(history, recorded, rows, layout, assumed)
+    jobs["partitions"] = constraints.partition_bits(history, rows, layout)
     allowed = lists[types] & asked
     home = capacity.may_run(jobs, allowed, layout) & (layout.lasting > 0)
     fits, meets = np.asarray(home.any(axis=1)), np.asarray(asked.any(axis=1))

@@ -82,10 +82,9 @@ class Setting(NamedTuple):
         return len(self.scenario.types)
 
     @property
-    def pool_partitions(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the partitions that each pool belongs to."""
-        names = self.layout.partitions
-        return tuple((names[number],) for number in self.pools["partition"].tolist())
+    def partitions(self) -> tuple[str, ...]:
+        """Names of all partitions, in the order of their bits."""
+        return self.layout.partitions
 
     @property
     def slurm(self) -> Slurm:

@@ -42,7 +42,7 @@ def live(*groups, rows=256):
         name="a live cluster", rows=rows, models=layout.models, pools=layout.pools,
         nodes=layout.nodes, gpus=layout.gpus, types=0, affinity=(),
         type_shares=np.zeros((0, pools)), lp_prices=np.zeros(0), demands=np.zeros(0, DEMAND),
-        placement=np.zeros(0, DEMAND), rules=rules, pool_partitions=(("main",),) * pools,
+        placement=np.zeros(0, DEMAND), rules=rules, partitions=("main",),
         slurm=Slurm(),
     )  # fmt: skip
 
