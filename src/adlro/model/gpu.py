@@ -15,13 +15,13 @@ from pydantic import NonNegativeFloat, model_validator
 
 from adlro.errors import ConfigError
 from adlro.model.gpu_catalogue import GpuModel, catalogue, models
-from adlro.model.gpu_names import Identified, find, identify, is_name_of, meant_by
+from adlro.model.gpu_names import Identified, among, find, identify, is_name_of, meant_by
 from adlro.model.record import Record
 
 __all__ = [
     "DEMANDS", "REFERENCE", "Demand", "GpuModel", "Identified", "Origin", "SensorLevels", "Speed",
-    "busy", "find", "identify", "idle", "is_name_of", "meant_by", "missing", "models", "roofline",
-    "slowdown", "speed",
+    "among", "busy", "find", "identify", "idle", "is_name_of", "meant_by", "missing", "models",
+    "roofline", "slowdown", "speed",
 ]  # fmt: skip
 
 REFERENCE = "V100 32GB"

@@ -90,11 +90,12 @@ def _allowed(history: History, recorded: Recorded, rows: Counts, layout: Layout)
     words = history.tables["allowed"]
     table = np.ones((len(words) + 1, len(layout.pools)), np.bool_)
     for w, word in enumerate(words):
-        names = [recorded.gpu_names.get(name, name) for name in word.split("|") if name]
         known = set()
-        for name in names:
+        for name in filter(None, word.split("|")):
             try:
-                known.add(gpu.find(name, layout.models).name)
+                model = gpu.find(recorded.gpu_names.get(name, name), layout.models)
+                asked = (model,) if name in recorded.gpu_names else gpu.among(name, layout.models)
+                known.update(one.name for one in asked)
             except ConfigError as exc:
                 raise ConfigError(
                     f"{recorded.file}: a job may run on {name!r} only; {exc}; say what it is with "
