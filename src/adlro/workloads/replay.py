@@ -90,7 +90,7 @@ def _allowed(history: History, recorded: Recorded, rows: Counts, layout: Layout)
     words = history.tables["allowed"]
     table = np.ones((len(words) + 1, len(layout.pools)), np.bool_)
     for w, word in enumerate(words):
-        known = set()
+        known: set[str] = set()
         for name in filter(None, word.split("|")):
             try:
                 model = gpu.find(recorded.gpu_names.get(name, name), layout.models)
