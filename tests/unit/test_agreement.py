@@ -194,7 +194,8 @@ def test_the_cases_mix_all_that_a_scenario_may_have():
         "saves": [np.isfinite(case.jobs["interval"]).any() for case in cases],
         "events": [len(case.events) > 0 for case in cases],
         "neighbours": [(case.colocation != 1).any() for case in cases],
-        "fgd": [len(case.demands) > 0 for case in cases],
+        "fgd": [case.demands["gpus"].any() for case in cases],
+        "in order": [len(case.demands) == 1 and not case.demands["gpus"].any() for case in cases],
         "nothing": [
             len(case.events) == 0 and (case.jobs["share"] == WHOLE).all() for case in cases
         ],
