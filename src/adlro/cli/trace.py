@@ -76,20 +76,22 @@ def info(
     gpus: int | None,
     is_json: bool,
 ) -> None:
-    """What a history holds: jobs, time, GPUs asked for, load, missing fields, defects."""
+    """What a history holds: jobs, time, GPUs asked for, load, recorded waits, defects."""
     from rich.table import Table
 
     from adlro.cli import trace_info
 
     history = _read(file, lenient, format_, columns)
-    facts = trace_info.facts(history, gpus)
+    found = trace_info.info(history, gpus)
     if is_json:
-        click.echo(as_json(facts))
+        click.echo(as_json(found.facts))
         return
     table = Table(box=None, show_header=False, padding=(0, 2))
-    for label, text in trace_info.lines(facts, history):
+    for label, text in trace_info.lines(found.facts, history):
         table.add_row(label, text)
     stdout().print(table, markup=False, highlight=False)
+    for recorded in trace_info.recorded_tables(found.recorded):
+        stdout().print(recorded, markup=False, highlight=False)
 
 
 _SUFFIXES = (".npz", ".csv", ".swf")
