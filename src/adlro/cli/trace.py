@@ -1,4 +1,4 @@
-"""`adlro trace`: summarise, convert, predict, play and anonymise job histories."""
+"""`adlro trace`: summarise, convert, predict, play, calibrate and anonymise job histories."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from adlro.cli import completion
 from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, stdout
 
 if TYPE_CHECKING:
@@ -307,6 +308,7 @@ def scenario(
     """  # noqa: D301  click wants the character itself
     from adlro.cli.trace_scenario import ScenarioRequest, load_text, make, moment
     from adlro.files import check_writable, write_text
+    from adlro.workloads.summary import OVERLOAD
 
     refuse_same(file, out)
     check_writable(out)
@@ -337,5 +339,38 @@ def scenario(
     then = f"recorded {load_text(recorded_load)}" if recorded_load else "all came at once"
     load = load_text(figures["load"])
     say(f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {load} ({then})")
+    if figures["is_overloaded"]:
+        say(f"  {OVERLOAD}")
     for line in made.filled:
         say(f"  {line}")
+
+
+@command.command("calibrate")
+@click.argument("file", type=FILE, metavar="HISTORY_OR_SCENARIO")
+@click.option("--cluster", help="Of a history: cluster file (TOML), or a scenario's name or file.")
+@click.option("--policy", default="slurm", show_default=True, shell_complete=completion.policy)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Jobs of a window.  [default: the scenario's; of a history all, 20,000 at most]",
+)
+@click.option(
+    "--unfit",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    help="What becomes of a history's jobs that fit no pool.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
+def calibrate(
+    file: Path, cluster: str | None, policy: str, jobs: int | None, unfit: str, is_json: bool
+) -> None:
+    """How closely a simulation reproduces what was recorded of the same jobs.
+
+    \b
+    adlro trace calibrate mine.toml
+    adlro trace calibrate jobs.txt --cluster cluster.toml
+    """  # noqa: D301  click wants the character itself
+    from adlro.cli import trace_calibrate
+
+    request = trace_calibrate.Request(file, cluster, unfit, jobs, policy)
+    trace_calibrate.show(trace_calibrate.calibrate(request), is_json=is_json)
