@@ -172,7 +172,7 @@ def _of_what_is_unknown(setting: Setting, pairs: Pairs) -> Iterator[str]:
             "not have been able to use"
         )
     if len(layout.partitions) > 1 and not history.tables["queue"]:
-        yield "the history has no partitions: jobs may be simulated on nodes that they could not use"
+        yield "the history has no partitions: jobs may be simulated on nodes they could not use"
     no_limit = float((~(history.requested_s[pairs.rows] > 0)).mean())
     if no_limit > _FEW:
         yield f"{_percent(no_limit)} of the jobs have no time limit, by which backfill decides"
