@@ -13,6 +13,7 @@ from adlro.model.cluster import Cluster, Layout, NodeGroup, lay_out
 from adlro.model.context import Rulebook
 from adlro.model.feasibility import fits
 from adlro.model.gpu import models
+from adlro.model.slurm import Slurm
 from adlro.model.state import (
     DEMAND,
     EVENT,
@@ -33,9 +34,10 @@ from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.sim.signature import DECIDE, compiled_steps, entry_point
 from adlro.sim.world import EmptyCluster, decision_buffer, fresh_memory, open_world
-from adlro.workloads.capacity import may_run
+from adlro.workloads.capacity import fill_partitions, may_run
 from adlro.workloads.workload import Workload
 from tests.plain.cases import Case, as_workload, random_case, typical_demands
+from tests.plain.slurm import HASTY
 
 ANYWHERE = [name for name in registry.names() if name != "paper-dqn"]  # its weights fit one cluster
 
@@ -123,6 +125,7 @@ def build(
     quotas=(),
     ageing=None,
     tick=None,
+    slurm=None,
 ) -> World:
     """Build a world; jobs are in order of arrival.
 
@@ -139,6 +142,7 @@ def build(
         quotas: see `quota`.
         ageing: seconds of waiting after which a job is aged; None = never.
         tick: seconds between scheduling cycles; None = decisions follow events at once.
+        slurm: keys of the table [slurm]; None = Slurm's defaults.
     """
     layout, rows = lay(*groups), records(jobs)
     pools = range(len(layout.pools))
@@ -146,10 +150,12 @@ def build(
     wished = np.array([[p in spec.get("allowed", pools) for p in pools] for spec in jobs])
     est = np.array([spec.get("est", spec["seconds"]) for spec in jobs], np.float64)
     seconds = np.array([spec["seconds"] for spec in jobs], np.float64)
+    allowed = may_run(rows, wished, layout)
+    fill_partitions(rows, allowed, layout)
     workload = Workload(
         rows,
         est,
-        may_run(rows, wished, layout),
+        allowed,
         seconds,
         fill(EVENT, list(events)),
         np.ones((types, types)) if colocation is None else np.array(colocation, np.float64),
@@ -161,7 +167,7 @@ def build(
     )
     empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     setting = SimpleNamespace(
-        **_known(empty, workload),
+        **_known(empty, workload, Slurm(**(slurm or {}))),
         layout=layout,
         models=layout.models,
         affinity=tuple(affinity),
@@ -172,8 +178,11 @@ def build(
     return World(empty, workload, setting)
 
 
-def _known(empty: EmptyCluster, workload: Workload) -> dict:
-    """Context fields of a cluster and a workload; its rules identify jobs by id."""
+def _known(empty: EmptyCluster, workload: Workload, slurm: Slurm) -> dict:
+    """Context fields of a cluster and a workload; its rules identify jobs by id.
+
+    Partitions are named by their numbers.
+    """
     rules = Rulebook(
         lambda jobs: workload.allowed[jobs["id"]],
         lambda jobs: workload.holders[jobs["id"]],
@@ -182,7 +191,8 @@ def _known(empty: EmptyCluster, workload: Workload) -> dict:
     return {
         **{"name": "by hand", "rows": len(workload.jobs), "types": len(workload.colocation)},
         **empty._asdict(),
-        **{"placement": workload.demands, "rules": rules},
+        **{"placement": workload.demands, "rules": rules, "slurm": slurm},
+        "partitions": tuple(map(str, range(int(empty.pools["partitions"].max()).bit_length()))),
     }
 
 
@@ -212,7 +222,7 @@ def from_case(case: Case) -> World:
         row[list(given)] = 1.0
     empty, workload = EmptyCluster(case.pools, case.nodes, case.gpus), as_workload(case)
     setting = SimpleNamespace(
-        **_known(empty, workload),
+        **_known(empty, workload, HASTY),
         models=models()[: case.est.shape[1]],
         affinity=tuple(case.affinity),
         type_shares=shares,

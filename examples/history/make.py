@@ -63,11 +63,11 @@ class Node:
 def nodes() -> list[Node]:
     """Return the nodes in the order in which jobs fill them; two cores of each are Slurm's own."""
     return [
-        *(Node(f"a0{i}", "a100", 4, 62, 512, "a100,80g,ib", "gpu,long") for i in (1, 2)),
-        *(Node(f"a0{i}", "a100", 4, 62, 512, "a100,40g,ib", "gpu") for i in (3, 4)),
-        Node("v01", "v100", 4, 38, 192, "v100,32g", "gpu,long"),
-        Node("v02", "v100", 4, 38, 192, "v100,32g", "gpu,long", "MIXED+DRAIN"),
-        Node("m01", "mi250", 8, 126, 512, "mi250", "gpu"),
+        *(Node(f"a0{i}", "a100", 4, 62, 512, "sxm4,80g,ib", "gpu,long") for i in (1, 2)),
+        *(Node(f"a0{i}", "a100", 4, 62, 512, "sxm4,40g,ib", "gpu") for i in (3, 4)),
+        Node("v01", "v100", 4, 38, 192, "sxm2,32g", "gpu,long"),
+        Node("v02", "v100", 4, 38, 192, "sxm2,32g", "gpu,long", "MIXED+DRAIN"),
+        Node("m01", "mi250", 8, 126, 512, "rocm", "gpu"),
         Node("c01", "", 0, 126, 512, "cpu", "gpu"),
     ]
 

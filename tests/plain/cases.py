@@ -90,6 +90,7 @@ def random_case(seed: int) -> Case:
     _fill_one_node(np.random.default_rng((seed, 3)), jobs, pools, nodes)
     _fill_delays(np.random.default_rng((seed, 4)), jobs, whole)
     allowed = _restrict(rng, _allowed(jobs, pools, nodes))
+    _fill_partitions(np.random.default_rng((seed, 6)), jobs, pools, allowed)
     return Case(
         jobs=jobs,
         est=_estimates(rng, seconds, whole),
@@ -164,7 +165,7 @@ def _pools(rng: np.random.Generator, models: int, whole: bool) -> Records:
     pools = np.zeros(int(rng.integers(1, 5)), POOL)
     memory = rng.choice(MEMORY_CLASSES, models)
     pools["model"] = rng.integers(models, size=len(pools))
-    pools["partition"] = rng.integers(2, size=len(pools))
+    pools["partitions"] = 1 << rng.integers(2, size=len(pools))
     pools["nodes"] = rng.integers(1, 5, size=len(pools))
     pools["node_gpus"] = rng.integers(1, 9, size=len(pools))
     if rng.random() < 0.03:  # more nodes than a block of the kernel's index holds
@@ -294,6 +295,14 @@ def _fill_one_node(rng: np.random.Generator, jobs: Records, pools: Records, node
     """Let none, some or all gangs need one node, as far as a node can hold them."""
     jobs["one_node"] = rng.random(len(jobs)) < rng.choice([0, 0.5, 1])
     jobs["one_node"] &= _allowed(jobs, pools, nodes).any(axis=1)
+
+
+def _fill_partitions(
+    rng: np.random.Generator, jobs: Records, pools: Records, allowed: Mask
+) -> None:
+    """Let some pools be in both partitions, and each job in those of the pools it may use."""
+    pools["partitions"] |= np.where(rng.random(len(pools)) < 0.2, 3, 0)
+    jobs["partitions"] = [np.bitwise_or.reduce(pools["partitions"][may]) for may in allowed]
 
 
 def _fill_delays(rng: np.random.Generator, jobs: Records, whole: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.plain import drain, learned, packed, planned, policies, priority
+from tests.plain import drain, learned, packed, planned, policies, priority, slurm
 from tests.plain.cases import Case
 from tests.plain.simulator import Policy
 
@@ -13,6 +13,7 @@ MAKERS = {
     **drain.MAKERS,
     **learned.MAKERS,
     **packed.MAKERS,
+    **slurm.MAKERS,
 }
 
 

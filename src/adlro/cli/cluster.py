@@ -56,7 +56,7 @@ def show(cluster: str, is_json: bool) -> None:
                 "GPU GB": int(pool["gpu_memory"]) // MB_PER_GB,
                 "cores": int(node["cores"]),
                 "GB": int(node["memory"]) // MB_PER_GB,
-                "TDP W": round(model.tdp_w),
+                "TDP W": "?" if model.tdp_w is None else round(model.tdp_w),
                 "span cost": round(float(pool["span_cost"]), 3),
                 "comes and goes": _comings(dict.fromkeys(groups)),
             }
@@ -132,6 +132,7 @@ def import_(
     from adlro.config.to_toml import to_toml
     from adlro.files import check_writable, write_text
     from adlro.workloads import inventory
+    from adlro.workloads.slurm_nodes import counted
 
     if slurm == (file is not None):
         raise click.UsageError("name a file or give --slurm, one of the two")
@@ -152,7 +153,8 @@ def import_(
         say(line)
     total = sum(group.count * group.gpus for group in cluster.nodes)
     count = sum(group.count for group in cluster.nodes)
-    say(f"{out}: {total:,} GPUs on {count:,} nodes in {len(cluster.nodes):,} groups")
+    sizes = (counted(total, "GPU"), counted(count, "node"), counted(len(cluster.nodes), "group"))
+    say(f"{out}: {sizes[0]} on {sizes[1]} in {sizes[2]}")
 
 
 def _partitions(path: Path) -> dict[str, list[str]]:

@@ -250,6 +250,7 @@ def command(
     estimates: str | None,
     jobs: int | None,
     ageing: float | None,
+    slurm_config: Path | None,
     policies: str,
     seeds: str | None,
     threads: int,
@@ -269,7 +270,7 @@ def command(
     check_json_file(json_file)
     _check_places(json_file, report)
     reporter = Reporter(report)
-    wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
+    wanted = changed_scenario(scenario, load, estimates, jobs, ageing, slurm_config)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
         result, is_whole = _play(wanted, policies, way, reporter)
     tables = shown(result, wanted, with_regression=regression)

@@ -214,6 +214,7 @@ def command(
     estimates: str | None,
     jobs: int | None,
     ageing: float | None,
+    slurm_config: Path | None,
     seed: int,
     at: float | None,
     decision: int | None,
@@ -233,7 +234,7 @@ def command(
 
     check_json_file(json_file)
     wish = _wish(at, decision, job)
-    wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
+    wanted = changed_scenario(scenario, load, estimates, jobs, ageing, slurm_config)
     shown = _find(wanted, policy, seed, wish, top)
     did = shown.said.decision
     done = f"Decided: {named(did.options[did.chosen], did, shown.names)}."

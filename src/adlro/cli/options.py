@@ -32,6 +32,35 @@ def refuse_same(file: Path, out: Path) -> None:
             )
 
 
+def slurm_option(command: C) -> C:
+    """Add the option that names a Slurm configuration."""
+    option = click.option(
+        "--slurm-config",
+        type=FILE,
+        help="Settings of the policy slurm: the output of 'scontrol show config' (and 'show "
+        "partition'), or a slurm.conf.",
+    )
+    return option(command)
+
+
+def slurm_table(path: Path | None, partitions: list[str]) -> dict[str, Any] | None:
+    """Return the table [slurm] that a Slurm configuration gives; None = no file is named.
+
+    Prints which of its settings have no effect. partitions: the names of the cluster's.
+
+    Raises:
+        ConfigError: the file cannot be read, or is wrong.
+    """
+    if path is None:
+        return None
+    from adlro.config.slurm import read_slurm
+
+    found = read_slurm(path, partitions)
+    if found.ignored:
+        say(f"{path}: without effect here: {', '.join(found.ignored)}", err=True)
+    return found.slurm.model_dump(exclude_defaults=True)
+
+
 def scenario_options(command: C) -> C:
     """Add the scenario argument and the options that override its keys."""
     for option in (
@@ -55,7 +84,7 @@ def scenario_options(command: C) -> C:
         click.argument("scenario", default="paper16", shell_complete=completion.scenarios),
     ):
         command = option(command)
-    return command
+    return slurm_option(command)
 
 
 def changed_scenario(
@@ -64,6 +93,7 @@ def changed_scenario(
     estimates: str | None,
     jobs: int | None,
     ageing: float | None,
+    slurm_config: Path | None,
 ) -> Scenario:
     """Return the scenario with the given options applied.
 
@@ -71,9 +101,12 @@ def changed_scenario(
         ConfigError: there is no such scenario, or a value is out of range.
     """
     from adlro.config.files import adjusted, find_scenario
+    from adlro.config.scenario import partitions_of
 
+    wanted = find_scenario(name)
+    slurm = slurm_table(slurm_config, partitions_of(wanted.cluster))
     changes = {"load": load, "estimates": estimates, "jobs": jobs, "ageing_h": ageing}
-    return adjusted(find_scenario(name), **changes)
+    return adjusted(wanted, **changes, slurm=slurm)
 
 
 def named_pairs(texts: tuple[str, ...], option: str, example: str) -> dict[str, str]:

@@ -292,6 +292,7 @@ def command(
     estimates: str | None,
     jobs: int | None,
     ageing: float | None,
+    slurm_config: Path | None,
     policy: str,
     seed: int,
     json_file: Path | None,
@@ -311,7 +312,7 @@ def command(
 
     files = _Files(json_file, gantt, telemetry, telemetry_every)
     _check_files(files)
-    wanted = changed_scenario(scenario, load, estimates, jobs, ageing)
+    wanted = changed_scenario(scenario, load, estimates, jobs, ageing, slurm_config)
     if telemetry is not None:
         wanted = adjusted(wanted, telemetry=True)
     run = _simulate(wanted, policy, seed, files)

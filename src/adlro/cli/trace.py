@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from adlro.cli import completion
-from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, stdout
+from adlro.cli import trace_calibrate
+from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, slurm_option, stdout
 
 if TYPE_CHECKING:
     from adlro.model.history import History
@@ -21,6 +21,9 @@ C = TypeVar("C", bound=Callable[..., Any])
 @click.group("trace")
 def command() -> None:
     """Job histories: look at them, convert them, play them, share them."""
+
+
+command.add_command(trace_calibrate.command)
 
 
 def _reading_options(wrapped: C) -> C:
@@ -279,8 +282,26 @@ def _check_names(names: Mapping[str, str], history: History) -> None:
     help="What becomes of jobs that fit no pool.",
 )
 @click.option(
+    "--partitions",
+    type=click.Choice(["apply", "ignore"]),
+    default="apply",
+    help="Whether jobs are bound to the partitions that they were submitted to.",
+)
+@click.option(
+    "--gpu-types",
+    type=click.Choice(["requested", "allocated", "ignore"]),
+    default="requested",
+    help="GPU types that jobs are bound to; allocated: where none was requested, that it ran on.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse jobs that ask for a partition, GPU type or feature that no node has.",
+)
+@click.option(
     "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
 )
+@slurm_option
 @click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
 def scenario(
     file: Path,
@@ -297,7 +318,11 @@ def scenario(
     speeds: str,
     gpus_from: str,
     unfit: str,
+    partitions: str,
+    gpu_types: str,
+    strict: bool,
     gpus: tuple[str, ...],
+    slurm_config: Path | None,
     is_json: bool,
 ) -> None:
     """A scenario whose jobs are those of a history, on a cluster of your own.
@@ -324,9 +349,12 @@ def scenario(
         "speeds": speeds,
         "gpus_from": gpus_from,
         "unfit": unfit,
+        "partitions": partitions,
+        "gpu_types": gpu_types,
+        "strict": strict,
         "gpu_names": names,
     }
-    request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, recorded)
+    request = ScenarioRequest(file, out, cluster, load_scale, warm_up, jobs, slurm_config, recorded)
     made = make(request, history)
     write_text(out, made.text)
     if is_json:
@@ -343,34 +371,3 @@ def scenario(
         say(f"  {OVERLOAD}")
     for line in made.filled:
         say(f"  {line}")
-
-
-@command.command("calibrate")
-@click.argument("file", type=FILE, metavar="HISTORY_OR_SCENARIO")
-@click.option("--cluster", help="Of a history: cluster file (TOML), or a scenario's name or file.")
-@click.option("--policy", default="slurm", show_default=True, shell_complete=completion.policy)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    help="Jobs of a window.  [default: the scenario's; of a history all, 20,000 at most]",
-)
-@click.option(
-    "--unfit",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    help="What becomes of a history's jobs that fit no pool.",
-)
-@click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
-def calibrate(
-    file: Path, cluster: str | None, policy: str, jobs: int | None, unfit: str, is_json: bool
-) -> None:
-    """How closely a simulation reproduces what was recorded of the same jobs.
-
-    \b
-    adlro trace calibrate mine.toml
-    adlro trace calibrate jobs.txt --cluster cluster.toml
-    """  # noqa: D301  click wants the character itself
-    from adlro.cli import trace_calibrate
-
-    request = trace_calibrate.Request(file, cluster, unfit, jobs, policy)
-    trace_calibrate.show(trace_calibrate.calibrate(request), is_json=is_json)

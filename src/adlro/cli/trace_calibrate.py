@@ -1,4 +1,4 @@
-"""Composes and runs the simulation that `adlro trace calibrate` compares with the record."""
+"""`adlro trace calibrate`: compares a simulation with what was recorded of the same jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from adlro.cli.options import as_json, say_if_slow, stdout
+from adlro.cli import completion
+from adlro.cli.options import (
+    FILE,
+    as_json,
+    changed_scenario,
+    say_if_slow,
+    slurm_option,
+    stdout,
+)
 
 if TYPE_CHECKING:
     from adlro.config.scenario import Scenario
@@ -26,6 +34,7 @@ class Request(NamedTuple):
     unfit: str
     jobs: int | None
     policy: str
+    slurm_config: Path | None
 
 
 def scenario_of_request(request: Request) -> Scenario:
@@ -36,7 +45,7 @@ def scenario_of_request(request: Request) -> Scenario:
         ConfigError: the scenario has no history, or cannot be played.
     """
     from adlro.cli.trace_scenario import ScenarioRequest, make
-    from adlro.config.files import adjusted, load_scenario, scenario_of
+    from adlro.config.files import adjusted, scenario_of
     from adlro.errors import ConfigError
     from adlro.workloads.formats.gather import ReadOptions
     from adlro.workloads.formats.registry import read
@@ -44,7 +53,8 @@ def scenario_of_request(request: Request) -> Scenario:
     if request.file.suffix == ".toml":
         if request.cluster is not None:
             raise click.BadParameter("the scenario has a cluster", param_hint="--cluster")
-        found = adjusted(load_scenario(request.file), jobs=request.jobs)
+        name, jobs, slurm = str(request.file), request.jobs, request.slurm_config
+        found = changed_scenario(name, None, None, jobs, None, slurm)
         if found.history is None:
             raise ConfigError(f"{request.file}: has no history to compare with")
         return found
@@ -56,7 +66,14 @@ def scenario_of_request(request: Request) -> Scenario:
     out = request.file.with_suffix(".toml")  # only its name and folder count
     history = read(request.file, ReadOptions(False, "", ()))
     wanted = ScenarioRequest(
-        request.file, out, request.cluster, 1.0, 0.0, request.jobs, {"unfit": request.unfit}
+        request.file,
+        out,
+        request.cluster,
+        load_scale=1.0,
+        warm_up=0.0,
+        jobs=request.jobs,
+        slurm_config=request.slurm_config,
+        recorded={"unfit": request.unfit},
     )
     made = make(wanted, history)
     jobs = request.jobs or min(made.figures["playable_jobs"], _LONGEST)
@@ -107,3 +124,39 @@ def show(found: Calibration, *, is_json: bool) -> None:
         click.echo(as_json(found.model_dump()))
         return
     stdout().print(Group(*calibration_table.shown(found)))
+
+
+@click.command("calibrate")
+@click.argument("file", type=FILE, metavar="HISTORY_OR_SCENARIO")
+@click.option("--cluster", help="Of a history: cluster file (TOML), or a scenario's name or file.")
+@click.option("--policy", default="slurm", show_default=True, shell_complete=completion.policy)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Jobs of a window.  [default: the scenario's; of a history all, 20,000 at most]",
+)
+@click.option(
+    "--unfit",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    help="What becomes of a history's jobs that fit no pool.",
+)
+@slurm_option
+@click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
+def command(
+    file: Path,
+    cluster: str | None,
+    policy: str,
+    jobs: int | None,
+    unfit: str,
+    slurm_config: Path | None,
+    is_json: bool,
+) -> None:
+    """How closely a simulation reproduces what was recorded of the same jobs.
+
+    \b
+    adlro trace calibrate mine.toml
+    adlro trace calibrate jobs.txt --cluster cluster.toml
+    """  # noqa: D301  click wants the character itself
+    request = Request(file, cluster, unfit, jobs, policy, slurm_config)
+    show(calibrate(request), is_json=is_json)

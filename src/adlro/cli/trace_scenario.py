@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from adlro.cli.options import slurm_table
+
 if TYPE_CHECKING:
     from adlro.model.history import History
 
@@ -25,6 +27,7 @@ class ScenarioRequest(NamedTuple):
     load_scale: float
     warm_up: float
     jobs: int | None
+    slurm_config: Path | None
     recorded: dict[str, Any]  # keys of config.history.Recorded
 
 
@@ -80,6 +83,7 @@ def _check(request: ScenarioRequest) -> None:
 def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
     """Return the tables of the scenario file; the number of jobs and the load are still 1."""
     from adlro.config.files import find_cluster
+    from adlro.config.scenario import partitions_of
     from adlro.workloads import history_file
 
     beside = os.path.relpath(request.file.resolve(), request.out.resolve().parent)
@@ -90,6 +94,8 @@ def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
     known = {word: _QOS[word] for word in history.tables["qos"] if word in _QOS}
     if known:
         recorded["priorities"] = known
+    cluster = find_cluster(request.cluster)
+    slurm = slurm_table(request.slurm_config, partitions_of(cluster))
     return {
         "about": f"jobs of {history.header.source} ({history.header.format})",
         "jobs": 1,
@@ -98,8 +104,9 @@ def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
         "measure": f"after {request.warm_up * 100:g} %" if request.warm_up else "all",
         "users": history_file.users_of(history),
         "accounts": list(history_file.accounts_of(history)),
+        **({"slurm": slurm} if slurm else {}),
         "history": recorded,
-        "cluster": find_cluster(request.cluster).model_dump(exclude_none=True),
+        "cluster": cluster.model_dump(exclude_none=True),
     }
 
 

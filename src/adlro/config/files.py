@@ -22,21 +22,29 @@ R = TypeVar("R", bound=Record)
 _MOST_BYTES = 16 << 20  # of a file: a cluster may name 100,000 hosts
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file.
+def read_text(path: Path) -> str:
+    """Return the content of a text file.
 
     Raises:
-        ConfigError: the file cannot be read, or is not TOML.
+        ConfigError: the file cannot be read, or is not text.
     """
     try:
-        text = read_bytes(path, _MOST_BYTES).decode()
+        return read_bytes(path, _MOST_BYTES).decode()
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: is not text (byte {exc.start} is not UTF-8)") from exc
     except ValueError as exc:  # a null character in the path
         raise ConfigError(f"{path}: cannot be read: {exc}") from exc
-    return _parse(text, path)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not TOML.
+    """
+    return _parse(read_text(path), path)
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:

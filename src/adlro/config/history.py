@@ -40,6 +40,9 @@ class Recorded(Record):
     rules: tuple[Rule, ...] = ()  # the first that matches sets a job's type; else a hash does
     gpus_from: Literal["gpus", "cores"] = "gpus"  # cores = each processor is played as a GPU
     unfit: Literal["refuse", "drop"] = "refuse"  # jobs that fit no pool of the cluster
+    partitions: Literal["apply", "ignore"] = "apply"  # those that jobs were submitted to
+    gpu_types: Literal["requested", "allocated", "ignore"] = "requested"  # to which jobs are bound
+    strict: bool = False  # refuse, not leave out, jobs that ask for what no node has
     gpu_names: dict[str, GpuName] = Field(default_factory=dict)  # history -> catalogue
     cores_per_gpu: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1  # if a job has no cores
     memory_gb_per_gpu: Amount = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -14,14 +14,17 @@ from adlro.model.record import Record
 _Gpus = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-def by_model(entries: Mapping[str, float]) -> dict[str, float]:
-    """Return the entries with each key, a GPU model, replaced by its name in the catalogue."""
-    return {gpu.find(name).name: entry for name, entry in entries.items()}
+def by_model(entries: Mapping[str, float], own: Sequence[gpu.GpuModel]) -> dict[str, float]:
+    """Return the entries with each key, any name of a GPU model, replaced by the model's name.
+
+    own: models that the cluster defines, or all that it has.
+    """
+    return {gpu.find(name, own).name: entry for name, entry in entries.items()}
 
 
-def _refuse_twins(key: str, entries: Mapping[str, float]) -> None:
+def refuse_twins(key: str, entries: Mapping[str, float], own: Sequence[gpu.GpuModel]) -> None:
     """Raise ValueError for a GPU model that is listed under two of its names."""
-    models = [gpu.find(name).name for name in entries]
+    models = [gpu.find(name, own).name for name in entries]
     for model in models:
         if models.count(model) > 1:
             raise ValueError(f"{key}: {model!r} is there twice; remove one")
@@ -47,7 +50,6 @@ class Quota(Record):
             raise ValueError(f"nothing is limited for {self.holder}; give a share or caps")
         if self.share is None and not self.borrow:
             raise ValueError(f"borrow = false of {self.holder} needs a share to stay within")
-        _refuse_twins("caps", self.caps)
         return self
 
     @property
@@ -85,16 +87,16 @@ def refuse_quotas(quotas: tuple[Quota, ...], users: int) -> None:
             )
 
 
-def refuse_prices(prices: Mapping[str, float], models: list[str]) -> None:
+def refuse_prices(prices: Mapping[str, float], models: Sequence[gpu.GpuModel]) -> None:
     """Raise ValueError if only some of the cluster's models have a price, or one is listed twice.
 
     Args:
         prices: GPU model -> price.
-        models: all GPU models of the cluster, by their names in the catalogue.
+        models: all GPU models of the cluster.
     """
-    _refuse_twins("prices", prices)
-    listed = by_model(prices)
-    missing = [model for model in models if model not in listed]
+    refuse_twins("prices", prices, models)
+    listed = by_model(prices, models)
+    missing = [model.name for model in models if model.name not in listed]
     if listed and missing:
         raise ValueError(
             f"prices: nothing for {', '.join(repr(model) for model in missing)}; "

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from adlro.config.events import Change, Drain, Failures, Update
 from adlro.config.history import Recorded
-from adlro.config.quotas import Quota, refuse_prices, refuse_quotas
+from adlro.config.quotas import Quota, refuse_prices, refuse_quotas, refuse_twins
 from adlro.errors import suggestion
-from adlro.model import gpu
-from adlro.model.cluster import Cluster, GpuName, Name
+from adlro.model.cluster import Cluster, GpuName, Name, known_gpu
+from adlro.model.gpu import GpuModel
 from adlro.model.job import MAX_COUNT, Colocation, JobType, Seconds, Share, Spread
 from adlro.model.record import Record
+from adlro.model.slurm import Slurm
 
 Skew = Annotated[float, Field(ge=0, le=10)]
 
@@ -166,7 +167,29 @@ class Scenario(Record):
     quotas: tuple[Quota, ...] = ()
     ageing_h: Annotated[float, Field(ge=0, le=1e6)] = 0.0  # hours of waiting; 0 = no ageing
     prices: dict[GpuName, Price] = Field(default_factory=dict)  # money for an hour of one GPU
+    slurm: Slurm = Slurm()  # settings of the policy slurm
     history: Recorded | None = None  # replays recorded jobs; None = jobs are drawn
+
+    @model_validator(mode="after")
+    def _gpus_known(self) -> Scenario:
+        for key, name in self._gpu_names():
+            known_gpu(key, name, self.cluster.gpu)
+        return self
+
+    def _gpu_names(self) -> Iterator[tuple[str, str]]:
+        """Yield every name of a GPU model outside the cluster, with the key where it stands."""
+        for i, job_type in enumerate(self.types):
+            yield from ((f"types.{i}.speed.{name}", name) for name in job_type.speed)
+            yield from ((f"types.{i}.models.{m}", name) for m, name in enumerate(job_type.models))
+        yield from ((f"affinity.{key}", name) for key, name in self.affinity.items())
+        for i, change in enumerate(self.changes):
+            if isinstance(change, Update):
+                yield f"changes.{i}.model", change.model
+        for i, quota in enumerate(self.quotas):
+            yield from ((f"quotas.{i}.caps.{name}", name) for name in quota.caps)
+        yield from ((f"prices.{name}", name) for name in self.prices)
+        named = {} if self.history is None else self.history.gpu_names
+        yield from ((f"history.gpu_names.{key}", name) for key, name in named.items())
 
     @model_validator(mode="after")
     def _types_agree(self) -> Scenario:
@@ -211,27 +234,48 @@ class Scenario(Record):
             _refuse_failures(self.failures, self.cluster)
         for i, change in enumerate(self.changes):
             _refuse_change(f"changes.{i}", change, self.cluster)
+        partitions = partitions_of(self.cluster)
+        for key in ("partition_factors", "partition_tiers"):
+            for name in getattr(self.slurm, key):
+                _refuse_unknown(f"slurm.{key}", "partition", name, partitions)
         return self
 
     @model_validator(mode="after")
     def _rules_agree(self) -> Scenario:
-        models = list(dict.fromkeys(gpu.find(group.gpu).name for group in self.cluster.nodes))
+        models = _models(self.cluster)
         for name in self.accounts:
             if self.accounts.count(name) > 1:
                 raise ValueError(f"accounts: {name!r} is there twice; remove one")
         for i, quota in enumerate(self.quotas):
             if quota.account is not None:
                 _refuse_unknown(f"quotas.{i}.account", "account", quota.account, self.accounts)
+            refuse_twins(f"quotas.{i}: caps", quota.caps, models)
             for name in quota.caps:
-                _refuse_unknown(f"quotas.{i}.caps", "model here", gpu.find(name).name, models)
+                _refuse_absent(f"quotas.{i}.caps", name, self.cluster)
         refuse_quotas(self.quotas, self.users)
         refuse_prices(self.prices, models)
         return self
 
 
+def partitions_of(cluster: Cluster) -> list[str]:
+    """Return the names of a cluster's partitions, in file order."""
+    return list(dict.fromkeys(name for group in cluster.nodes for name in group.partitions))
+
+
 def _refuse_unknown(key: str, noun: str, name: str, known: Sequence[str]) -> None:
     if name not in known:
         raise ValueError(f"{key}: unknown {noun} {name!r}; {suggestion(name, known)}")
+
+
+def _models(cluster: Cluster) -> tuple[GpuModel, ...]:
+    """Return the GPU models of the cluster's nodes, in file order."""
+    return tuple(dict.fromkeys(cluster.model_of(group.gpu) for group in cluster.nodes))
+
+
+def _refuse_absent(key: str, name: str, cluster: Cluster) -> None:
+    """Raise ValueError if no node has the GPU model of a name."""
+    here = [model.name for model in _models(cluster)]
+    _refuse_unknown(key, "model here", cluster.model_of(name).name, here)
 
 
 def _refuse_failures(failures: Failures, cluster: Cluster) -> None:
@@ -253,8 +297,7 @@ def _refuse_change(key: str, change: Change, cluster: Cluster) -> None:
     """Raise ValueError if a change names nodes, GPUs or a model that the cluster does not have."""
     groups = cluster.nodes
     if isinstance(change, Update):
-        models = {gpu.find(group.gpu).name for group in groups}
-        _refuse_unknown(f"{key}.model", "model here", gpu.find(change.model).name, sorted(models))
+        _refuse_absent(f"{key}.model", change.model, cluster)
         return
     nodes = [(name, group) for group in groups for name in group.node_names]
     meant = [g for name, g in nodes if change.node in (None, name, g.name)]

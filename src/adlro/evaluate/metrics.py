@@ -99,7 +99,7 @@ def _gpu_use(setting: Setting, workload: Workload, result: RunResult) -> _GpuUse
     up_s = up_seconds(workload.events, layout.nodes, within)[layout.gpus["node"]]
     up, busy = up_s / within.length, result.gpus["busy"] / within.length
     model = layout.pools["model"][layout.nodes["pool"][layout.gpus["node"]]]
-    watts = np.array([m.tdp_w for m in layout.models])[model]
+    watts = np.array([m.power_w for m in layout.models])[model]
     was_up, up_models = up > _NEVER_UP, np.bincount(model, up)
     with_any = up_models > _NEVER_UP
     return _GpuUse(

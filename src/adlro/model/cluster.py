@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -11,8 +12,9 @@ from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
 from adlro.errors import ConfigError
 from adlro.model import gpu
+from adlro.model.gpu import GpuModel
 from adlro.model.record import Record
-from adlro.model.state import GPU, NODE, POOL, WHOLE, Records
+from adlro.model.state import GPU, NODE, POOL, WHOLE, Records, partition_bit
 
 MB_PER_GB = 1024
 _MAX_GPUS = 1_000_000
@@ -20,16 +22,8 @@ _MAX_GPUS = 1_000_000
 _REFERENCE_NETWORK, _REFERENCE_LINK = 12.5, 300.0  # GB/s: 100 Gb/s network, NVLink 2
 
 
-def _known_gpu(name: str) -> str:
-    try:
-        gpu.find(name)
-    except ConfigError as exc:
-        raise ValueError(str(exc)) from exc
-    return name
-
-
 Name = Annotated[str, Field(min_length=1, max_length=80)]
-GpuName = Annotated[Name, AfterValidator(_known_gpu)]
+GpuName = Name  # of the catalogue or of the cluster's [[gpu]] tables; known_gpu checks it
 Host = Annotated[str, Field(min_length=1, max_length=255)]
 Number = Annotated[int, Field(ge=1, le=1_000_000)]
 Hours = Annotated[float, Field(ge=0, le=1e6)]  # after the first arrival
@@ -119,33 +113,28 @@ class NodeGroup(Record):
             return (self.name,)
         return tuple(f"{self.name}-{i}" for i in range(self.count))
 
-    @property
-    def link(self) -> float:
-        """Bandwidth between the GPUs of one node, GB/s."""
-        return self.link_gb_s or gpu.find(self.gpu).link_gb_s
-
-    @property
-    def span_cost(self) -> float:
-        """Extra time to move data over the network instead of the link within a node.
+    def span_cost(self, model: GpuModel) -> float:
+        """Return the extra time to move data over the network instead of the link within a node.
 
         Relative to the extra time with the reference network and link: 1 = the same, 0 = none.
+        model: of the group's GPUs.
         """
-        extra = 1 / self.network_gb_s - 1 / self.link
+        extra = 1 / self.network_gb_s - 1 / (self.link_gb_s or model.link_gb_s)
         return max(0.0, extra / (1 / _REFERENCE_NETWORK - 1 / _REFERENCE_LINK))
 
-    @property
-    def shape(self) -> tuple[object, ...]:
-        """Whatever is equal for all nodes of one pool: what jobs may ask for, model and sizes."""
+    def shape(self, model: GpuModel) -> tuple[object, ...]:
+        """Return what all nodes of one pool share: what jobs may ask for, GPU model and sizes."""
         asked = (frozenset(self.partitions), frozenset(self.features), self.gpu_type.casefold())
-        model = gpu.find(self.gpu).name
-        return (*asked, model, self.gpus, self.cores, self.memory_gb, self.span_cost)
+        sizes = (self.gpus, self.cores, self.memory_gb)
+        return (*asked, model.name, *sizes, self.span_cost(model))
 
 
 class Cluster(Record):
-    """A cluster as described by a cluster file (TOML): its name and its groups of nodes."""
+    """A cluster as described by a cluster file (TOML): its GPU models and its groups of nodes."""
 
     name: Name = "cluster"
     about: str = ""
+    gpu: tuple[GpuModel, ...] = ()  # models that are not in the catalogue
     nodes: Annotated[tuple[NodeGroup, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -159,6 +148,22 @@ class Cluster(Record):
             raise ValueError("nodes: all of them leave; at least one group must stay (no leaves_h)")
         _refuse_ambiguous(self.nodes)
         return self
+
+    @model_validator(mode="after")
+    def _gpus_known(self) -> Cluster:
+        for i, own in enumerate(self.gpu):
+            _refuse_own(f"gpu.{i}", own, self.gpu[:i])
+        for i, group in enumerate(self.nodes):
+            known_gpu(f"nodes.{i}.gpu", group.gpu, self.gpu)
+        return self
+
+    def model_of(self, name: str) -> GpuModel:
+        """Return the GPU model of a name, of this cluster or of the catalogue.
+
+        Raises:
+            ConfigError: there is no such model.
+        """
+        return gpu.find(name, self.gpu)
 
 
 def _refuse_ambiguous(groups: Iterable[NodeGroup]) -> None:
@@ -180,10 +185,44 @@ def _refuse_ambiguous(groups: Iterable[NodeGroup]) -> None:
             owners[name] = group.name
 
 
+def known_gpu(key: str, name: str, own: Sequence[GpuModel]) -> GpuModel:
+    """Return the GPU model of a name, of the catalogue or of `own`.
+
+    Raises:
+        ValueError: there is no such model; the message begins with `key`.
+    """
+    try:
+        return gpu.find(name, own)
+    except ConfigError as exc:
+        raise ValueError(f"{key}: {exc}") from exc
+
+
+def _refuse_own(key: str, own: GpuModel, before: Sequence[GpuModel]) -> None:
+    """Raise ValueError if a [[gpu]] table is of a known model, or contradicts its own name."""
+    for name in (own.name, *own.aliases):
+        for known in gpu.meant_by(name)[:1]:
+            raise ValueError(
+                f"{key}: {name!r} is a name of the catalogue's {known.name!r} with "
+                f"{known.memory_gb:g} GB; choose another name or remove this table"
+            )
+        if any(gpu.is_name_of(name, other) for other in before):
+            raise ValueError(f"{key}: two GPU models are called {name!r}; rename one")
+    said = re.search(r"(\d+)\s*gi?b\b", own.name, re.IGNORECASE)
+    if said and float(said[1]) != own.memory_gb:
+        raise ValueError(
+            f"{key}.memory_gb: {own.name!r} says {said[1]} GB, not {own.memory_gb:g}; correct one"
+        )
+    for field in ("parent", "board"):
+        if getattr(own, field) is not None:
+            raise ValueError(f"{key}.{field}: only models of the catalogue have one; remove it")
+    if own.tensor_like is not None:
+        known_gpu(f"{key}.tensor_like", own.tensor_like, ())
+
+
 class Layout(NamedTuple):
     """Records of an empty cluster, and the names of its models, partitions, pools and nodes."""
 
-    models: tuple[gpu.GpuModel, ...]  # [M], in file order
+    models: tuple[GpuModel, ...]  # [M], in file order
     partitions: tuple[str, ...]  # all of them, in file order
     pool_names: tuple[str, ...]  # [P]
     pool_partitions: tuple[frozenset[str], ...]  # [P] the partitions that all its nodes are in
@@ -197,15 +236,17 @@ class Layout(NamedTuple):
     lasting: NDArray[np.int64]  # [P] number of nodes that never leave
 
 
-def _pool_names(first: Iterable[NodeGroup]) -> tuple[str, ...]:
+def _pool_names(first: Iterable[NodeGroup], models: Iterable[GpuModel]) -> tuple[str, ...]:
     """Return the names [P] of pools: model and partitions; numbered from the second equal one on.
 
-    first: [P] the first group of nodes of each pool.
+    Args:
+        first: [P] the first group of nodes of each pool.
+        models: [P] the model of its GPUs.
     """
     names: list[str] = []
     count: dict[str, int] = {}
-    for group in first:
-        name = f"{gpu.find(group.gpu).name} ({', '.join(group.partitions)})"
+    for group, model in zip(first, models, strict=True):
+        name = f"{model.name} ({', '.join(group.partitions)})"
         count[name] = count.get(name, 0) + 1
         names.append(f"{name} #{count[name]}" if count[name] > 1 else name)
     return tuple(names)
@@ -230,23 +271,24 @@ def lay_out(cluster: Cluster) -> Layout:
 
     Pools, nodes and GPUs are numbered in file order; the nodes of a pool have consecutive numbers.
     """
+    model_of = {group.name: cluster.model_of(group.gpu) for group in cluster.nodes}
+    shape_of = {group.name: group.shape(model_of[group.name]) for group in cluster.nodes}
     first: dict[tuple[object, ...], NodeGroup] = {}  # shape -> the first group of its pool
     for group in cluster.nodes:
-        first.setdefault(group.shape, group)
+        first.setdefault(shape_of[group.name], group)
     number = {shape: p for p, shape in enumerate(first)}
-    groups = sorted(cluster.nodes, key=lambda group: number[group.shape])
-    models = tuple(dict.fromkeys(gpu.find(group.gpu) for group in cluster.nodes))
+    pool_of = {name: number[shape] for name, shape in shape_of.items()}
+    groups = sorted(cluster.nodes, key=lambda group: pool_of[group.name])
+    models = tuple(dict.fromkeys(model_of.values()))
     partitions = tuple(dict.fromkeys(name for group in cluster.nodes for name in group.partitions))
-    nodes = _node_records(groups, [number[group.shape] for group in groups])
+    nodes = _node_records(groups, [pool_of[group.name] for group in groups])
     pools = np.zeros(len(first), POOL)
     for pool, group in zip(pools, first.values(), strict=True):
-        model = gpu.find(group.gpu)
-        pool["model"], pool["partition"] = (
-            models.index(model),
-            partitions.index(group.partitions[0]),
-        )
+        model = model_of[group.name]
+        pool["model"] = models.index(model)
+        pool["partitions"] = sum({partition_bit(partitions.index(one)) for one in group.partitions})
         pool["node_gpus"], pool["gpu_memory"] = group.gpus, round(model.memory_gb * MB_PER_GB)
-        pool["span_cost"], pool["worth"] = group.span_cost, 1.0
+        pool["span_cost"], pool["worth"] = group.span_cost(model), 1.0
     pools["nodes"] = np.bincount(nodes["pool"])
     pools["first_node"] = np.cumsum(pools["nodes"]) - pools["nodes"]
     pools["gpus"] = pools["free"] = pools["size"] = pools["nodes"] * pools["node_gpus"]
@@ -260,7 +302,7 @@ def lay_out(cluster: Cluster) -> Layout:
     return Layout(
         models,
         partitions,
-        _pool_names(first.values()),
+        _pool_names(first.values(), [model_of[group.name] for group in first.values()]),
         tuple(frozenset(group.partitions) for group in first.values()),
         tuple(frozenset(group.features) for group in first.values()),
         tuple(group.gpu_type for group in first.values()),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from adlro.model.gpu import GpuModel
+from adlro.model.slurm import Slurm
 from adlro.model.state import Counts, Floats, Mask, Records
 
 
@@ -82,6 +83,14 @@ class Context(Protocol):
     def rules(self) -> Rulebook:
         """Eligibility rules that apply to every policy."""
 
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Names of all partitions, in the order of their bits (model.state.partition_bit)."""
+
+    @property
+    def slurm(self) -> Slurm:
+        """Settings of Slurm for the policy slurm."""
+
 
 class ContextCopy(NamedTuple):
     """A copy of the fields of a `Context`, without the rest of the object that provided them."""
@@ -99,6 +108,8 @@ class ContextCopy(NamedTuple):
     demands: Records
     placement: Records
     rules: Rulebook
+    partitions: tuple[str, ...]
+    slurm: Slurm
 
 
 def copy_context(context: Context) -> ContextCopy:

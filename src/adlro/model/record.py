@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+_IN_LIST = re.compile(r"[a-z_]+\.\d+[.:]")
 _LONGEST = 200  # characters of a value that are shown
 
 
@@ -56,7 +59,8 @@ def one_line(exc: ValidationError) -> str:
     """First error of a validation as one line: key, problem and invalid value."""
     error = exc.errors(include_url=False)[0]
     path, message = _key_path(error["loc"]), _message(error)
-    key = ".".join(path) + ": " if path else ""
+    joint = "." if _IN_LIST.match(message) else ": "  # the message may begin with the inner keys
+    key = ".".join(path) + joint if path else ""
     if error["type"] == "extra_forbidden":
         return f"{key}unknown key; remove it or correct its spelling"
     if error["type"] in ("missing", "value_error", "union_tag_not_found"):

@@ -30,6 +30,13 @@ Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 WHOLE = 1000  # thousandths of a GPU
+PARTITION_BITS = 31
+
+
+def partition_bit(number: int) -> int:
+    """Return the bit of a partition, by its number in the cluster; those from 30 on share one."""
+    return 1 << min(number, PARTITION_BITS - 1)
+
 
 # Kinds of decisions.
 START, PREEMPT, MIGRATE, WAKE = range(4)
@@ -62,7 +69,7 @@ JOB = np.dtype(
         ("user", "i4"),
         ("account", "i4"),  # the queue or account that the job is charged to
         ("one_node", "i4"),  # 1 = all its GPUs must be on one node
-        ("unused", "i4"),  # fills the padding, so that records compare by bytes
+        ("partitions", "i4"),  # that it was submitted to, as bits (see partition_bit)
     ],
     align=True,
 )
@@ -101,7 +108,7 @@ RUNNING = np.dtype(
 POOL = np.dtype(
     [
         ("model", "i4"),  # column of est
-        ("partition", "i4"),
+        ("partitions", "i4"),  # that its nodes are in, as bits (see partition_bit)
         ("first_node", "i4"),  # its nodes are nodes[first_node : first_node + nodes]
         ("nodes", "i4"),
         ("first_gpu", "i4"),  # the GPUs of all its nodes start here in `gpus`

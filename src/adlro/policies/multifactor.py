@@ -11,7 +11,8 @@ days.
 import numpy as np
 
 from adlro.compiled import njit, njit_allocating
-from adlro.model.feasibility import better, no_pick, served, start_pick, width
+from adlro.model.feasibility import better, no_pick, start_pick, width
+from adlro.planning.fair_share import usage_by_user
 
 _AGE, _SIZE, _QOS, _FAIR, _AGE_MAX = range(5)  # params
 
@@ -21,36 +22,11 @@ def params(context):
     return np.array([1000.0, 1000.0, 1000.0, 1000.0, 7 * 86_400.0])
 
 
-@njit_allocating
-def _usage(now, jobs, queue, running):
-    """Return the lowest user id of all active jobs, the number of users, and their GPU-seconds.
-
-    The last is an array over all ids from the lowest to the highest: GPU-seconds that the running
-    jobs of the user have received.
-    """
-    lowest, highest = 2**31, -(2**31)
-    for q in range(len(queue)):
-        user = jobs[queue[q].job].user
-        lowest, highest = min(lowest, user), max(highest, user)
-    for r in range(len(running)):
-        user = jobs[running[r].job].user
-        lowest, highest = min(lowest, user), max(highest, user)
-    held = np.zeros(highest - lowest + 1)
-    here = np.zeros(len(held), np.bool_)
-    for q in range(len(queue)):
-        here[jobs[queue[q].job].user - lowest] = True
-    for r in range(len(running)):
-        job = jobs[running[r].job]
-        here[job.user - lowest] = True
-        held[job.user - lowest] += served(now, running[r], job)
-    return lowest, here.sum(), held
-
-
 @njit
 def _highest(lowest, users, held, params, view):
     """Return the pick of the job with the largest sum, of those that fit now.
 
-    lowest, users and held are the three results of `_usage`.
+    lowest, users and held are the three results of `usage_by_user`.
     """
     total, pick = 0.0, no_pick()
     for seconds in held:
@@ -68,7 +44,7 @@ def _highest(lowest, users, held, params, view):
 
 @njit_allocating
 def _pick(view, params):
-    lowest, users, held = _usage(view.now, view.jobs, view.queue, view.running)
+    lowest, users, held = usage_by_user(view.now, view.jobs, view.queue, view.running)
     return _highest(lowest, users, held, params, view)
 
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.errors import ConfigError
 from adlro.model.cluster import Layout, host_of
-from adlro.model.gpu import GpuModel, find
+from adlro.model.gpu import GpuModel, is_name_of
 from adlro.model.state import Counts
 from adlro.telemetry.sample import WHOLE_GPU, Sample
 
@@ -53,7 +52,7 @@ def attach(sample: Sample, cluster: Layout) -> Attachment:
     for host, nodes in _nodes_of(rows_of, cluster.node_names).items():
         for node in nodes:
             record, model, is_part = cluster.nodes[node], _model(node, cluster), len(nodes) > 1
-            own = [r for r in rows_of[host] if not is_part or _is(sample.model[r], model)]
+            own = [r for r in rows_of[host] if not is_part or is_name_of(sample.model[r], model)]
             rows = np.array(own, np.int64)
             places = _places(
                 rows, sample, int(record["gpus"]), _Kind(model.parent is not None, is_part)
@@ -65,7 +64,8 @@ def attach(sample: Sample, cluster: Layout) -> Attachment:
     other = [
         row
         for row in np.flatnonzero(gpus != UNKNOWN)
-        if sample.model[row] and not _is(sample.model[row], model_of(int(gpus[row]), cluster))
+        if sample.model[row]
+        and not is_name_of(sample.model[row], model_of(int(gpus[row]), cluster))
     ]
     return Attachment(
         gpus, np.flatnonzero(read == 0), np.flatnonzero(counts > 1), np.array(other, np.int64)
@@ -85,14 +85,6 @@ def model_of(gpu: int, cluster: Layout) -> GpuModel:
 
 def _model(node: int, cluster: Layout) -> GpuModel:
     return cluster.models[int(cluster.pools["model"][cluster.nodes["pool"][node]])]
-
-
-def _is(name: str, model: GpuModel) -> bool:
-    """True if the name that a reading gives is that of a model."""
-    try:
-        return find(name).name == model.name
-    except ConfigError:
-        return False
 
 
 class _Kind(NamedTuple):

@@ -114,7 +114,7 @@ def _published(model: str) -> dict[str, tuple[float, float]]:
     """Return the range of each learned channel: the catalogue's, or a default for other models."""
     try:
         gpu = find(model)
-        memory_mb, power_w = gpu.memory_gb * MB_PER_GB, gpu.tdp_w
+        memory_mb, power_w = gpu.memory_gb * MB_PER_GB, gpu.tdp_w or _UNKNOWN_W
     except ConfigError:
         memory_mb, power_w = _UNKNOWN_MB, _UNKNOWN_W
     return {"memory_used": (0.0, memory_mb), "temperature": _DEGREES, "power": (0.0, power_w)}

@@ -91,6 +91,6 @@ def readings(sample: Sample, most_age_s: float = np.inf) -> Records:
 
 def _gb_per_s(model: str) -> float:
     try:
-        return find(model).bandwidth_gb_s
+        return find(model).bandwidth_gb_s or np.nan
     except ConfigError:
         return np.nan

@@ -85,7 +85,7 @@ def _compiled_once() -> Dispatcher:
 
 def watts(setting: Setting) -> Floats:
     """Return the power [P, 2] in watts of a GPU in each of P pools: busy, and idle."""
-    tdp = np.array([setting.layout.models[m].tdp_w for m in setting.pools["model"]], np.float64)
+    tdp = np.array([setting.layout.models[m].power_w for m in setting.pools["model"]], np.float64)
     return np.stack([tdp, IDLE_POWER_SHARE * tdp], axis=1)
 
 

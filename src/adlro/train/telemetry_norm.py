@@ -44,7 +44,7 @@ def _readings(episode: Episode) -> tuple[list[str], Floats]:
     """
     setting, parts, calls = episode.setting, list[Floats](), itertools.count()
     names = _models(setting.layout)
-    known = {model.name: model.bandwidth_gb_s for model in setting.layout.models}
+    known = {model.name: model.peak_gb_s for model in setting.layout.models}
     peaks = np.array([known[name] for name in names])
 
     def see(view: View, _answered: int, _out: Records) -> bool:

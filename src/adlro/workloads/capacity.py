@@ -61,20 +61,31 @@ def mean_size(size: Size) -> float:
 def speed_on(job_type: JobType, model: gpu.GpuModel) -> float:
     """Return the speed of a job type on a GPU model, relative to the reference GPU.
 
-    It is the speed that the scenario gives, or else the one that the GPU catalogue implies.
+    It is the speed that the scenario gives, or else the one of the cluster's [[gpu]] table for the
+    type or its kind, or else the one that the figures of the model imply.
 
     Raises:
-        ConfigError: the scenario gives no speed there, and the type has no kind or demand from
-            which the catalogue could derive one.
+        ConfigError: nobody gives a speed there, and it cannot be derived: the type has no kind or
+            demand, or a figure of the model is not known.
     """
     for name, own in job_type.speed.items():
-        if gpu.find(name) == model:
+        if gpu.is_name_of(name, model):
             return own
+    for key in (job_type.name, job_type.kind or ""):
+        if key in model.speed:
+            return model.speed[key]
     demand = job_type.demand or gpu.DEMANDS.get(job_type.kind or "")
     if demand is None:
         raise ConfigError(
             f"types.{job_type.name}.speed says nothing of {model.name!r}; add it there, or give "
             "the type a 'kind' or a 'demand'"
+        )
+    unknown = gpu.missing(demand, model)
+    if unknown:
+        raise ConfigError(
+            f"types.{job_type.name}.speed says nothing of {model.name!r}, and its "
+            f"{' and '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known; add the "
+            "speed there, or in the GPU's own [[gpu]] table"
         )
     return gpu.speed(job_type.kind, demand, model).relative
 
@@ -118,6 +129,15 @@ def may_run(job: Records, models: Mask, layout: Layout) -> Mask:
     return result
 
 
+def fill_partitions(jobs: Records, allowed: Mask, layout: Layout) -> None:
+    """Write the partitions of jobs that name none: those of all pools where they may run.
+
+    allowed: [J, P] pools where each job may run.
+    """
+    bits = np.bitwise_or.reduce(np.where(allowed, layout.pools["partitions"], 0), axis=1)
+    jobs["partitions"] = np.where(jobs["partitions"] == 0, bits, jobs["partitions"])
+
+
 def permitted(scenario: Scenario, layout: Layout) -> Mask:
     """Return a mask [T, P] of the pools that each type's lists of GPU models and partitions permit.
 
@@ -134,7 +154,7 @@ def permitted(scenario: Scenario, layout: Layout) -> Mask:
                     f"scenario {scenario.name}: types.{job_type.name}.partitions: no node is in "
                     f"{name!r}; {suggestion(name, layout.partitions)}"
                 )
-        models = {gpu.find(name).name for name in job_type.models}
+        models = {gpu.find(name, layout.models).name for name in job_type.models}
         for p, pool in enumerate(layout.pools):
             named = layout.models[pool["model"]].name in models or not models
             wanted = job_type.partitions

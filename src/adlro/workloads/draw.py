@@ -18,7 +18,7 @@ from adlro.model.cluster import MB_PER_GB
 from adlro.model.job import Constant, Exponential, Lognormal, LogUniform, Size
 from adlro.model.state import JOB, WHOLE, Floats, Records
 from adlro.seeds import WorkloadStream
-from adlro.workloads import arrivals, replay
+from adlro.workloads import arrivals, cpu_jobs, replay
 from adlro.workloads.setting import Setting
 
 _REQUEST_STEP = 300.0  # users request whole multiples of five minutes
@@ -133,7 +133,8 @@ def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
     jobs = _jobs(setting, types, sizes, u)
     jobs["arrival"] = times
     nothing = replay.no_estimates(setting.layout)
-    return replay.Replay(jobs, sizes, setting.lists[types], (), np.empty(0, np.int64), nothing)
+    rows, holds = np.empty(0, np.int64), cpu_jobs.no_holds()
+    return replay.Replay(jobs, sizes, setting.lists[types], (), rows, holds, nothing)
 
 
 def true_seconds(setting: Setting, coming: replay.Replay, seed: int | None) -> Floats:

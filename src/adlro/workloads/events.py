@@ -202,7 +202,10 @@ def _speeds(
             continue
         if isinstance(change, Update):
             at = np.array([first + change.at_h * _HOUR])
-            cell = (types.index(change.type), layout.models.index(gpu.find(change.model)))
+            cell = (
+                types.index(change.type),
+                layout.models.index(gpu.find(change.model, layout.models)),
+            )
             parts.append(_made(SPEED, at, value=change.speed, type=cell[0], model=cell[1]))
             continue
         for effect in _effects(change, layout, first, rng):
@@ -232,5 +235,10 @@ def draw(scenario: Scenario, layout: Layout, arrivals: Floats, stream: tuple[int
     streams = np.random.default_rng(stream).spawn(1 + len(scenario.changes))
     parts = _outages(scenario, layout, _service(layout, first), _horizon(last), streams[0])
     parts += _speeds(scenario, layout, first, streams[1:])
+    return merged(*parts)
+
+
+def merged(*parts: Records) -> Records:
+    """Return all events of the parts, sorted by time, then by kind; ties keep their order."""
     events = np.concatenate(parts)
     return events[np.lexsort((events["kind"], events["time"]))]

@@ -114,13 +114,18 @@ def generate(setting: Setting, seed: int) -> Workload:
     coming = jobs_of(setting, seed)
     jobs, seconds = coming.jobs, draw.true_seconds(setting, coming, seed)
     jobs["id"] = np.arange(len(jobs))
+    allowed = capacity.may_run(jobs, coming.allowed, layout)
+    capacity.fill_partitions(jobs, allowed, layout)
     rules = setting.rules
     return Workload(
         jobs,
         _estimates(setting, coming, seconds, seed),
-        capacity.may_run(jobs, coming.allowed, layout),
+        allowed,
         seconds,
-        events.draw(scenario, layout, jobs["arrival"], (seed, WorkloadStream.EVENTS)),
+        events.merged(
+            events.draw(scenario, layout, jobs["arrival"], (seed, WorkloadStream.EVENTS)),
+            coming.holds.events(),
+        ),
         setting.colocation,
         setting.placement,
         setting.readings,

@@ -142,12 +142,28 @@ class Imported(NamedTuple):
     lines: list[str]
 
 
-def _model(node: Node, models: Mapping[str, str]) -> str | None:
-    """Return the name in the catalogue of a node's GPUs; None = it does not have them."""
+class _Meaning(NamedTuple):
+    """The model in the catalogue that a node's GPUs were taken for, and why."""
+
+    model: str
+    why: str
+    others: tuple[str, ...] = ()  # models that they may be just as well
+
+
+def _meaning(node: Node, given: Mapping[str, str]) -> _Meaning | None:
+    """Return what a node's GPUs are: as given, or by their name and the features of the node.
+
+    None = the catalogue does not know them.
+    """
+    if node.gpu in given:
+        return _Meaning(gpu.find(given[node.gpu]).name, "--gpu")
     try:
-        return gpu.find(models.get(node.gpu, node.gpu)).name
+        alone, found = gpu.identify(node.gpu), gpu.identify(node.gpu, node.features)
     except ConfigError:
         return None
+    telling = [one for one in node.features if gpu.identify(node.gpu, [one]) != alone]
+    why = f"feature{'s' if len(telling) > 1 else ''} {', '.join(telling)}" if telling else ""
+    return _Meaning(found.model.name, why, tuple(other.name for other in found.others))
 
 
 def as_cluster(listed: NodeList, wanted: Request) -> Imported:
@@ -165,14 +181,14 @@ def as_cluster(listed: NodeList, wanted: Request) -> Imported:
     twice = [name for name, count in Counter(n.name for n in with_gpus).items() if count > 1]
     if twice:
         raise ConfigError(f"node {twice[0]!r} is in the list more than once; correct the list")
-    models = _models(with_gpus, wanted.models)
+    meanings = _meanings(with_gpus, wanted.models)
     groups: dict[tuple[object, ...], list[Node]] = {}
-    for node, model in zip(_with_features(with_gpus, wanted.features), models, strict=True):
+    for node, meaning in zip(_with_features(with_gpus, wanted.features), meanings, strict=True):
         sets = (frozenset(node.partitions), frozenset(node.features))
-        groups.setdefault((model, *sets, *node[1:5]), []).append(node)
+        groups.setdefault((meaning.model, *sets, *node[1:5]), []).append(node)
     without = len(listed.nodes) - len(with_gpus)
     left_out = [f"{counted(without, 'node')} without GPUs left out"] if without else []
-    lines = [*_mapped(with_gpus, models, wanted.models), *left_out, *listed.notes]
+    lines = [*_mapped(with_gpus, meanings), *left_out, *listed.notes]
     alike = {(key[0], key[1], *key[3:]) for key in groups}
     if len(groups) > len(alike):
         lines.append(
@@ -182,20 +198,25 @@ def as_cluster(listed: NodeList, wanted: Request) -> Imported:
     return Imported({"name": wanted.name, "nodes": _tables(groups)}, lines)
 
 
-def _models(nodes: Sequence[Node], given: Mapping[str, str]) -> list[str]:
-    """Return the name in the catalogue of each node's GPUs.
+def _meanings(nodes: Sequence[Node], given: Mapping[str, str]) -> list[_Meaning]:
+    """Return what each node's GPUs are in the catalogue.
 
     Raises:
-        ConfigError: `given` has a GPU that no node has, or the catalogue lacks a GPU.
+        ConfigError: `given` has a GPU that no node has, or the catalogue lacks a model.
     """
     names = dict.fromkeys(node.gpu for node in nodes)
-    for one in given:
+    for one, model in given.items():
         if one not in names:
             raise ConfigError(f"--gpu {one}: the list has no such GPU; {suggestion(one, names)}")
-    found = [(node, _model(node, given)) for node in nodes]
+        try:
+            gpu.find(model)
+        except ConfigError as exc:
+            raise ConfigError(f"--gpu {one}: {exc}") from exc
+    known = {(node.gpu, node.features): node for node in nodes}  # few are different
+    found = {key: _meaning(node, given) for key, node in known.items()}
     unknown: Counter[str] = Counter()
-    for node, model in found:
-        if model is None:
+    for node in nodes:
+        if found[node.gpu, node.features] is None:
             unknown[node.gpu] += node.gpus
     if unknown:
         said = ", ".join(f"{one!r} ({counted(n, 'GPU')})" for one, n in unknown.items())
@@ -203,7 +224,8 @@ def _models(nodes: Sequence[Node], given: Mapping[str, str]) -> list[str]:
             f"the catalogue does not know {said}; say what each is with --gpu "
             f"'{next(iter(unknown))}=MODEL', where MODEL is one of docs/gpus.md such as V100 32GB"
         )
-    return [model for _, model in found if model is not None]
+    meanings = (found[node.gpu, node.features] for node in nodes)
+    return [meaning for meaning in meanings if meaning is not None]
 
 
 def _with_features(nodes: Sequence[Node], kept: Collection[str] | None) -> list[Node]:
@@ -221,14 +243,16 @@ def _with_features(nodes: Sequence[Node], kept: Collection[str] | None) -> list[
     return [n._replace(features=tuple(f for f in n.features if f in kept)) for n in nodes]
 
 
-def _mapped(nodes: Sequence[Node], models: Sequence[str], given: Mapping[str, str]) -> list[str]:
+def _mapped(nodes: Sequence[Node], meanings: Sequence[_Meaning]) -> list[str]:
     """Return a line for each GPU name of the list and the model that it was taken for."""
-    count = Counter((node.gpu, model) for node, model in zip(nodes, models, strict=True))
+    count = Counter((node.gpu, meaning) for node, meaning in zip(nodes, meanings, strict=True))
     lines = []
-    for (name, model), number in count.items():
+    for (name, meaning), number in count.items():
         listed = name if name == UNTYPED else f"gpu:{name}"
-        why = " (--gpu)" if name in given else ""
-        lines.append(f"{listed} on {counted(number, 'node')} → {model}{why}")
+        doubt = f"or {', '.join(meaning.others)}: --gpu '{name}=MODEL'" if meaning.others else ""
+        reasons = "; ".join(filter(None, (meaning.why, doubt)))
+        why = f" ({reasons})" if reasons else ""
+        lines.append(f"{listed} on {counted(number, 'node')} → {meaning.model}{why}")
     return lines
 
 

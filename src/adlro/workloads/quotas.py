@@ -39,7 +39,7 @@ def prices(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
     1), weighted by the types' shares of the jobs. speeds [T, M]: speed of each type on each model.
     """
     if scenario.prices:
-        listed = by_model(scenario.prices)
+        listed = by_model(scenario.prices, layout.models)
         return np.array([listed[model.name] for model in layout.models])
     share = np.array([job_type.share for job_type in scenario.types])
     mean: Floats = share @ speeds / share.sum()
@@ -56,7 +56,7 @@ def worth(scenario: Scenario, layout: Layout, speeds: Floats) -> Floats:
     costs = prices(scenario, layout, speeds)
     if not scenario.prices:
         return costs
-    listed = by_model(scenario.prices)
+    listed = by_model(scenario.prices, layout.models)
     relative: Floats = costs / listed.get(gpu.REFERENCE, costs[0])
     return relative
 
@@ -89,7 +89,7 @@ def quotas(scenario: Scenario, layout: Layout) -> Quotas:
             made.of_user[quota.user] = h
         entitled = np.inf if quota.share is None else quota.share * total
         made.quotas[h] = (entitled, quota.borrow)
-        for name, most in by_model(quota.caps).items():
+        for name, most in by_model(quota.caps, layout.models).items():
             made.caps[h, names.index(name)] = most
     return made
 
@@ -98,14 +98,14 @@ def _most(quota: Quota | None, layout: Layout) -> Floats:
     """Return the most GPUs [P] of each pool's model that a quota's caps allow; inf = no cap."""
     most = np.full(len(layout.pools), np.inf)
     if quota is not None:
-        caps = by_model(quota.caps)
+        caps = by_model(quota.caps, layout.models)
         for p, pool in enumerate(layout.pools):
             most[p] = caps.get(layout.models[pool["model"]].name, np.inf)
     return most
 
 
-def _in_words(quota: Quota) -> str:
-    caps = by_model(quota.caps).items()
+def _in_words(quota: Quota, layout: Layout) -> str:
+    caps = by_model(quota.caps, layout.models).items()
     return f"{quota.holder} at most " + ", ".join(f"{most:g} {name}" for name, most in caps)
 
 
@@ -129,7 +129,8 @@ def refuse_homeless(scenario: Scenario, layout: Layout, lists: Mask) -> None:
         for one, other in pairs:
             most = np.minimum(_most(one, layout), _most(other, layout))
             for lost in job[~(allowed & (size <= most)).any(axis=1)][:1]:
-                said = "; ".join(_in_words(quota) for quota in (one, other) if quota is not None)
+                both = (quota for quota in (one, other) if quota is not None)
+                said = "; ".join(_in_words(quota, layout) for quota in both)
                 raise ConfigError(
                     f"scenario {scenario.name}: types.{job_type.name}: a job of {lost['gpus']} "
                     f"GPUs could run nowhere under the caps of quotas ({said}); raise a cap"

@@ -16,11 +16,14 @@ from adlro.model import gpu
 from adlro.model.cluster import MB_PER_GB, Layout
 from adlro.model.history import History
 from adlro.model.state import JOB, WHOLE, Counts, Floats, Mask, Records
-from adlro.workloads import capacity, history_file
+from adlro.workloads import capacity, constraints, cpu_jobs, history_file
+from adlro.workloads.assumptions import Assumptions
+from adlro.workloads.cpu_jobs import CoreHolds
 
 _SHORTEST = 1.0  # seconds; shorter run times are played as this
 _REQUEST_STEP = 300.0  # seconds; the longest run time is rounded up to a multiple
 _LARGEST = 2**31 - 1
+_AFTER, _DAY = 1.0, 86_400.0
 
 
 class Replay(NamedTuple):
@@ -31,6 +34,7 @@ class Replay(NamedTuple):
     allowed: Mask  # [K, P] pools that the lists of the job and of its type permit
     filled: tuple[str, ...]  # assumptions about what the history leaves out
     rows: Counts  # [K] rows of the history; [0] = the jobs are drawn
+    holds: CoreHolds  # cores of CPU-only jobs
     est: Floats  # [K, M] estimates at submission; [0, M] = made later, by generate
 
     @property
@@ -38,20 +42,6 @@ class Replay(NamedTuple):
         """Arrivals a second as recorded; 0 = all jobs were submitted at the same time."""
         span = float(self.jobs["arrival"][-1])
         return (len(self.jobs) - 1) / span if span > 0 else 0.0
-
-
-class _Assumptions:
-    """Sentences that report assumed values, each with the number of jobs that it concerns."""
-
-    def __init__(self, jobs: int) -> None:
-        self.sentences: list[str] = []
-        self._jobs = jobs
-
-    def add(self, count: int, what: str) -> None:
-        """Add a sentence that `what` was assumed for `count` jobs, unless `count` is 0."""
-        if count:
-            which = "all jobs" if count == self._jobs else f"{count:,} of {self._jobs:,} jobs"
-            self.sentences.append(f"{which}: {what}")
 
 
 def _sizes(
@@ -66,47 +56,20 @@ def _sizes(
     run = np.maximum(history.run_s[rows], _SHORTEST)
     if recorded.speeds == "none":
         return run, np.ones(len(rows), np.bool_)
-    models = history_file.models_of(history, recorded, "gpu_model")
+    models, of_job = history_file.ran_on(history, recorded, scenario.cluster)
     speeds = np.full((len(scenario.types), len(models) + 1), np.nan)
     for t, job_type in enumerate(scenario.types):
         for m, model in enumerate(models):
-            if model is not None:
-                try:
-                    speeds[t, m] = capacity.speed_on(job_type, model)
-                except ConfigError:
-                    continue
-    own = speeds[types, history.gpu_model[rows]]
+            try:
+                speeds[t, m] = capacity.speed_on(job_type, model)
+            except ConfigError:
+                continue
+    own = speeds[types, of_job[rows]]
     return run * np.where(np.isnan(own), 1.0, own), ~np.isnan(own)
 
 
-def _allowed(history: History, recorded: Recorded, rows: Counts, layout: Layout) -> Mask:
-    """Return a mask [K, P] of the pools that each job's own list of GPU models permits.
-
-    A job without a list may use all pools.
-
-    Raises:
-        ConfigError: a list names a GPU model that is not in the catalogue.
-    """
-    words = history.tables["allowed"]
-    table = np.ones((len(words) + 1, len(layout.pools)), np.bool_)
-    for w, word in enumerate(words):
-        names = [recorded.gpu_names.get(name, name) for name in word.split("|") if name]
-        known = set()
-        for name in names:
-            try:
-                known.add(gpu.find(name).name)
-            except ConfigError as exc:
-                raise ConfigError(
-                    f"{recorded.file}: a job may run on {name!r} only; {exc}; say what it is with "
-                    f'gpu_names = {{ "{name}" = "…" }}'
-                ) from exc
-        table[w] = [layout.models[pool["model"]].name in known for pool in layout.pools]
-    allowed: Mask = table[history.allowed[rows]]
-    return allowed
-
-
 def _account_numbers(
-    scenario: Scenario, history: History, rows: Counts, assumed: _Assumptions
+    scenario: Scenario, history: History, rows: Counts, assumed: Assumptions
 ) -> Counts:
     if scenario.accounts == history_file.ONE_ACCOUNT:
         return np.zeros(len(rows), np.int64)
@@ -126,7 +89,7 @@ def _account_numbers(
 
 
 def _each(
-    amounts: Floats, gangs: Counts, default: float, what: str, assumed: _Assumptions
+    amounts: Floats, gangs: Counts, default: float, what: str, assumed: Assumptions
 ) -> Counts:
     """Return the amount [K] for each GPU of a job, rounded up.
 
@@ -143,7 +106,7 @@ def _each(
     return np.where(is_known, np.minimum(each, _LARGEST), default).astype(np.int64)
 
 
-def _requested(recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions) -> Floats:
+def _requested(recorded: Recorded, history: History, rows: Counts, assumed: Assumptions) -> Floats:
     asked, default = history.requested_s[rows], recorded.requested_s
     if default is None:
         longest = float(np.nanmax(history.run_s))
@@ -154,7 +117,7 @@ def _requested(recorded: Recorded, history: History, rows: Counts, assumed: _Ass
     return np.where(is_known, asked, default)
 
 
-def _priority(recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions) -> Floats:
+def _priority(recorded: Recorded, history: History, rows: Counts, assumed: Assumptions) -> Floats:
     words = history.tables["qos"]
     table = np.array([*(recorded.priorities.get(w, np.nan) for w in words), np.nan])
     found = table[history.qos[rows]]
@@ -163,7 +126,7 @@ def _priority(recorded: Recorded, history: History, rows: Counts, assumed: _Assu
 
 
 def _records(
-    scenario: Scenario, recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions
+    scenario: Scenario, recorded: Recorded, history: History, rows: Counts, assumed: Assumptions
 ) -> Records:
     """Return JOB records [K] of these rows of a history, all fields filled in but the type."""
     jobs = np.zeros(len(rows), JOB)
@@ -190,7 +153,16 @@ def _records(
     jobs["user"] = np.maximum(history.user[rows], 0)
     assumed.add(int((history.user[rows] < 0).sum()), "user unknown, taken as the first one")
     jobs["account"] = _account_numbers(scenario, history, rows, assumed)
-    jobs["arrival"] = history.submit_s[rows] - history.submit_s[rows[0]]
+    jobs["one_node"] = (history.one_node[rows] == 1) & (gangs > 1)
+    unknown = (history.one_node[rows] < 0) & (gangs > 1)
+    assumed.add(int(unknown.sum()), "gang that may span nodes: whether it needs one is not known")
+    jobs["start_delay"] = scenario.start_delay_s
+    ready = history.ready_s()[rows]
+    later = int((ready > history.submit_s[rows]).sum())
+    assumed.add(later, "held, dependent or with a begin time: waits from when it became eligible")
+    if history.missing("eligible_s") == history.jobs:
+        assumed.add(len(rows), "eligible as soon as it was submitted: nothing else is recorded")
+    jobs["arrival"] = ready - ready[0]
     return jobs
 
 
@@ -202,7 +174,7 @@ _ASSUMED = {
 }
 
 
-def _add_types(recorded: Recorded, history: History, rows: Counts, assumed: _Assumptions) -> None:
+def _add_types(recorded: Recorded, history: History, rows: Counts, assumed: Assumptions) -> None:
     text = _ASSUMED[recorded.speeds]
     if recorded.rules or recorded.speeds in ("gavel-types", "own"):
         text += ", where no name or rule says it"
@@ -232,27 +204,61 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
             f"{history_file.users_of(history):,}; correct it"
         )
     types = history_file.types_of(scenario, recorded, history, rows)
-    assumed = _Assumptions(len(rows))
+    assumed = Assumptions(len(rows))
     jobs = _records(scenario, recorded, history, rows, assumed)
     jobs["type"] = types
     sizes, is_known = _sizes(scenario, recorded, history, rows, types)
     _add_types(recorded, history, rows, assumed)
     assumed.add(int((~is_known).sum()), f"run time taken as that on a {gpu.REFERENCE}")
     assumed.add(int((history.run_s[rows] < _SHORTEST).sum()), f"played as {_SHORTEST:g} s long")
-    allowed = lists[types] & _allowed(history, recorded, rows, layout)
+    asked = constraints.allowed_pools(history, recorded, rows, layout, assumed)
+    jobs["partitions"] = constraints.partition_bits(history, rows, layout)
+    allowed = lists[types] & asked
     home = capacity.may_run(jobs, allowed, layout) & (layout.lasting > 0)
-    fits: Mask = np.asarray(home.any(axis=1))
+    fits, meets = np.asarray(home.any(axis=1)), np.asarray(asked.any(axis=1))
+    if not fits[meets].all():
+        _refuse_unfit(scenario, recorded, jobs[meets], fits[meets])
+        count = int((meets & ~fits).sum())
+        left_out.append(f"left out: {count:,} jobs fit no pool of the cluster, even empty")
     if not fits.all():
-        _refuse_unfit(scenario, recorded, jobs, fits)
-        left_out.append(f"left out: {(~fits).sum():,} jobs fit no pool of the cluster, even empty")
+        _refuse_empty(scenario, recorded, fits, assumed)
         jobs, sizes, allowed, rows = jobs[fits], sizes[fits], allowed[fits], rows[fits]
         jobs["arrival"] -= jobs["arrival"][0]
+    cpu = cpu_jobs.of_history(history, recorded, layout, float(history.ready_s()[rows[0]]))
+    left_out += _cpu_sentences(cpu)
     if scenario.jobs > len(jobs):
         raise ConfigError(
             f"scenario {scenario.name}: jobs = {scenario.jobs:,}, but the history has "
             f"{len(jobs):,} that can be played; lower it or widen the window"
         )
-    return Replay(jobs, sizes, allowed, (*left_out, *assumed.sentences), rows, no_estimates(layout))
+    sentences = (*left_out, *assumed.sentences)
+    return Replay(jobs, sizes, allowed, sentences, rows, cpu.holds, no_estimates(layout))
+
+
+def _refuse_empty(scenario: Scenario, recorded: Recorded, fits: Mask, assumed: Assumptions) -> None:
+    """Raise ConfigError if no job at all can be played."""
+    if not fits.any():
+        why = "; ".join(text for text in assumed.sentences if "left out" in text)
+        raise ConfigError(
+            f"scenario {scenario.name}: no job of {recorded.file} can run on the cluster ({why}); "
+            "is this the cluster of another history?"
+        )
+
+
+def _cpu_sentences(cpu: cpu_jobs.CpuJobs) -> list[str]:
+    """Return sentences on the CPU-only jobs that hold cores, and on those left out."""
+    sentences = []
+    if cpu.played:
+        sentences.append(
+            f"{cpu.played:,} CPU-only jobs: not scheduled; they hold their cores on their nodes at "
+            "their recorded times, as far as free"
+        )
+    if cpu.left_out:
+        sentences.append(
+            f"left out: {cpu.left_out:,} jobs ask for no GPU, and hold nothing (no GPU node, "
+            "cores or times of theirs are recorded)"
+        )
+    return sentences
 
 
 def no_estimates(layout: Layout) -> Floats:
@@ -287,7 +293,10 @@ def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
     some = slice(first, first + count)
     jobs = played.jobs[some].copy()
     jobs["arrival"] = (jobs["arrival"] - jobs["arrival"][0]) * stretch
+    begin, last = played.jobs["arrival"][[first, first + count - 1]]
+    rest = _AFTER * (last - begin) + _DAY  # the last jobs wait and run after the last arrival
     return played._replace(
+        holds=played.holds.within(begin, last + rest, stretch),
         jobs=jobs,
         sizes=played.sizes[some],
         allowed=played.allowed[some],

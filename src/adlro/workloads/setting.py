@@ -13,6 +13,7 @@ from adlro.model import gpu
 from adlro.model.cluster import Layout, lay_out
 from adlro.model.context import Rulebook
 from adlro.model.job import Choice
+from adlro.model.slurm import Slurm
 from adlro.model.state import Floats, Mask, Records
 from adlro.workloads import capacity, events, history_estimates, history_file, replay, traits
 from adlro.workloads import quotas as rules
@@ -81,6 +82,16 @@ class Setting(NamedTuple):
         return len(self.scenario.types)
 
     @property
+    def partitions(self) -> tuple[str, ...]:
+        """Names of all partitions, in the order of their bits."""
+        return self.layout.partitions
+
+    @property
+    def slurm(self) -> Slurm:
+        """Settings of Slurm for the policy slurm."""
+        return self.scenario.slurm
+
+    @property
     def rules(self) -> Rulebook:
         """Rules on which jobs may run where: lists of GPU models and partitions, quotas, ageing."""
         hours = self.scenario.ageing_h
@@ -123,7 +134,7 @@ def _affinity(scenario: Scenario, layout: Layout, speeds: Floats) -> tuple[int, 
     chosen = []
     for t, job_type in enumerate(scenario.types):
         wanted = scenario.affinity.get(job_type.name)
-        name = gpu.find(wanted).name if wanted else ""
+        name = gpu.find(wanted, layout.models).name if wanted else ""
         is_there = name != "" and name in names
         chosen.append(names.index(name) if is_there else int(np.argmax(speeds[t])))
     return tuple(chosen)

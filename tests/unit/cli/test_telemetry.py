@@ -199,6 +199,15 @@ def test_the_gpus_of_the_cluster_are_complete(tmp_path):
     assert result.output.endswith("\nall fresh\n")
 
 
+def test_the_real_hosts_of_an_imported_cluster_are_found(tmp_path):
+    path = tmp_path / "nodes.toml"
+    path.write_text(CLUSTER.replace('"v1"', '"volta"') + 'hosts = ["gpu07", "gpu09.example.org"]\n')
+    pages = dcgm("gpu07.example.org") + dcgm("gpu09")
+    result = check(pages, "--cluster", str(path))
+    assert result.exit_code == 0, result.output
+    assert result.output.endswith("\nall fresh\n")
+
+
 def test_where_the_gpus_are_not_those_of_the_cluster_it_says_so_and_ends_with_1(tmp_path):
     page = dcgm("v1", gpus=1, model="Tesla T4") + dcgm("login", gpus=1)
     result = check_against(tmp_path, page)

@@ -1,23 +1,16 @@
-"""`adlro trace` and `adlro cluster import`: what is printed, and what is written."""
+"""`adlro trace`: what is printed, and what is written."""
 
 import json
 import os
-import re
-import shlex
-import shutil
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from adlro.cli import cluster, compare, trace
-from adlro.config.files import load_cluster, load_scenario
+from adlro.config.files import load_scenario
 from adlro.errors import AdlroError
-from adlro.workloads import replay
 from adlro.workloads.formats.registry import read
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
@@ -162,46 +155,6 @@ def test_options_that_cannot_be_are_refused(tmp_path, option, value, said):
     assert not out.exists()
 
 
-def test_a_cluster_is_imported_from_scontrol(tmp_path):
-    text = "NodeName=n1 CPUTot=16 RealMemory=2048 Gres=gpu:volta:4 Partitions=gpu State=IDLE\n"
-    text += "NodeName=login CPUTot=4 RealMemory=2048 Gres=(null) State=IDLE\n"
-    path, out = write(tmp_path, text), tmp_path / "cluster.toml"
-    result = run(cluster.command, "import", path, "--out", out)
-    assert "does not know 'volta' (4 GPUs)" in str(result.exception)
-    assert not out.exists()
-    result = run(cluster.command, "import", path, "--out", out, "--gpu", "vota=V100")
-    assert "--gpu vota: the list has no such GPU; did you mean 'volta'?" in str(result.exception)
-    assert not out.exists()
-    args = ("import", path, "--out", out, "--gpu", "volta=V100")
-    said = printed(*args, command=cluster.command)
-    assert "1 nodes without GPUs are left out" in said
-    assert "4 GPUs on 1 nodes in 1 groups" in said
-    assert load_cluster(out).nodes[0].gpu == "V100 32GB"
-
-
-EXAMPLE = Path(__file__).parents[3] / "examples" / "history"
-
-
-def test_the_example_is_what_its_script_writes(tmp_path):
-    shutil.copy(EXAMPLE / "make.py", tmp_path)
-    subprocess.run([sys.executable, tmp_path / "make.py"], check=True)
-    for name in ("jobs.txt", "nodes.txt"):
-        assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes()
-
-
-def test_the_commands_of_the_example_work(tmp_path, monkeypatch):
-    shutil.copytree(EXAMPLE, tmp_path / "examples" / "history")
-    monkeypatch.chdir(tmp_path)
-    text = (EXAMPLE / "README.md").read_text(encoding="utf-8")
-    imported, made, _ = [shlex.split(line)[2:] for line in re.findall(r"^adlro .*", text, re.M)]
-    said = printed(*imported, command=cluster.command)
-    assert said == "cluster.toml: 20 GPUs on 5 nodes in 3 groups\n"
-    assert "mine.toml: 600 jobs, 6 seeds of 100 jobs in a row; load 0.934" in printed(*made)
-    setting = prepare(load_scenario(tmp_path / "mine.toml"))
-    assert replay.windows(setting.played, setting.scenario.jobs) == 6
-    assert not [line for line in setting.filled if "run time" in line]  # each GPU is known
-
-
 CSV = "submit_time,run_s,gpus,account\n0,60,1,a\n10,60,1,\n20,60,1,b\n"
 
 
@@ -241,16 +194,6 @@ def test_jobs_without_an_account_are_charged_to_the_first_and_that_is_said(tmp_p
     path = write(tmp_path, CSV, "jobs.csv")
     text = printed("scenario", path, "--cluster", "paper16", "--out", tmp_path / "x.toml")
     assert "1 of 3 jobs: account unknown, charged to 'a'" in text
-
-
-def test_a_bad_list_of_partitions_is_named(tmp_path):
-    nodes = write(tmp_path, "NodeName=a CPUTot=4 Gres=gpu:T4:1 RealMemory=1024\n", "nodes.txt")
-    wrong = write(tmp_path, "nothing", "partitions.txt")
-    result = run(
-        cluster.command, "import", nodes, "--partitions", wrong, "--out", tmp_path / "c.toml"
-    )
-    assert isinstance(result.exception, AdlroError)
-    assert str(result.exception).startswith(f"{wrong}: there is no partition")
 
 
 @pytest.mark.parametrize(

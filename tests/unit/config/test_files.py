@@ -21,6 +21,7 @@ from adlro.config.scenario import Bursty, Scenario, Surge
 from adlro.errors import ConfigError
 from adlro.model.cluster import NodeGroup
 from adlro.model.job import Colocation, JobType
+from adlro.model.slurm import Slurm
 from adlro.workloads.setting import prepare
 from tests.scenario_files import NODES, TYPE, refusal, write
 
@@ -237,7 +238,7 @@ def test_the_example_of_the_documentation_can_be_run(tmp_path):
 
 @pytest.mark.parametrize(
     "record",
-    [Scenario, JobType, NodeGroup, Failures, Wear, Throttling, Update, Colocation, Quota],
+    [Scenario, JobType, NodeGroup, Failures, Wear, Throttling, Update, Colocation, Quota, Slurm],
 )
 def test_the_documentation_names_every_key(record):
     assert [key for key in record.model_fields if f"`{key}`" not in DOCS] == []

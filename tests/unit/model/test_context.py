@@ -9,6 +9,7 @@ import pytest
 from adlro.config.files import find_scenario
 from adlro.errors import PolicyError
 from adlro.model.context import Context, ContextCopy, Rulebook, copy_context
+from adlro.model.slurm import Slurm
 from adlro.model.state import DEMAND, QUOTA
 from adlro.policies import registry
 from adlro.policies.loading import user_file
@@ -41,7 +42,8 @@ def live(*groups, rows=256):
         name="a live cluster", rows=rows, models=layout.models, pools=layout.pools,
         nodes=layout.nodes, gpus=layout.gpus, types=0, affinity=(),
         type_shares=np.zeros((0, pools)), lp_prices=np.zeros(0), demands=np.zeros(0, DEMAND),
-        placement=np.zeros(0, DEMAND), rules=rules,
+        placement=np.zeros(0, DEMAND), rules=rules, partitions=("main",),
+        slurm=Slurm(),
     )  # fmt: skip
 
 

@@ -182,7 +182,7 @@ def with_power(case):
     """A random case whose models have a TDP."""
     world = from_case(case)
     models = [
-        SimpleNamespace(name=f"model{m}", tdp_w=tdp(m), bandwidth_gb_s=900.0)
+        SimpleNamespace(name=f"model{m}", power_w=tdp(m), peak_gb_s=900.0)
         for m in range(case.est.shape[1])
     ]
     layout = SimpleNamespace(pools=case.pools, nodes=case.nodes, gpus=case.gpus, models=models)

@@ -11,7 +11,7 @@ from tests.histories import write
 
 BLOCKS = """NodeName=v1 Arch=x86_64 CoresPerSocket=8
    CPUAlloc=2 CPUEfctv=30 CPUTot=32 CPULoad=1.71
-   AvailableFeatures=volta
+   AvailableFeatures=sxm2,32g
    Gres=gpu:v100:4(S:0-1)
    OS=Linux 6.1 #1 SMP Gres=nonsense
    RealMemory=65536 AllocMem=200 State=MIXED ThreadsPerCore=1
@@ -19,7 +19,7 @@ BLOCKS = """NodeName=v1 Arch=x86_64 CoresPerSocket=8
 
 NodeName=v2 Arch=x86_64 CPUTot=32 Gres=gpu:v100:4 RealMemory=65536 State=DOWN*+DRAIN Partitions=gpu
 
-NodeName=a1 CPUTot=64 Gres=gpu:a100:8,craynetwork:4 RealMemory=1024000 State=IDLE Partitions=big
+NodeName=a1 CPUTot=64 Gres=gpu:t4:8,craynetwork:4 RealMemory=1024000 State=IDLE Partitions=big
 
 NodeName=c1 CPUTot=64 Gres=(null) RealMemory=128000 State=IDLE Partitions=cpu
 """
@@ -40,20 +40,23 @@ def test_scontrol_is_read_in_blocks_and_in_lines(tmp_path, text):
     assert groups(listed) == [
         {
             "name": "v", "hosts": ["v1"], "gpu": "V100 32GB", "gpu_type": "v100", "gpus": 4,
-            "cores": 30, "memory_gb": 64.0, "partitions": ["gpu", "debug"], "features": ["volta"],
+            "cores": 30, "memory_gb": 64.0, "partitions": ["gpu", "debug"],
+            "features": ["sxm2", "32g"],
         },
         {
             "name": "v.2", "hosts": ["v2"], "gpu": "V100 32GB", "gpu_type": "v100", "gpus": 4,
             "cores": 32, "memory_gb": 64.0, "partition": "gpu",
         },
         {
-            "name": "a", "hosts": ["a1"], "gpu": "A100 40GB", "gpu_type": "a100", "gpus": 8,
+            "name": "a", "hosts": ["a1"], "gpu": "T4", "gpu_type": "t4", "gpus": 8,
             "cores": 64, "memory_gb": 1000.0, "partition": "big",
         },
     ]  # fmt: skip
     assert made(listed).lines == [
-        "gpu:v100 on 2 nodes → V100 32GB",
-        "gpu:a100 on 1 node → A100 40GB",
+        "gpu:v100 on 1 node → V100 32GB (features sxm2, 32g)",
+        "gpu:v100 on 1 node → V100 32GB (or V100 16GB, V100 PCIe 32GB, V100 PCIe 16GB: --gpu "
+        "'v100=MODEL')",
+        "gpu:t4 on 1 node → T4",
         "1 node without GPUs left out",
         "1 node draining now (v2): running jobs end and none starts; kept as if in service, take "
         "those that stay away out of `hosts`",
@@ -189,6 +192,24 @@ def test_a_group_is_not_called_like_a_host_of_another():
     found = made(listed_of(text)).tables
     assert [one["name"] for one in found["nodes"]] == ["gpu.2", "gpu"]
     cluster_of(found, "test")
+
+
+def test_features_decide_between_models_that_share_a_name():
+    lines = [
+        NODE.format(name, 8, "gpu:a100:4", "IDLE").rstrip() + f" ActiveFeatures={features}\n"
+        for name, features in (("a1", "ib,a100_80g,sxm4"), ("a2", "40g,sxm4"), ("a3", "40g,sxm4"))
+    ]
+    found = made(listed_of(*lines), features=[])
+    assert found.lines == [
+        "gpu:a100 on 1 node → A100 80GB (features a100_80g, sxm4)",
+        "gpu:a100 on 2 nodes → A100 40GB (features 40g, sxm4)",
+    ]
+    assert [(one["gpu"], one["gpu_type"]) for one in found.tables["nodes"]] == [
+        ("A100 80GB", "a100"),
+        ("A100 40GB", "a100"),
+    ]
+    found = made(listed_of(*lines), models={"a100": "A100 80GB"}, features=[])
+    assert found.lines == ["gpu:a100 on 3 nodes → A100 80GB (--gpu)"]
 
 
 def test_a_name_that_was_given_is_marked_in_the_lines():

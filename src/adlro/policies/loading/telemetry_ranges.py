@@ -35,7 +35,7 @@ def ranges(norm: Norm | None, models: Sequence[GpuModel]) -> Floats:
         (
             *bounds(seen, model.name, "temperature"),
             *bounds(seen, model.name, "power"),
-            model.bandwidth_gb_s,
+            model.peak_gb_s,
         )
         for model in models
     ]
