@@ -101,6 +101,7 @@ def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
         "about": f"jobs of {history.header.source} ({history.header.format})",
         "jobs": 1,
         "load": 1.0,
+        "estimates": "memory",
         "measure": f"after {request.warm_up * 100:g} %" if request.warm_up else "all",
         "users": history_file.users_of(history),
         "accounts": list(history_file.accounts_of(history)),
@@ -153,6 +154,7 @@ def make(request: ScenarioRequest, history: History) -> ScenarioFile:
         "windows": windows(tried.played, tables["jobs"]),
         "load": tables["load"],
         "recorded_load": recorded_load,
+        "is_overloaded": tables["load"] > 1,
         "capacity_jobs_per_h": tried.capacity_per_s * 3600,
         "filled": list(tried.filled),
     }
