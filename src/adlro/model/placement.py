@@ -65,8 +65,10 @@ def _node_by_demands(
 ) -> int:
     """Node that a gang should fill next, in order or by FGD; -1 if by FGD no node holds it all."""
     if is_in_order(demands):
-        return wide(_first_node(job, pool, nodes, wanted))
-    return wide(least_fragmenting_node(job, wanted, pool, demands, nodes, gpus))
+        first: int = wide(_first_node(job, pool, nodes, wanted))
+        return first
+    least: int = wide(least_fragmenting_node(job, wanted, pool, demands, nodes, gpus))
+    return least
 
 
 @njit_apart
