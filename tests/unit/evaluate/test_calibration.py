@@ -36,8 +36,8 @@ def test_a_simulation_that_meets_the_record_is_within_0_percent(tmp_path):
     assert found.reasons == []
     text = found.headline()
     assert text.startswith("With slurm, this simulation reproduces your cluster within 0 %")
-    assert "mean JCT 235 s recorded, 235 s simulated, +0.0 %" in text
-    assert "mean wait 35 s recorded, 35 s simulated, +0.0 %" in text
+    assert "mean JCT +0.0 % (235 s recorded, 235 s simulated)" in text
+    assert "mean wait +0.0 % (35 s recorded, 35 s simulated), over 8 jobs" in text
 
 
 def test_the_larger_of_both_differences_counts(tmp_path):
@@ -55,7 +55,7 @@ def test_a_simulation_that_is_off_is_a_warning_with_a_reason(tmp_path):
     found = calibrated(setting(tmp_path), [[0] * 4, [0] * 4])
     assert found.within_pct == pytest.approx(100)
     assert not found.is_close
-    assert found.headline().startswith("WARNING: with slurm, this simulation does not reproduce")
+    assert found.headline().startswith("WARNING: with slurm, this simulation is 100 % off your cluster")
     assert found.rank_correlation is None
     assert found.reasons
     json.dumps(found.model_dump(), allow_nan=False)
