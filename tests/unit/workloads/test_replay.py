@@ -65,7 +65,7 @@ def recorded(wanted):
 
 
 def test_the_jobs_are_those_of_the_history_at_their_own_times(tmp_path):
-    setting = recorded(scenario(tmp_path))
+    setting = recorded(scenario(tmp_path, more='estimates = "oracle"'))
     workload = generate(setting, 0)
     jobs = workload.jobs
     np.testing.assert_allclose(jobs["arrival"], [0, 100, 200, 300, 400, 500], rtol=1e-12)
