@@ -55,7 +55,9 @@ def test_a_simulation_that_is_off_is_a_warning_with_a_reason(tmp_path):
     found = calibrated(setting(tmp_path), [[0] * 4, [0] * 4])
     assert found.within_pct == pytest.approx(100)
     assert not found.is_close
-    assert found.headline().startswith("WARNING: with slurm, this simulation is 100 % off your cluster")
+    assert found.headline().startswith(
+        "WARNING: with slurm, this simulation is 100 % off your cluster"
+    )
     assert found.rank_correlation is None
     assert found.reasons
     json.dumps(found.model_dump(), allow_nan=False)
