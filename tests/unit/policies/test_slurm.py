@@ -199,8 +199,8 @@ def test_a_reservation_holds_whole_nodes():
 
 def test_a_reservation_is_on_the_node_that_has_room_first():
     # Node 0 is half free at 6, node 1 full until 10: job 3 (2 GPUs) finds node 1 free at 10 and
-    # node 0 at 20, so node 1 is reserved, and job 4 takes the free GPU of node 0.
-    jobs = [asks(0, 20), asks(0, 10, gpus=2), asks(0, 5), asks(1, 5, gpus=2), asks(6, 99)]
+    # node 0 at 200, so node 1 is reserved, and job 4 takes the free GPU of node 0.
+    jobs = [asks(0, 200), asks(0, 10, gpus=2), asks(0, 5), asks(1, 5, gpus=2), asks(6, 99)]
     result = played([nodes("V100", 2, 2)], jobs)
     assert result.outcome["start"].tolist() == [0, 0, 0, 10, 6]
     assert [gpus_of(result, j) for j in range(5)] == [[0], [2, 3], [1], [2, 3], [1]]
