@@ -210,7 +210,7 @@ class EasyBackfill:
         """The start of a job, apart from the reserved node if it ends after the reservation."""
         if plan is None or plan.node is None or not self.clashes(world, plan, job, pool):
             return start(job, pool)
-        nodes = self.other_nodes(world, plan, job)
+        nodes = self.nodes_beside(world, plan, job)
         node = min(nodes, key=lambda n: (world.cluster.nodes[n].free, n))
         return [Decision("start", job, pool, node)]
 
@@ -222,14 +222,12 @@ class EasyBackfill:
         best = min(at, key=lambda pool: at[pool] + p(world, head, pool), default=None)
         if best is None or at[best] == inf:
             return None
-        node = self.fullest_free(world, best, at[best]) if gang else None
-        return Reservation(best, at[best], self.free_by(world, best, at[best]) - need, node)
-
-    def fullest_free(self, world: PlainWorld, pool: int, s: float) -> int:
-        """The node of the pool that has most GPUs free at time s."""
-        nodes = [node for node in world.pools[pool].nodes if node.up]
-        free = {node.id: sum(world.free_at(g) <= s for g in node.gpus) for node in nodes}
-        return max(free, key=lambda n: (free[n], -n))
+        if not gang:
+            return Reservation(best, at[best], self.free_by(world, best, at[best]) - need, None)
+        nodes = [node for node in world.pools[best].nodes if node.up]
+        free = {node.id: sum(world.free_at(g) <= at[best] for g in node.gpus) for node in nodes}
+        node = max(free, key=lambda n: (free[n], -n))
+        return Reservation(best, at[best], free[node] - need, node)
 
     def earliest(self, world: PlainWorld, pool: int, need: int) -> float:
         """Expected time when `need` GPUs of the pool are free; infinite if fewer are up."""
@@ -243,18 +241,18 @@ class EasyBackfill:
         if plan is None or not self.clashes(world, plan, job, pool):
             return True
         if plan.node is not None:
-            return bool(self.other_nodes(world, plan, job))
+            return bool(self.nodes_beside(world, plan, job))
         return world.jobs[job].gpus <= plan.spare
 
     def clashes(self, world: PlainWorld, plan: Reservation, job: int, pool: int) -> bool:
         """Whether the job would still run on the reserved pool at the reserved time."""
         return pool == plan.pool and world.now + p(world, job, pool) > plan.at
 
-    def other_nodes(self, world: PlainWorld, plan: Reservation, job: int) -> list[int]:
-        """Nodes of the reserved pool, except the reserved one, that hold the whole job now."""
+    def nodes_beside(self, world: PlainWorld, plan: Reservation, job: int) -> list[int]:
+        """Nodes of the reserved pool that hold the whole job now beside the reservation."""
         need, nodes = world.jobs[job], world.pools[plan.pool].nodes
         able = [node.id for node in nodes if world.cluster.capacity(need, node) >= need.gpus]
-        return [n for n in able if n != plan.node]
+        return [n for n in able if n != plan.node or need.gpus <= plan.spare]
 
 
 class MinMin:

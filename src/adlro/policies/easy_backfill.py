@@ -3,8 +3,8 @@
 The oldest job has a reservation on the pool where it would end first. A younger job may start now
 if it uses another pool, ends before the reserved time, or leaves enough GPUs for the reservation;
 it starts on the fastest such pool. If the oldest job needs one node, its reservation is the node
-that is expected to have enough GPUs first, and a younger job that ends later must fit on one other
-node. Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
+that is expected to have enough GPUs first; a younger job that ends later must fit on one other
+node, or leave the gang enough GPUs on that node. Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Reservation(NamedTuple):
 
     pool: int  # -1 = no pool can ever hold the job
     at: float  # when it is expected to start
-    spare: int  # GPUs of the pool that are free at that time beyond those of the job
+    spare: int  # GPUs of the pool (or node) that are free then beyond those of the job
     node: int  # of a gang that needs one node; -1 = any
 
 
@@ -65,7 +65,10 @@ def _reservation(view, times, one_node):
 
 @njit_apart
 def _reserved_node(p, at, view):
-    """Return the node of pool p that has most GPUs free at time `at`, by its runs; ties: lower."""
+    """Return the node of pool p with most GPUs free at time `at`, by its runs, and their number.
+
+    Ties go to the lower index.
+    """
     nodes, gpus, running, pool = view.nodes, view.gpus, view.running, view.pools[p]
     best, best_n = wide(-1), wide(-1)
     for n in range(pool.first_node, pool.first_node + pool.nodes):
@@ -78,15 +81,16 @@ def _reserved_node(p, at, view):
                     g = gpus[g].next
         if free > best:
             best, best_n = free, wide(n)
-    return best_n
+    return best_n, best
 
 
 @njit_apart
-def _other_node(job, pool, reserved, nodes, gpus):
-    """Return the fullest node of a pool, except the reserved one, that holds the job; -1 = none."""
-    best = wide(-1)
+def _node_beside(job, hold, view):
+    """Return the fullest node that holds a job beside the reservation of a node; -1 = none."""
+    pool, nodes, gpus, best = view.pools[hold.pool], view.nodes, view.gpus, wide(-1)
     for n in range(pool.first_node, pool.first_node + pool.nodes):
-        holds = n != reserved and capacity(job, nodes[n], gpus) >= job.gpus
+        is_beside = n != hold.node or job.gpus <= hold.spare
+        holds = is_beside and capacity(job, nodes[n], gpus) >= job.gpus
         if holds and (best < 0 or nodes[n].free < nodes[best].free):
             best = wide(n)
     return best
@@ -99,7 +103,7 @@ def _is_harmless(job, p, length, hold, view):
     if p != hold.pool or view.now + length <= hold.at:
         return fits(job, pool, nodes, gpus)
     if hold.node >= 0:
-        return _other_node(job, pool, hold.node, nodes, gpus) >= 0
+        return _node_beside(job, hold, view) >= 0
     return job.gpus <= hold.spare and fits(job, pool, nodes, gpus)
 
 
@@ -118,7 +122,7 @@ def _backfill(hold, view, out):
         if best_p >= 0:
             start(out, j, best_p)
             if best_p == hold.pool and hold.node >= 0 and view.now + best > hold.at:
-                out[0].node = _other_node(jobs[j], pools[best_p], hold.node, view.nodes, view.gpus)
+                out[0].node = _node_beside(jobs[j], hold, view)
             return 1
     return 0
 
@@ -141,5 +145,6 @@ def decide(view, params, memory, out):
     if pool >= 0:
         spare = free_until(pool, at, view) - wide(head.gpus)
         if needs_one_node(head):
-            node = _reserved_node(pool, at, view)
+            node, free = _reserved_node(pool, at, view)
+            spare = free - wide(head.gpus)
     return _backfill(Reservation(pool, at, spare, node), view, out)

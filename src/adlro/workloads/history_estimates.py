@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,26 +18,9 @@ from adlro.estimates.estimator import DEFAULTS, Settings
 from adlro.estimates.registry import ESTIMATORS
 from adlro.model import gpu
 from adlro.model.cluster import Layout
-from adlro.model.history import History
 from adlro.model.job import JobType
-from adlro.model.state import Counts, Floats
+from adlro.model.state import Floats
 from adlro.workloads import capacity, history_file, replay
-
-
-class _NamedModels(NamedTuple):
-    """GPU models that a history names, and the model that each of its jobs ran on."""
-
-    names: tuple[str, ...]  # [M] names in the catalogue
-    of_job: Counts  # [J] index of the job's model in `names`; -1 = unknown
-
-
-def _named_models(
-    history: History, recorded: Recorded, own: Sequence[gpu.GpuModel]
-) -> _NamedModels:
-    found = history_file.models_of(history, recorded, "gpu_model", own)
-    names = tuple(dict.fromkeys(model.name for model in found if model is not None))
-    of_word = [-1 if model is None else names.index(model.name) for model in found]
-    return _NamedModels(names, np.array([*of_word, -1])[history.gpu_model])
 
 
 def _log_speed(job_type: JobType, model: gpu.GpuModel) -> float:
@@ -65,16 +46,16 @@ def _whole_file(text: str, source: str, names: tuple[str, ...], _: tuple[int, ..
     history = history_file.history_of(recorded)
     jobs = job_table.table_of(history)
     types = history_file.types_of(scenario, recorded, history, np.arange(history.jobs))
-    own = scenario.cluster.gpu
-    named = _named_models(history, recorded, own)
-    models = tuple(dict.fromkeys((*named.names, *names))) if named.names else names
-    columns = [gpu.find(name, own) for name in models]
+    known = history_file.ran_on(history, recorded, scenario.cluster)
+    named = tuple(model.name for model in known.models)
+    models = tuple(dict.fromkeys((*named, *names))) if named else names
+    columns = [scenario.cluster.model_of(name) for name in models]
     prior = np.array([[_log_speed(one, model) for model in columns] for one in scenario.types])
-    if not named.names:
+    if not named:
         found = estimator.create(DEFAULTS).follow(jobs)
         alike: Floats = np.exp(found.log_s - prior[types])
         return alike
-    jobs = jobs._replace(model=named.of_job, kind=types, prior=prior)
+    jobs = jobs._replace(model=known.of_job, kind=types, prior=prior)
     settings = Settings(models=models, classes=len(scenario.types))
     found = estimator.create(settings).follow(jobs)
     return found.seconds[:, [models.index(name) for name in names]]

@@ -9,17 +9,20 @@ from __future__ import annotations
 import fnmatch
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from adlro.config.history import Recorded
 from adlro.config.scenario import Scenario
-from adlro.errors import ConfigError
+from adlro.errors import ConfigError, TraceError
 from adlro.model import gpu
+from adlro.model.cluster import Cluster, NodeGroup, host_of
 from adlro.model.history import Codes, History
 from adlro.model.state import WHOLE, Counts, Floats
+from adlro.workloads import slurm_nodes
 from adlro.workloads.formats import registry
 from adlro.workloads.formats.gather import ReadOptions
 
@@ -155,20 +158,71 @@ def by_code(codes: Codes, of_word: list[int]) -> Counts:
     return found
 
 
-def models_of(
-    history: History, recorded: Recorded, column: str, own: Sequence[gpu.GpuModel]
-) -> list[gpu.GpuModel | None]:
-    """Return the GPU model that each distinct word of a column names; None = not known.
+class RanOn(NamedTuple):
+    """GPU models that the jobs of a history ran on."""
 
-    own: models that the cluster defines, or all that it has.
+    models: tuple[gpu.GpuModel, ...]  # [M]
+    of_job: Counts  # [J] index of the job's model in `models`; -1 = unknown
+
+
+def ran_on(history: History, recorded: Recorded, cluster: Cluster) -> RanOn:
+    """Return the GPU model that each job ran on.
+
+    The name of its GPUs is looked up in the scenario's `gpu_names`, then among the types of the
+    cluster's nodes, then in the catalogue. The hosts of the job decide between models of one type,
+    and say the model of a job without a name; without them the first model of the type counts.
     """
+    of_host: dict[str, list[NodeGroup]] = {}
+    for group in cluster.nodes:
+        for host in group.hosts:
+            of_host.setdefault(host_of(host), []).append(group)
+    types, lists = ("", *history.tables["gpu_model"]), ("", *history.tables["hosts"])
+    hosts = history.hosts.astype(np.int64) + 1 if of_host else 0
+    place = (history.gpu_model.astype(np.int64) + 1) * len(lists) + hosts
+    distinct, number = np.unique(place, return_inverse=True)
     found: list[gpu.GpuModel | None] = []
-    for word in history.tables[column]:
-        try:
-            found.append(gpu.find(recorded.gpu_names.get(word, word), own))
-        except ConfigError:
-            found.append(None)
-    return found
+    for code, at in zip(*np.divmod(distinct, len(lists)), strict=True):
+        groups = _groups(types[code], lists[at], cluster, of_host)
+        found.append(_model_of(types[code], groups, recorded, cluster))
+    models = tuple(dict.fromkeys(model for model in found if model is not None))
+    of_place = [-1 if model is None else models.index(model) for model in found]
+    return RanOn(models, np.array(of_place, np.int64)[number])
+
+
+def _groups(
+    name: str, hosts: str, cluster: Cluster, of_host: Mapping[str, list[NodeGroup]]
+) -> list[NodeGroup]:
+    """Return the groups of nodes that a job may have run on, by its GPU type and hosts.
+
+    "" = the type or the hosts are not known. Hosts are used only where the type leaves a choice.
+    """
+    typed = [group for group in cluster.nodes if name and _has_type(group, name)]
+    if name and len({group.gpu for group in typed}) < 2:
+        return typed
+    try:
+        named = slurm_nodes.hosts(hosts)
+    except TraceError:
+        named = []
+    there = [group for host in named for group in of_host.get(host, ())]
+    return [group for group in there if not name or _has_type(group, name)] or typed
+
+
+def _has_type(group: NodeGroup, name: str) -> bool:
+    return group.gpu_type.casefold() == name.casefold()
+
+
+def _model_of(
+    name: str, groups: Sequence[NodeGroup], recorded: Recorded, cluster: Cluster
+) -> gpu.GpuModel | None:
+    """Return the model of a job's GPUs, given their name and groups that it may have run on."""
+    given = recorded.gpu_names.get(name)
+    models = list(dict.fromkeys(cluster.model_of(group.gpu) for group in groups))
+    if given is None and (len(models) == 1 or (name and models)):
+        return models[0]
+    try:
+        return cluster.model_of(given or name) if name else None
+    except ConfigError:
+        return None
 
 
 def accounts_of(history: History) -> tuple[str, ...]:

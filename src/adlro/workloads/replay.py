@@ -56,16 +56,15 @@ def _sizes(
     run = np.maximum(history.run_s[rows], _SHORTEST)
     if recorded.speeds == "none":
         return run, np.ones(len(rows), np.bool_)
-    models = history_file.models_of(history, recorded, "gpu_model", scenario.cluster.gpu)
+    models, of_job = history_file.ran_on(history, recorded, scenario.cluster)
     speeds = np.full((len(scenario.types), len(models) + 1), np.nan)
     for t, job_type in enumerate(scenario.types):
         for m, model in enumerate(models):
-            if model is not None:
-                try:
-                    speeds[t, m] = capacity.speed_on(job_type, model)
-                except ConfigError:
-                    continue
-    own = speeds[types, history.gpu_model[rows]]
+            try:
+                speeds[t, m] = capacity.speed_on(job_type, model)
+            except ConfigError:
+                continue
+    own = speeds[types, of_job[rows]]
     return run * np.where(np.isnan(own), 1.0, own), ~np.isnan(own)
 
 

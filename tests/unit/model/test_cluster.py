@@ -184,7 +184,7 @@ def test_no_two_pools_have_the_same_name():
 def test_partitions_are_numbered_in_file_order_and_name_the_pools():
     layout = lay(nodes("V100", partition="west"), nodes("T4", partition="east"), nodes("T4"))
     assert layout.partitions == ("west", "east", "main")
-    assert layout.pools["partition"].tolist() == [0, 1, 2]
+    assert layout.pools["partitions"].tolist() == [0b1, 0b10, 0b100]
     assert layout.pool_names == ("V100 32GB (west)", "T4 (east)", "T4 (main)")
 
 
@@ -198,6 +198,7 @@ def test_a_pool_has_a_set_of_partitions_and_of_features():
     assert layout.pool_partitions == (frozenset({"gpu", "long"}), frozenset({"gpu"}))
     assert layout.pool_features == (frozenset({"80g", "ib"}), frozenset())
     assert layout.pool_types == ("volta", "")
+    assert layout.pools["partitions"].tolist() == [0b11, 0b1]
     assert layout.pool_names == ("V100 32GB (gpu, long)", "T4 (gpu)")
     assert layout.pools["nodes"].tolist() == [2, 1]
 
