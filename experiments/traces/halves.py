@@ -53,6 +53,7 @@ def _tables(trace: Trace, file: Path, recorded: dict[str, Any]) -> dict[str, Any
         "about": f"jobs of {trace.file}",
         "jobs": trace.window,
         "load": 1.0,
+        "estimates": "oracle",
         "cluster": {"name": trace.name, "nodes": groups},
         "history": {"file": str(file.resolve()), "unfit": "drop", **recorded},
     }

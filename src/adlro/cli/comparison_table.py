@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from adlro.config.scenario import Scenario
     from adlro.evaluate.comparison import Comparison, PolicyRow
     from adlro.evaluate.regression import Regressions
+    from adlro.evaluate.rows import RecordedRow, Row
     from adlro.evaluate.stats import Estimate
 
-Cell = Callable[["PolicyRow"], str]
+Cell = Callable[["Row"], str]
 _WIDTH = 104  # of lines of text
 _SHORT = 20  # letters: names up to here stay whole on narrow terminals
+_RECORDED = "recorded"  # name of the row of what happened
+_MORE_WINDOWS = "a longer history has more, shorter windows (--jobs) make more of this one"
+_SETTLE_BY = "n × (half width / difference)²"
 _SETTLE_CAP = 100_000  # seeds: more are not counted out
 
 _SHOWN = {  # metric -> heading, digits, scale
@@ -42,7 +46,7 @@ def _cell(figure: Estimate, digits: int = 0, scale: float = 1.0) -> str:
     return f"{text} ± {figure.half_width * scale:,.{digits}f}"
 
 
-def _versus_cell(row: PolicyRow, best: str) -> str:
+def _versus_cell(row: Row, best: str) -> str:
     if row.name == best:
         return "best"
     figure = row.jct_versus(best)
@@ -53,8 +57,8 @@ def _versus_cell(row: PolicyRow, best: str) -> str:
     return f"{figure.mean:+,.{digits}f} ({low:+,.{digits}f} to {high:+,.{digits}f})"
 
 
-def _p_cell(row: PolicyRow, best: str) -> str:
-    if row.name == best:
+def _p_cell(row: Row, best: str) -> str:
+    if row.name in (best, _RECORDED):
         return ""
     p = row.jct_versus(best).p_holm
     if p is None:
@@ -69,20 +73,25 @@ def is_rough(scenario: Scenario) -> bool:
     return not is_quiet(scenario) or any(min(t.gpu_share.drawn()) < 1 for t in scenario.types)
 
 
-def _mean(row: PolicyRow, key: str) -> str:
+def _mean(row: Row, key: str) -> str:
+    """Format a metric; empty if the record does not have it."""
     _, digits, scale = _SHOWN[key]
+    if key not in row.metrics:
+        return ""
     return f"{row.metrics[key].mean * scale:,.{digits}f}"
 
 
-def _columns(rows: Sequence[PolicyRow], scenario: Scenario) -> dict[str, Cell]:
+def _columns(
+    rows: Sequence[PolicyRow], scenario: Scenario, recorded: RecordedRow | None
+) -> dict[str, Cell]:
     """Return the headings of the table, each with the function that formats a policy's cell.
 
-    The first row is the best policy. The columns fit into 110 characters: where the gap to
-    hindsight is known, it replaces the last column.
+    The first row is the best policy; `recorded` is what happened, if known. The columns fit into
+    110 characters: where the gap to hindsight is known, it replaces the last column.
     """
     best = rows[0].name
     columns: dict[str, Cell] = {"mean JCT s": lambda row: _cell(row.metrics["mean_jct_s"])}
-    if len(rows) > 1:
+    if len(rows) > 1 or recorded is not None:
         columns[f"vs {best}, %"] = partial(_versus_cell, best=best)
         if any(row.jct_versus(best).p_holm is not None for row in rows[1:]):
             columns["p"] = partial(_p_cell, best=best)
@@ -92,8 +101,16 @@ def _columns(rows: Sequence[PolicyRow], scenario: Scenario) -> dict[str, Cell]:
     columns |= {_SHOWN[key][0]: partial(_mean, key=key) for key in keys}
     if any(row.gap_closed is not None for row in rows):
         columns.popitem()
-        columns["gap\nclosed %"] = lambda row: _cell(row.gap_closed) if row.gap_closed else "-"
+        closed = {row.name: row.gap_closed for row in rows}
+        columns["gap\nclosed %"] = partial(_gap_cell, closed=closed)
     return columns
+
+
+def _gap_cell(row: Row, closed: Mapping[str, Estimate | None]) -> str:
+    if row.name not in closed:
+        return ""
+    found = closed[row.name]
+    return "-" if found is None else _cell(found)
 
 
 def _checkpoints(scenario: Scenario) -> str:
@@ -107,32 +124,41 @@ def _checkpoints(scenario: Scenario) -> str:
     return text + ("; some cannot, and start over." if None in costs else ".")
 
 
-def _settle(seeds: int, rows: Sequence[PolicyRow]) -> str:
+def _settle(result: Comparison, rows: Sequence[PolicyRow]) -> str:
     """Say how many seeds would tell the two best policies apart; empty if they already are."""
+    from adlro.evaluate.stats import FEWEST_SEEDS
+
     best, rival = rows[0], rows[1]
     difference = rival.jct_versus(best.name)
-    needed = difference.seeds_to_settle
-    if difference.ci95 is None or difference.is_settled:
+    needed, seeds = difference.seeds_to_settle, result.seeds
+    if difference.is_settled:
         return ""
     if difference.mean == 0:
-        return f"{rival.name} and {best.name} have the same mean JCT."
+        return "" if seeds == 1 else f"{rival.name} and {best.name} have the same mean JCT."
     if needed is None:
-        return f"{rival.name} and {best.name} are not told apart; {seeds} seeds are few."
+        return "" if result.windows is None else f"One window settles nothing; {_MORE_WINDOWS}."
     count = f"some {needed:,}" if needed <= _SETTLE_CAP else f"more than {_SETTLE_CAP:,}"
-    return (
-        f"{rival.name} and {best.name} are not told apart: if the difference seen is the true one, "
-        f"that takes {count} seeds (n × (half width / difference)²)."
+    is_few = seeds < FEWEST_SEEDS
+    few, how = (f"{seeds} seeds are few; ", "") if is_few else ("", f" ({_SETTLE_BY})")
+    text = (
+        f"{rival.name} and {best.name} are not told apart: {few}if the difference seen is the true "
+        f"one, that takes {count} seeds{how}."
     )
+    if result.windows is None or needed <= result.windows:
+        return text
+    windows = f"{result.windows:,} window{'s' if result.windows > 1 else ''}"
+    return f"{text} The history has {windows} of {result.jobs:,} jobs; {_MORE_WINDOWS}."
 
 
-def _intervals(seeds: int, rows: Sequence[PolicyRow]) -> str:
+def _intervals(result: Comparison, rows: Sequence[PolicyRow]) -> str:
     """Return a caption that explains the intervals and p values."""
     from adlro.evaluate.significance import FEWEST_PAIRS
     from adlro.evaluate.stats import FEWEST_SEEDS, MOST_SEEDS
 
+    seeds = result.seeds
     if seeds == 1:
         return "One seed: no intervals."
-    if len(rows) == 1:
+    if len(rows) == 1 and result.recorded is None:
         return "±: 95 % intervals over seeds."
     text = "± and (a to b): 95 % intervals over seeds"
     is_drawn = FEWEST_SEEDS <= seeds <= MOST_SEEDS
@@ -143,6 +169,8 @@ def _intervals(seeds: int, rows: Sequence[PolicyRow]) -> str:
         text += f" p: Wilcoxon signed ranks against {best}, Holm-corrected"
         is_full = all(row.jct_versus(best).p_holm is not None for row in rows[1:])
         return text + ("." if is_full else "; -: too few seeds differ.")
+    if len(rows) == 1:
+        return text
     if seeds < FEWEST_PAIRS:
         return text + f" No p values from fewer than {FEWEST_PAIRS} seeds."
     return text + f" No p values: fewer than {FEWEST_PAIRS} seeds show a difference."
@@ -150,7 +178,7 @@ def _intervals(seeds: int, rows: Sequence[PolicyRow]) -> str:
 
 def _caption(result: Comparison, rows: Sequence[PolicyRow], scenario: Scenario) -> str:
     lines = [
-        f"{_intervals(result.seeds, rows)} JCT = finish - arrival, all jobs run to the end.",
+        f"{_intervals(result, rows)} JCT = finish - arrival, all jobs run to the end.",
     ]
     if result.hindsight is not None:
         has_gap = any(row.gap_closed is not None for row in rows)
@@ -159,10 +187,15 @@ def _caption(result: Comparison, rows: Sequence[PolicyRow], scenario: Scenario) 
             "reference and no bound."
             + (" Gap closed: 0 % = min-min, 100 % = hindsight." if has_gap else "")
         )
+    if result.recorded is not None:
+        lines.append(
+            "recorded: what happened to the same jobs, not simulated; simulated seeds begin with "
+            "an empty cluster."
+        )
     if rows[0].is_preemptive:
         lines.append(_checkpoints(scenario))
     if len(rows) > 1:
-        lines.append(_settle(result.seeds, rows))
+        lines.append(_settle(result, rows))
     return "\n".join(line for line in lines if line)
 
 
@@ -178,7 +211,9 @@ def _title(result: Comparison, rows: Sequence[PolicyRow], *, is_first: bool) -> 
     return f"{title} · {kind}" if kind else title
 
 
-def _table(rows: Sequence[PolicyRow], columns: dict[str, Cell]) -> Table:
+def _table(
+    rows: Sequence[PolicyRow], columns: dict[str, Cell], recorded: RecordedRow | None
+) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -187,6 +222,9 @@ def _table(rows: Sequence[PolicyRow], columns: dict[str, Cell]) -> Table:
     table.add_column("policy", overflow="fold", no_wrap=is_short)
     for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
+    if recorded is not None:
+        happened = [cell(recorded) for cell in columns.values()]
+        table.add_row(recorded.name, *happened, style="italic", end_section=True)
     for row in rows:
         cells = [cell(row) for cell in columns.values()]
         table.add_row(row.name, *cells, style="bold" if row is rows[0] else None)
@@ -222,12 +260,17 @@ def shown(result: Comparison, scenario: Scenario, *, with_regression: bool) -> R
     from rich.console import Group
     from rich.constrain import Constrain
 
+    from adlro.cli import calibration_table
+
     parts: list[RenderableType] = []
     for i, rows in enumerate(result.tables()):
         parts.append(_title(result, rows, is_first=i == 0))
-        parts.append(_table(rows, _columns(rows, scenario)))
+        happened = result.recorded
+        parts.append(_table(rows, _columns(rows, scenario, happened), happened))
         parts.extend((_caption(result, rows, scenario), ""))
     if with_regression:
         parts.extend((*_regression(result.regression), ""))
+    if result.calibration is not None:
+        parts.extend((*calibration_table.shown(result.calibration), ""))
     parts.extend(f"Note: {note}" for note in result.notes)
     return Group(*(Constrain(part, _WIDTH if isinstance(part, str) else None) for part in parts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from adlro.config.scenario import Scenario
+    from adlro.evaluate.calibration import Calibration
     from adlro.evaluate.metrics import Metrics
     from adlro.sim.simulator import RunResult
     from adlro.workloads.setting import Setting
@@ -81,6 +83,7 @@ class _Run(NamedTuple):
     setting: Setting
     workload: Workload
     result: RunResult
+    calibration: Calibration | None
 
     def __str__(self) -> str:
         """Return the title of the table: scenario, policy, load, jobs and seed."""
@@ -91,16 +94,44 @@ class _Run(NamedTuple):
         )
 
 
-def _table(metrics: Metrics) -> Table:
-    from rich.box import SIMPLE
+class _Record(NamedTuple):
+    """What was recorded of the jobs that were simulated."""
+
+    metrics: dict[str, float]  # empty = unknown
+    calibration: Calibration | None  # of the policy `slurm`
+    notes: list[str]
+
+
+def _record(run: _Run) -> _Record:
+    from adlro.evaluate import recorded
+    from adlro.evaluate.comparison import history_notes
+
+    notes = history_notes(run.setting.scenario)
+    if run.setting.played is None:
+        return _Record({}, None, notes)
+    why = recorded.absence(run.setting)
+    found = None if why else recorded.measure(run.setting, run.seed)
+    if found is None:
+        why = why or "no measured job has a recorded start"
+        return _Record({}, None, [*notes, f"What happened is not shown: {why}."])
+    if found.without_start:
+        count = f"{found.without_start:,} of {found.jobs:,} measured jobs have no recorded start"
+        notes.append(f"recorded: {count} and are not counted there")
+    return _Record(found.metrics, run.calibration, notes)
+
+
+def _table(metrics: Metrics, recorded: Mapping[str, float]) -> Table:
+    from rich.box import SIMPLE, SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE, show_header=False)
+    table = Table(box=SIMPLE_HEAD if recorded else SIMPLE, show_header=bool(recorded))
     table.add_column()
-    table.add_column(justify="right")
+    for heading in ("simulated", "recorded") if recorded else ("simulated",):
+        table.add_column(heading, justify="right")
     for key, figure in metrics._asdict().items():
         label, digits, scale = _SHOWN[key]
-        table.add_row(label, f"{figure * scale:,.{digits}f}")
+        true = [f"{recorded[key] * scale:,.{digits}f}"] if key in recorded else []
+        table.add_row(label, f"{figure * scale:,.{digits}f}", *true)
     return table
 
 
@@ -168,6 +199,7 @@ def _check_files(files: _Files) -> None:
 def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
     from rich.console import Console
 
+    from adlro.evaluate.calibration import Twin
     from adlro.evaluate.compare import in_background, run_one
     from adlro.evaluate.telemetry import count_rows
     from adlro.policies import registry
@@ -190,10 +222,12 @@ def _simulate(wanted: Scenario, policy: str, seed: int, files: _Files) -> _Run:
     status = Console(stderr=True).status(f"running {wanted.jobs:,} jobs …")
     with status, contextlib.redirect_stdout(sys.stderr):  # a policy that prints spoils no JSON
         result = in_background(lambda: run_one(setting, workload, chosen, seed, keep_spans=keep))
-    return _Run(chosen.name, seed, setting, workload, result)
+    twin = Twin(setting)
+    twin.watch(chosen, seed, workload, result)
+    return _Run(chosen.name, seed, setting, workload, result, twin.calibration([seed]))
 
 
-def _figures(run: _Run, metrics: Metrics) -> str:
+def _figures(run: _Run, metrics: Metrics, record: _Record) -> str:
     """Return the metrics of the run as JSON."""
     from adlro import __version__
 
@@ -205,6 +239,10 @@ def _figures(run: _Run, metrics: Metrics) -> str:
     }
     facts |= {"seed": run.seed, "load": wanted.load, "estimates": str(wanted.estimates)}
     facts |= {"jobs": wanted.jobs, "measure": str(wanted.measure), "metrics": metrics._asdict()}
+    if run.setting.played is not None:
+        found = record.calibration
+        facts |= {"recorded": record.metrics or None, "notes": record.notes}
+        facts |= {"calibration": None if found is None else found.model_dump()}
     return as_json(facts)
 
 
@@ -268,6 +306,7 @@ def command(
     """
     from rich.console import Group
 
+    from adlro.cli import calibration_table
     from adlro.config.files import adjusted
     from adlro.evaluate.metrics import measure
 
@@ -278,8 +317,16 @@ def command(
         wanted = adjusted(wanted, telemetry=True)
     run = _simulate(wanted, policy, seed, files)
     metrics, quiet = measure(run.setting, run.workload, run.result), json_file == PRINTED
-    shown = Group(str(run), _table(metrics), _pool_table(run.setting, run.workload, run.result))
-    hand_out(shown, _figures(run, metrics), json_file)
+    record = _record(run)
+    told = [] if record.calibration is None else calibration_table.shown(record.calibration)
+    shown = Group(
+        str(run),
+        _table(metrics, record.metrics),
+        _pool_table(run.setting, run.workload, run.result),
+        *told,
+        *(f"Note: {note}" for note in record.notes),
+    )
+    hand_out(shown, _figures(run, metrics, record), json_file)
     if gantt is not None:
         _write_gantt(gantt, run, quiet=quiet)
     if telemetry is not None:

@@ -1,4 +1,4 @@
-"""`adlro trace`: summarise, convert, predict, play and anonymise job histories."""
+"""`adlro trace`: summarise, convert, predict, play, calibrate and anonymise job histories."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from adlro.cli import trace_calibrate
 from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, slurm_option, stdout
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ C = TypeVar("C", bound=Callable[..., Any])
 @click.group("trace")
 def command() -> None:
     """Job histories: look at them, convert them, play them, share them."""
+
+
+command.add_command(trace_calibrate.command)
 
 
 def _reading_options(wrapped: C) -> C:
@@ -76,20 +80,22 @@ def info(
     gpus: int | None,
     is_json: bool,
 ) -> None:
-    """What a history holds: jobs, time, GPUs asked for, load, missing fields, defects."""
+    """What a history holds: jobs, time, GPUs asked for, load, recorded waits, defects."""
     from rich.table import Table
 
     from adlro.cli import trace_info
 
     history = _read(file, lenient, format_, columns)
-    facts = trace_info.facts(history, gpus)
+    found = trace_info.info(history, gpus)
     if is_json:
-        click.echo(as_json(facts))
+        click.echo(as_json(found.facts))
         return
     table = Table(box=None, show_header=False, padding=(0, 2))
-    for label, text in trace_info.lines(facts, history):
+    for label, text in trace_info.lines(found.facts, history):
         table.add_row(label, text)
     stdout().print(table, markup=False, highlight=False)
+    for recorded in trace_info.recorded_tables(found.recorded):
+        stdout().print(recorded, markup=False, highlight=False)
 
 
 _SUFFIXES = (".npz", ".csv", ".swf")
@@ -327,6 +333,7 @@ def scenario(
     """  # noqa: D301  click wants the character itself
     from adlro.cli.trace_scenario import ScenarioRequest, load_text, make, moment
     from adlro.files import check_writable, write_text
+    from adlro.workloads.summary import OVERLOAD
 
     refuse_same(file, out)
     check_writable(out)
@@ -360,5 +367,7 @@ def scenario(
     then = f"recorded {load_text(recorded_load)}" if recorded_load else "all came at once"
     load = load_text(figures["load"])
     say(f"{out}: {figures['playable_jobs']:,} jobs, {seeds}; load {load} ({then})")
+    if figures["is_overloaded"]:
+        say(f"  {OVERLOAD}")
     for line in made.filled:
         say(f"  {line}")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from adlro.model.history import History
 
 _QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
+_SLURM = ("sacct", "sacct-json")  # formats of Slurm, which fills nodes in order
 _WINDOW = 1000  # default jobs of a seed: long histories give many seeds
 
 
@@ -100,9 +101,11 @@ def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
         "about": f"jobs of {history.header.source} ({history.header.format})",
         "jobs": 1,
         "load": 1.0,
+        "estimates": "memory",
         "measure": f"after {request.warm_up * 100:g} %" if request.warm_up else "all",
         "users": history_file.users_of(history),
         "accounts": list(history_file.accounts_of(history)),
+        **({"placement": "in-order"} if history.header.format in _SLURM else {}),
         **({"slurm": slurm} if slurm else {}),
         "history": recorded,
         "cluster": cluster.model_dump(exclude_none=True),
@@ -151,6 +154,7 @@ def make(request: ScenarioRequest, history: History) -> ScenarioFile:
         "windows": windows(tried.played, tables["jobs"]),
         "load": tables["load"],
         "recorded_load": recorded_load,
+        "is_overloaded": tables["load"] > 1,
         "capacity_jobs_per_h": tried.capacity_per_s * 3600,
         "filled": list(tried.filled),
     }

@@ -125,8 +125,9 @@ def _read_scenario(path: Path) -> dict[str, Any]:
 def _expand_history(data: dict[str, Any], folder: Path) -> None:
     """Complete the tables of a scenario that replays a history, in place.
 
-    Makes the path of the history relative to `folder`, that of the scenario's file, and adds job
-    types if there are none. Types from a shipped scenario keep only name, share, kind and speeds.
+    Makes the path of the history relative to `folder`, that of the scenario's file, and adds
+    estimates (`memory`) and job types if there are none. Types from a shipped scenario keep only
+    name, share, kind and speeds.
     """
     recorded = data.get("history")
     if isinstance(recorded, str):
@@ -134,6 +135,7 @@ def _expand_history(data: dict[str, Any], folder: Path) -> None:
     if not isinstance(recorded, dict) or not isinstance(recorded.get("file"), str):
         return
     recorded["file"] = str(folder / recorded["file"])
+    data.setdefault("estimates", "memory")  # a real scheduler does not know run times in advance
     if "types" in data:
         recorded.setdefault("speeds", "own")
         return

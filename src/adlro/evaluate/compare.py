@@ -14,8 +14,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adlro.errors import PolicyError
+from adlro.evaluate.calibration import Twin
 from adlro.evaluate.comparison import Comparison, PolicyRow, RunFigures, SeedRuns, summarise
 from adlro.evaluate.metrics import measure
+from adlro.evaluate.rows import RECORDED
 from adlro.evaluate.stats import estimate, percent_difference
 from adlro.policies.loading import user_file
 from adlro.policies.registry import Policy
@@ -258,11 +260,15 @@ def _play(
     return []
 
 
-def _refuse_twins(policies: Sequence[Policy]) -> None:
+def _refuse_twins(setting: Setting, policies: Sequence[Policy]) -> None:
     names = [policy.name for policy in policies]
     for policy in policies:
         if names.count(policy.name) > 1:
             raise PolicyError(f"two policies are called {policy.name!r}; rename a file")
+        if policy.name == RECORDED and setting.played is not None:
+            raise PolicyError(
+                f"a policy is called {RECORDED!r}, as is the row of what happened; rename its file"
+            )
 
 
 def compare(
@@ -288,8 +294,19 @@ def compare(
         PolicyError: a policy failed or made an infeasible decision.
         Stopped: Ctrl-C after at least two complete seeds; holds the comparison over these seeds.
     """
-    _refuse_twins(policies)
-    crew = _Workers(_Task(setting, policies, watch, hindsight), threads)
+    _refuse_twins(setting, policies)
+    twin = Twin(setting)
+
+    def collect(policy: Policy, seed: int, workload: Workload, result: simulator.RunResult) -> None:
+        twin.watch(policy, seed, workload, result)
+        watch(policy, seed, workload, result)
+
+    def summary(complete: Sequence[SeedRuns], notes: Sequence[str]) -> Comparison:
+        found = summarise(setting, policies, wanted, complete, notes)
+        played = wanted[: len(complete)]
+        return found.model_copy(update={"calibration": twin.calibration(played)})
+
+    crew = _Workers(_Task(setting, policies, collect, hindsight), threads)
     wanted = range(seeds.most) if isinstance(seeds, Until) else seeds
     done: list[SeedRuns] = []
     try:
@@ -301,7 +318,7 @@ def compare(
         of = "" if isinstance(seeds, Until) else f" of {len(wanted):,}"
         notes = [f"Stopped by Ctrl-C: these are the first {len(complete):,}{of} seeds."]
         crew.dismiss()
-        raise Stopped(summarise(setting, policies, wanted, complete, notes)) from exc
+        raise Stopped(summary(complete, notes)) from exc
     finally:
         crew.dismiss()
-    return summarise(setting, policies, wanted, done, notes)
+    return summary(done, notes)

@@ -12,8 +12,12 @@ import scipy
 from pydantic import BaseModel, ConfigDict
 
 from adlro import __version__
+from adlro.config.scenario import Scenario
+from adlro.evaluate import recorded as record
+from adlro.evaluate.calibration import Calibration
 from adlro.evaluate.metrics import Metrics
 from adlro.evaluate.regression import REGRESSORS, RESPONSE, Regressions, regressions
+from adlro.evaluate.rows import RECORDED, Differences, JctDifference, PolicyRow, RecordedRow, tested
 from adlro.evaluate.significance import holm, paired_test
 from adlro.evaluate.stats import (
     FEW_RESAMPLES,
@@ -23,56 +27,28 @@ from adlro.evaluate.stats import (
     estimate,
     gap_closed,
     percent_differences,
-    seeds_to_settle,
 )
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
 from adlro.workloads import replay
 from adlro.workloads.setting import Setting
+from adlro.workloads.summary import OVERLOAD
+
+__all__ = [
+    "Comparison",
+    "JctDifference",
+    "PolicyRow",
+    "RunFigures",
+    "SeedRuns",
+    "history_notes",
+    "summarise",
+]
 
 PER_SEED = (
     "mean_jct_s", "p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "offered_load",
     "mean_queue",
 )  # fmt: skip
 BASELINE = "min-min"  # the gap to hindsight starts here
-
-
-class JctDifference(Estimate):
-    """A difference in mean JCT in percent, with p values and effect sizes; None = undefined."""
-
-    p_wilcoxon: float | None  # two-sided Wilcoxon signed-rank test
-    p_holm: float | None  # Holm-corrected over all rivals of the table's best policy
-    dz: float | None  # Cohen's dz
-    rank_biserial: float | None  # matched-pairs rank-biserial correlation
-    seeds_to_settle: int | None  # see stats.seeds_to_settle
-
-
-class PolicyRow(BaseModel):
-    """The figures of one policy over all seeds: one row of the table."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    is_preemptive: bool  # declared, or observed to preempt
-    metrics: dict[str, Estimate]
-    per_seed: dict[str, list[float]]  # the metrics in PER_SEED, in the order of the seeds
-    versus: dict[str, dict[str, JctDifference | Estimate]]  # rival -> METRIC_pct -> difference
-    gap_closed: Estimate | None = None  # percent of the gap between min-min and hindsight
-    decision_us: float  # CPU time per call of decide, including the simulator's own work
-    decisions: int  # calls of decide over all seeds
-    real_decisions: int  # calls with at least one feasible pair (job, pool)
-
-    @property
-    def jct(self) -> float:
-        """Mean JCT in seconds over all seeds."""
-        return self.metrics["mean_jct_s"].mean
-
-    def jct_versus(self, rival: str) -> JctDifference:
-        """Return the percent by which this policy's mean JCT exceeds the rival's."""
-        found = self.versus[rival]["mean_jct_pct"]
-        if not isinstance(found, JctDifference):
-            raise TypeError(f"{rival}: mean_jct_pct without its tests")
-        return found
 
 
 def _versions() -> dict[str, str]:
@@ -101,6 +77,9 @@ class Comparison(BaseModel):
     measure: str
     jobs: int
     policies: list[PolicyRow]
+    recorded: RecordedRow | None = None  # what happened to the jobs of a history: not simulated
+    calibration: Calibration | None = None  # of the policy `slurm` against what happened
+    windows: int | None = None  # of a history, which do not overlap; None = there is no history
     hindsight: Estimate | None = None  # mean JCT in seconds of the reference that knows the future
     regression: Regressions
     notes: list[str] = []  # caveats for readers of the figures
@@ -203,28 +182,19 @@ def _holm_by_pair(
     return corrected
 
 
-def _versus(results: _Results) -> list[dict[str, dict[str, JctDifference | Estimate]]]:
+def _versus(results: _Results) -> list[dict[str, Differences]]:
     """Return each policy's paired differences to every rival; those of mean JCT have tests."""
     jct, names = results.figures[RESPONSE], results.names
     pairs = [(p, k) for p in range(len(names)) for k in range(len(names)) if p != k]
     tests = {(p, k): paired_test(jct[p], jct[k]) for p, k in pairs}
     corrected = _holm_by_pair(results, {pair: test.p_wilcoxon for pair, test in tests.items()})
-    versus: list[dict[str, dict[str, JctDifference | Estimate]]] = [
+    versus: list[dict[str, Differences]] = [
         {rival: dict(found) for rival, found in row.items()} for row in _percent_by_rival(results)
     ]
     for p, k in pairs:
         found = versus[p][names[k]]
-        plain, test = found["mean_jct_pct"], tests[p, k]
-        found["mean_jct_pct"] = JctDifference(
-            mean=plain.mean,
-            sd=plain.sd,
-            ci95=plain.ci95,
-            p_wilcoxon=test.p_wilcoxon,
-            p_holm=corrected.get((p, k)),
-            dz=test.dz,
-            rank_biserial=test.rank_biserial,
-            seeds_to_settle=seeds_to_settle(plain, jct.shape[1]),
-        )
+        holm_p, seeds = corrected.get((p, k)), jct.shape[1]
+        found["mean_jct_pct"] = tested(found["mean_jct_pct"], tests[p, k], holm_p, seeds)
     return versus
 
 
@@ -255,10 +225,26 @@ def _replay_notes(setting: Setting, seeds: range) -> list[str]:
     available = replay.windows(setting.played, scenario.jobs)
     last = f"seeds 0 to {available - 1:,}" if available > 1 else "seed 0"
     notes = [f"each seed is {scenario.jobs:,} jobs of the history in a row: it has {last}"]
+    notes += history_notes(scenario)
     if seeds[-1] >= available:
         notes.append(
             f"seeds from {available:,} on play jobs of the history that others have played "
             "already: intervals are narrower than they should be"
+        )
+    return notes
+
+
+def history_notes(scenario: Scenario) -> list[str]:
+    """Return what a reader must know of figures on a history: overload, run times known ahead."""
+    if scenario.history is None:
+        return []
+    notes = []
+    if scenario.load > 1:
+        notes.append(f"load {scenario.load:.3g}: {OVERLOAD}")
+    if scenario.estimates.source == "oracle":
+        notes.append(
+            "estimates oracle: run times known in advance: no real scheduler has them "
+            "(--estimates memory: predicted from jobs that had ended)"
         )
     return notes
 
@@ -272,11 +258,15 @@ def summarise(
 ) -> Comparison:
     """Return the comparison of policies over the completed seeds, the first of `seeds`."""
     seeds = seeds[: len(done)]
-    results, scenario = _results(policies, done), setting.scenario
+    results, scenario, played = _results(policies, done), setting.scenario, setting.played
     references = [seed.hindsight for seed in done if seed.hindsight is not None]
     hindsight = np.array(references) if references else None
     gaps, no_gap = _gaps_closed(results, hindsight)
     versus = _versus(results)
+    happened = record.compare(setting, seeds, results.names, results.figures)
+    if happened.row is not None:
+        for own_versus, differences in zip(versus, happened.versus, strict=True):
+            own_versus[RECORDED] = differences
     rows = []
     for p, name in enumerate(results.names):
         own = [seed.runs[p] for seed in done]
@@ -304,11 +294,14 @@ def summarise(
         measure=str(scenario.measure),
         jobs=scenario.jobs,
         policies=rows,
+        recorded=happened.row,
+        windows=None if played is None else replay.windows(played, scenario.jobs),
         hindsight=None if hindsight is None else estimate(hindsight),
         regression=regressions(explained, results.names, seeds),
         notes=[
             *notes,
             *_replay_notes(setting, seeds),
+            *happened.notes,
             *setting.filled,
             *_preemption_notes(policies, results),
             *no_gap,

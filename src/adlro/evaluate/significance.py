@@ -1,4 +1,4 @@
-"""Wilcoxon's signed-rank test, Holm's correction and effect sizes of paired differences.
+"""Wilcoxon's signed-rank test, Holm's correction, effect sizes and Spearman's rank correlation.
 
 Implemented here because scipy.stats takes longer to import than most comparisons take to run.
 """
@@ -87,6 +87,14 @@ def paired_test(ours: Floats, theirs: Floats) -> PairedTest:
     is_exact = len(nonzero) <= _MOST_EXACT
     p = _exact_p(ranks, positive) if is_exact else _normal_p(ranks, ties, positive)
     return PairedTest(p, dz, biserial)
+
+
+def rank_correlation(a: Floats, b: Floats) -> float | None:
+    """Return Spearman's rank correlation of a and b; None if one of them does not vary."""
+    first, second = _ranks(a)[0], _ranks(b)[0]
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return None
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:

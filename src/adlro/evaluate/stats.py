@@ -236,9 +236,14 @@ def seeds_to_settle(difference: Estimate, seeds: int) -> int | None:
     """Return the number of seeds at which the interval of a difference would exclude 0.
 
     It assumes that the observed difference is the true one: with n seeds so far, the result is
-    n (half width / |mean|)², as the width shrinks with the square root of n. None if the interval
-    excludes 0 already, if the difference is 0, or if n is less than FEWEST_SEEDS.
+    n (half width / |mean|)², as the width shrinks with the square root of n. Below FEWEST_SEEDS,
+    whose intervals are far too wide for that, the half width is that of FEWEST_SEEDS seeds with the
+    same standard deviation. None if the interval excludes 0 already, if the difference is 0, or if
+    there is one seed.
     """
-    if seeds < FEWEST_SEEDS or difference.is_settled or difference.mean == 0:
+    if difference.sd is None or difference.is_settled or difference.mean == 0:
         return None
-    return math.ceil(seeds * (difference.half_width / abs(difference.mean)) ** 2)
+    half = difference.half_width
+    if seeds < FEWEST_SEEDS:
+        seeds, half = FEWEST_SEEDS, _t_quantile(FEWEST_SEEDS) * difference.sd / FEWEST_SEEDS**0.5
+    return max(seeds, math.ceil(seeds * (half / abs(difference.mean)) ** 2))

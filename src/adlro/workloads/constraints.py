@@ -46,9 +46,9 @@ def allowed_pools(
     by_type = _by_type(found, layout)
     by_features = _by_features(found, layout)
     allowed = by_partition & by_type & by_features
-    each = by_partition.any(axis=1) & by_type.any(axis=1) & by_features.any(axis=1)
+    reported = _nowhere(by_partition) | _nowhere(by_type) | _nowhere(by_features)
     found.leave_out(
-        each & ~allowed.any(axis=1),
+        _nowhere(allowed) & ~reported,
         "no node is in their partitions and also has the GPU type and features they ask for",
     )
     return allowed
@@ -94,10 +94,16 @@ def _table(
     The last row is for jobs without a word, which may use all pools.
     """
     count = len(layout.pools)
-    table = np.ones((len(words) + 1, count), np.bool_)
+    table: Mask = np.ones((len(words) + 1, count), np.bool_)
     for w, word in enumerate(words):
         table[w] = [may_use(word, p) for p in range(count)]
-    return table, ~table.any(axis=1)
+    return table, _nowhere(table)
+
+
+def _nowhere(allowed: Mask) -> Mask:
+    """Return a mask [K] of the rows of `allowed` [K, P] that have no pool."""
+    nowhere: Mask = ~np.asarray(allowed.any(axis=1))
+    return nowhere
 
 
 def _by_partition(found: Found, layout: Layout) -> Mask:
@@ -136,7 +142,7 @@ def _by_partition(found: Found, layout: Layout) -> Mask:
     allowed: Mask = np.where((asked >= 0)[:, None], of_list[asked], of_queue[queue])
     absent = named - set(layout.partitions)
     found.leave_out(
-        ~allowed.any(axis=1), f"submitted to a partition that no node is in, {_some(absent)}"
+        _nowhere(allowed), f"submitted to a partition that no node is in, {_some(absent)}"
     )
     assumed.add(int((~has).sum()), "no partition is recorded: any partition")
     return allowed
@@ -162,11 +168,10 @@ def _has_type(name: str, p: int, recorded: Recorded, layout: Layout) -> bool:
         return True
     model = layout.models[layout.pools["model"][p]]
     if name in recorded.gpu_names:
-        return gpu.find(recorded.gpu_names[name], layout.models) == model
+        return bool(gpu.find(recorded.gpu_names[name], layout.models) == model)
     if layout.pool_types[p]:
         return gpu.is_name_of(name, model)
-    meant = {one.name for one in gpu.meant_by(name)}
-    return model.name in meant or model.board in meant or gpu.is_name_of(name, model)
+    return model in gpu.among(name, layout.models)
 
 
 def _by_type(found: Found, layout: Layout) -> Mask:
@@ -186,7 +191,11 @@ def _by_type(found: Found, layout: Layout) -> Mask:
         assumed.add(len(rows), "no requested GPU type is recorded: any type")
     homeless = none[asked]
     absent = {history.tables["allowed"][code] for code in np.unique(asked[homeless]).tolist()}
-    found.leave_out(homeless, f"they ask for a GPU type that no node has, {_some(absent)}")
+    found.leave_out(
+        homeless,
+        f"they ask for a GPU type that no node has, {_some(absent)}; say what it is with --gpu if "
+        "it is another name of one",
+    )
     if recorded.gpu_types == "allocated":
         used = history.gpu_model[rows]
         table, none = _table(history.tables["gpu_model"], layout, may_use)

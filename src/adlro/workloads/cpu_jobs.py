@@ -25,9 +25,9 @@ class CoreHolds(NamedTuple):
     begin: Floats  # [H] seconds since the first arrival of the replay
     length: Floats  # [H] seconds
 
-    def take(self, some: Mask | slice) -> CoreHolds:
+    def take(self, some: Mask | Counts) -> CoreHolds:
         """Return only some of the holds."""
-        return CoreHolds(*(column[some] for column in self))
+        return CoreHolds(self.node[some], self.cores[some], self.begin[some], self.length[some])
 
     def within(self, first: float, last: float, stretch: float) -> CoreHolds:
         """Return the holds that overlap the time from `first` to `last`, relative to `first`.
@@ -83,9 +83,14 @@ def of_history(history: History, recorded: Recorded, layout: Layout, origin_s: f
         held = np.minimum(np.ceil(cores[row] / hosts * share), own).astype(np.int64)
         times = np.full(len(nodes), begin[row] - origin_s)
         parts.append(CoreHolds(nodes, held, times, np.full(len(nodes), history.run_s[row])))
-    holds = CoreHolds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    holds = CoreHolds(
+        np.concatenate([part.node for part in parts]),
+        np.concatenate([part.cores for part in parts]),
+        np.concatenate([part.begin for part in parts]),
+        np.concatenate([part.length for part in parts]),
+    )
     order = np.argsort(holds.begin, kind="stable")
-    return CpuJobs(CoreHolds(*(column[order] for column in holds)), played, len(rows) - played)
+    return CpuJobs(holds.take(order), played, len(rows) - played)
 
 
 def _nodes_of(words: tuple[str, ...], layout: Layout) -> list[tuple[Counts, Counts, int]]:

@@ -89,17 +89,29 @@ def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
     return setting._replace(played=setting.played._replace(est=est))
 
 
+def stretch_of(setting: Setting) -> float:
+    """Return the factor on the recorded times between arrivals of a history; 1 = as recorded.
+
+    Also 1 without a history, and if all jobs were submitted at the same time.
+    """
+    played = setting.played
+    return 1.0 if played is None or played.rate <= 0 else played.rate / setting.rate
+
+
+def jobs_of(setting: Setting, seed: int) -> replay.Replay:
+    """Return the jobs of one seed: its window of the history, or drawn without a history."""
+    if setting.played is None:
+        return draw.draw_jobs(setting, seed)
+    return replay.part(setting.played, setting.scenario.jobs, stretch_of(setting), seed)
+
+
 def generate(setting: Setting, seed: int) -> Workload:
     """Return the workload of one seed: its jobs with estimates and true run times, and its events.
 
     The jobs are drawn from the seed; with a history, the seed selects the window that is played.
     """
-    scenario, layout, recorded = setting.scenario, setting.layout, setting.played
-    if recorded is None:
-        coming = draw.draw_jobs(setting, seed)
-    else:
-        stretch = recorded.rate / setting.rate
-        coming = replay.part(recorded, scenario.jobs, stretch, seed)
+    scenario, layout = setting.scenario, setting.layout
+    coming = jobs_of(setting, seed)
     jobs, seconds = coming.jobs, draw.true_seconds(setting, coming, seed)
     jobs["id"] = np.arange(len(jobs))
     allowed = capacity.may_run(jobs, coming.allowed, layout)

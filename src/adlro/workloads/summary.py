@@ -12,6 +12,9 @@ from adlro.model.history import FIELDS, History
 from adlro.model.state import WHOLE, Counts, Floats
 
 _NEVER = "unknown"
+OVERLOAD = (
+    "more work was submitted than the cluster can do: waits then measure the length of the file"
+)
 
 
 class Usage(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from adlro.evaluate.comparison import Comparison, PolicyRow
+from adlro.evaluate.rows import Row
 from adlro.evaluate.stats import Estimate
 
 BASELINES = ("min-min", "fcfs")  # policies that all others are compared with, if present
@@ -77,7 +78,7 @@ def time_unit(result: Comparison) -> TimeUnit:
     return TimeUnit("h", 3600.0, 2) if in_hours else TimeUnit("s", 1.0, 0)
 
 
-def percent_difference(row: PolicyRow, rival: PolicyRow) -> PercentDifference:
+def percent_difference(row: Row, rival: Row) -> PercentDifference:
     """Return the percent by which the mean JCT of `row` exceeds that of `rival`."""
     found = row.jct_versus(rival.name)
     p = found.p_wilcoxon if found.p_holm is None else found.p_holm

@@ -18,7 +18,10 @@ def summary(result: Comparison) -> list[str]:
     sentences += _rest(parts[0], result)
     for group in parts[1:]:
         sentences += [_best(group, result, unit), *_rest(group, result), *_across(parts[0], group)]
-    sentences += _starvation(result, unit)
+    sentences += [*_starvation(result, unit), *_happened(parts[0], result, unit)]
+    if result.calibration is not None:
+        told = (result.calibration.headline(), *result.calibration.reasons)
+        sentences += [_sentence(escape(text)) for text in told]
     return [*sentences, *(_sentence(escape(note)) for note in result.notes)]
 
 
@@ -47,6 +50,19 @@ def _best(group: PolicyGroup, result: Comparison, unit: TimeUnit) -> str:
 
 def _rest(group: PolicyGroup, result: Comparison) -> list[str]:
     return [_lead(group, result), *_baselines(group)] if len(group.rows) > 1 else []
+
+
+def _happened(group: PolicyGroup, result: Comparison, unit: TimeUnit) -> list[str]:
+    """Return a sentence on what was recorded of the same jobs, if known."""
+    row = result.recorded
+    if row is None:
+        return []
+    jct = f"{formatting.format_time(row.metrics['mean_jct_s'], unit)} {unit.unit}"
+    gap = formatting.percent_difference(group.best, row)
+    return [
+        f"What happened (not simulated): the same jobs had a mean completion time of {jct}; the "
+        f"simulation of {_bold(group.best)} is {gap} against it."
+    ]
 
 
 def _lead(group: PolicyGroup, result: Comparison) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
 from adlro.evaluate.comparison import Comparison, PolicyRow
 from adlro.evaluate.report import formatting
 from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
+from adlro.evaluate.rows import RECORDED, RecordedRow, Row
 
 
 class MetricFormat(NamedTuple):
@@ -104,6 +106,9 @@ class _Cell(NamedTuple):
     is_best: bool = False
 
 
+_NOTHING = _Cell("", None)  # what the record does not have
+
+
 class _Column(NamedTuple):
     """A column of the table with its cells."""
 
@@ -129,7 +134,7 @@ def heading(key: str, unit: TimeUnit) -> str:
     return f"{column.heading}\u00a0{unit.unit}" if column.is_time else column.heading
 
 
-def text_of(row: PolicyRow, key: str, unit: TimeUnit) -> str:
+def text_of(row: Row, key: str, unit: TimeUnit) -> str:
     """Return the text of a policy's metric with its interval."""
     column, figure = METRICS[key], row.metrics[key]
     if column.is_time:
@@ -137,19 +142,24 @@ def text_of(row: PolicyRow, key: str, unit: TimeUnit) -> str:
     return formatting.format_estimate(figure, column.digits, column.factor)
 
 
-def _metric(rows: list[PolicyRow], key: str, unit: TimeUnit) -> _Column:
+def _metric(rows: Sequence[Row], key: str, unit: TimeUnit) -> _Column:
+    """Return the column of a metric; the best policy is marked."""
     column = METRICS[key]
-    values = [row.metrics[key].mean for row in rows]
+    values = [row.metrics[key].mean for row in rows if isinstance(row, PolicyRow)]
     best = min(values) if column.better < 0 else max(values)
     marked = column.better != 0 and len(set(values)) > 1
-    cells = [
-        _Cell(text_of(row, key, unit), value, marked and value == best)
-        for row, value in zip(rows, values, strict=True)
-    ]
+    cells = []
+    for row in rows:
+        if key not in row.metrics:
+            cells.append(_NOTHING)
+            continue
+        value = row.metrics[key].mean
+        is_best = marked and value == best and isinstance(row, PolicyRow)
+        cells.append(_Cell(text_of(row, key, unit), value, is_best))
     return _Column(heading(key, unit), column.about, cells)
 
 
-def _versus(rows: list[PolicyRow], rival: PolicyRow, heading: str, about: str) -> _Column:
+def _versus(rows: Sequence[Row], rival: Row, heading: str, about: str) -> _Column:
     cells = []
     for row in rows:
         if row.name == rival.name:
@@ -160,7 +170,9 @@ def _versus(rows: list[PolicyRow], rival: PolicyRow, heading: str, about: str) -
     return _Column(heading, about, cells)
 
 
-def _verdict(row: PolicyRow, best: PolicyRow) -> _Cell:
+def _verdict(row: Row, best: PolicyRow) -> _Cell:
+    if isinstance(row, RecordedRow):
+        return _NOTHING
     if row.name == best.name:
         return _Cell("best", -1.0, is_best=True)
     gap = formatting.percent_difference(row, best)
@@ -171,15 +183,23 @@ def _verdict(row: PolicyRow, best: PolicyRow) -> _Cell:
     return _Cell(f"no, by {formatting.format_seeds(gap.seeds)} seeds", float(gap.seeds))
 
 
-def _holm(row: PolicyRow, best: PolicyRow) -> _Cell:
+def _holm(row: Row, best: PolicyRow) -> _Cell:
+    if isinstance(row, RecordedRow):
+        return _NOTHING
     p = None if row.name == best.name else formatting.percent_difference(row, best).p
     return _Cell("–", None) if p is None else _Cell(formatting.format_p(p), p)
 
 
+def _rows(result: Comparison, group: PolicyGroup) -> list[Row]:
+    """Return the rows of a group's table: what happened, if known, and the policies."""
+    return [*([result.recorded] if result.recorded else []), *group.rows]
+
+
 def _columns(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[_Column]:
-    rows, best = group.rows, group.best
+    happened, best = result.recorded, group.best
+    rows = _rows(result, group)
     columns = [_metric(rows, "mean_jct_s", unit)]
-    if len(rows) > 1:
+    if len(group.rows) > 1:
         versus = "mean JCT, paired seed by seed, with its 95 % interval"
         columns += [
             _versus(rows, best, f"vs {best.name}", versus),
@@ -195,13 +215,15 @@ def _columns(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[_Co
                 [_verdict(row, best) for row in rows],
             ),
         ]
-    by_name = {row.name: row for row in result.policies if row.name != best.name}
-    for name in BASELINES:
+    by_name: dict[str, Row] = {r.name: r for r in result.policies if r.name != best.name}
+    if happened is not None:
+        by_name[happened.name] = happened
+    for name in (RECORDED, *BASELINES):
         if name in by_name:
             rival = by_name[name]
             about = f"mean JCT against {rival.name}, paired seed by seed, with its 95 % interval"
             columns.append(_versus(rows, rival, f"vs {rival.name}", about))
-    closed = [row.gap_closed for row in rows]
+    closed = [row.gap_closed if isinstance(row, PolicyRow) else None for row in rows]
     if any(figure is not None for figure in closed):
         cells = [
             _Cell("–", None)
@@ -214,7 +236,12 @@ def _columns(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[_Co
         )
         columns.append(_Column("gap closed\u00a0%", about, cells))
     columns += [_metric(rows, key, unit) for key in columns_of(result, SHOWN)]
-    decision = [_Cell(f"{row.decision_us:,.1f}", row.decision_us) for row in rows]
+    decision = [
+        _Cell(f"{row.decision_us:,.1f}", row.decision_us)
+        if isinstance(row, PolicyRow)
+        else _NOTHING
+        for row in rows
+    ]
     about = "CPU time of a run / calls of decide, including the simulator's own work"
     return [*columns, _Column("µs per decision", about, decision)]
 
@@ -232,14 +259,15 @@ def _th(column: _Column) -> str:
     )
 
 
-def _html(names: list[str], columns: list[_Column]) -> str:
+def _html(rows: list[Row], best: PolicyRow, columns: list[_Column]) -> str:
     first = _Column("policy", "click a heading to sort", [])
     head = "".join(_th(column) for column in (first, *columns))
     lines = []
-    for i, name in enumerate(names):
+    for i, row in enumerate(rows):
         cells = "".join(_td(column.cells[i]) for column in columns)
-        mark = ' class="best"' if i == 0 else ""
-        lines.append(f'<tr{mark}><th scope="row">{escape(name)}</th>{cells}</tr>')
+        mark = ' class="best"' if row is best else ""
+        about = "" if isinstance(row, PolicyRow) else " (what happened, not simulated)"
+        lines.append(f'<tr{mark}><th scope="row">{escape(row.name)}{about}</th>{cells}</tr>')
     return (
         f'<div class="wide"><table class="sortable"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
@@ -253,8 +281,8 @@ def tables(result: Comparison) -> list[tuple[str, str]]:
         title = (
             "Policies that may preempt" if group.is_preemptive else "Policies that never preempt"
         )
-        names = [row.name for row in group.rows]
-        made.append((title, _html(names, _columns(result, group, unit))))
+        rows = _rows(result, group)
+        made.append((title, _html(rows, group.best, _columns(result, group, unit))))
     return made
 
 
