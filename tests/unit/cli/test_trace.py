@@ -44,7 +44,7 @@ def test_info_says_load_missing_fields_and_defects(tmp_path):
     assert "load 0.100 of 10 GPUs (given)" in text
     assert "1 user, 1 account" in text
     assert "ran longer than requested: 1" in text
-    assert "missing end_s, cores, memory_mb" in text
+    assert "missing end_s, eligible_s, cores, memory_mb" in text
 
 
 def test_info_of_jobs_that_came_at_once_says_that_their_load_is_unknown(tmp_path):
