@@ -109,48 +109,46 @@ _WORDS = (
 )
 
 
+def _or_blank(rows: Rows, name: str) -> list[str]:
+    """Return a column of words [R]; all "" if there is no such column."""
+    return rows.words(name) if name in rows else [""] * len(rows)
+
+
 def _requests(rows: Rows, has: list[Resources]) -> Columns:
     """Return what jobs asked for: GPU types, partitions, features, and whether one node.
 
-    has [R]: resources of the rows, of which the requested GPU types are known where ReqTRES or
-    ReqGRES names them.
+    has [R]: resources that they had, or else asked for.
     """
-    lines = rows.words("SubmitLine") if "SubmitLine" in rows else [""] * len(rows)
-    asked = {line: submit_line.asked(line) for line in set(lines)}
-    said = [asked[line] for line in lines]
-    types = [one.gpu_types for one in said]
-    for name, of in (("ReqTRES", _typed), ("ReqGRES", submit_line.gpu_types)):
-        if name in rows:
-            words = rows.words(name)
-            known = {word: of(word) for word in set(words)}
-            types = [known[word] or named for word, named in zip(words, types, strict=True)]
-    found: Columns = {
+    lines = list(zip(_or_blank(rows, "SubmitLine"), _or_blank(rows, "JobName"), strict=True))
+    known = {line: submit_line.asked(*line) for line in set(lines)}
+    asked = [known[line] for line in lines]
+    texts = _or_blank(rows, "ReqTRES")
+    parsed = {text: slurm.resources(text) or Resources() for text in set(texts)}
+    wanted = [parsed[text] for text in texts]
+    gres = [submit_line.gpu_types(text) for text in _or_blank(rows, "ReqGRES")]
+    types = [
+        one.gpu_types or names or said.gpu_types
+        for one, names, said in zip(wanted, gres, asked, strict=True)
+    ]
+    ran_in = zip(asked, _or_blank(rows, "Partition"), strict=True)
+    features = zip(_or_blank(rows, "Constraints"), asked, strict=True)
+    may_span = np.array([one.may_span for one in asked], np.bool_)
+    return {
         "allowed": ["|".join(names) for names in types],
-        "partitions": ["|".join(one.partitions) for one in said],
-        "features": [one.features for one in said],
-        "one_node": _one_node(rows, has, np.array([one.may_span for one in said], np.bool_)),
+        "partitions": [submit_line.partitions_of(one, partition) for one, partition in ran_in],
+        "features": [text or said.features for text, said in features],
+        "one_node": _one_node(rows, has, wanted, may_span),
     }
-    if "Partition" in rows:  # a job that has not started yet shows all of its partitions
-        listed = [word.replace(",", "|") if "," in word else "" for word in rows.words("Partition")]
-        found["partitions"] = [a or b for a, b in zip(found["partitions"], listed, strict=True)]
-    if "Constraints" in rows:
-        words = rows.words("Constraints")
-        found["features"] = [a or b for a, b in zip(words, found["features"], strict=True)]
-    return found
 
 
-def _typed(text: str) -> tuple[str, ...]:
-    named = slurm.resources(text)
-    return named.gpu_types if named is not None else ()
-
-
-def _one_node(rows: Rows, has: list[Resources], may_span: Mask) -> Floats:
+def _one_node(rows: Rows, has: list[Resources], wanted: list[Resources], may_span: Mask) -> Floats:
     """Return for each row 1 if its GPUs were asked for on one node, 0 if not, nan if unknown."""
-    if "ReqNodes" not in rows:
-        return np.full(len(rows), np.nan)
-    asked, used = rows.numbers("ReqNodes"), np.array([one.nodes for one in has])
-    spans = may_span | (used > 1)
-    return np.where(np.isnan(asked), np.nan, (asked == 1) & ~spans)
+    asked, used = (np.array([one.nodes for one in some]) for some in (wanted, has))
+    if "ReqNodes" in rows:
+        asked = np.fmax(rows.numbers("ReqNodes"), asked)
+    if "NNodes" in rows:
+        used = np.fmax(rows.numbers("NNodes"), used)
+    return np.where(np.isnan(asked), np.nan, (asked == 1) & ~may_span & ~(used > 1))
 
 
 def _columns(rows: Rows) -> Columns:
