@@ -120,7 +120,7 @@ def test_more_seeds_than_anyone_runs_are_not_counted_out():
 def test_few_seeds_are_said_to_be_few():
     text = as_one_line(printed(compared({"a": STEADY[:3], "b": STEADY[:3] * [1.2, 1, 0.9]})))
     assert "(Student's t). No p values from fewer than 6 seeds." in text
-    assert "are not told apart; 3 seeds are few." in text
+    assert "are not told apart: 3 seeds are few" in text
 
 
 def test_one_seed_has_no_intervals():

@@ -44,7 +44,7 @@ def test_info_says_load_missing_fields_and_defects(tmp_path):
     assert "load 0.100 of 10 GPUs (given)" in text
     assert "1 user, 1 account" in text
     assert "ran longer than requested: 1" in text
-    assert "missing end_s, cores, memory_mb" in text
+    assert "missing end_s, eligible_s, cores, memory_mb" in text
 
 
 def test_info_of_jobs_that_came_at_once_says_that_their_load_is_unknown(tmp_path):
@@ -107,7 +107,7 @@ def test_a_scenario_is_written_that_plays_the_history(tmp_path):
     args = ("scenario", path, "--cluster", "paper16", "--out", out, "--unfit", "drop")
     text = printed(*args, "--warm-up", "0.5", "--load-scale", "2")
     assert "2 jobs, one seed; load 0.615 (recorded 0.307)" in text
-    assert "left out: 1 jobs fit no pool of the cluster, even empty" in text  # 16 GPUs in one pool
+    assert "left out: 1 jobs fit no pool that they may use, even empty" in text  # 16 GPUs in one pool
     found = load_scenario(out)
     assert found.history.file == str(out.parent / "../jobs.txt")
     assert str(found.measure) == "after 50 %"
