@@ -62,26 +62,24 @@ class Calibration(BaseModel):
 
     def headline(self) -> str:
         """Return how closely the simulation reproduces the cluster, in one sentence."""
-        jct, wait = _change(self.jct_s), _change(self.wait_s)
-        means = f"mean JCT {jct}, mean wait {wait}, over {self.jobs:,} jobs"
-        if self.within_pct is None:
-            return f"{self.policy} cannot be compared with the record: {means}."
-        size = f"{self.within_pct:.2g}" if self.within_pct < 10 else f"{self.within_pct:,.0f}"
-        text = f"With {self.policy}, this simulation reproduces your cluster within {size} %"
-        if not self.is_close:
-            text = (
-                f"WARNING: with {self.policy}, this simulation does not reproduce your cluster: it "
-                f"is off by {size} %"
-            )
         rank = self.rank_correlation
-        rest = "" if rank is None else f"; rank correlation of waits {rank:.2f}"
-        return f"{text} ({means}{rest})."
+        told = f"mean JCT {_change(self.jct_s)}, mean wait {_change(self.wait_s)}"
+        told += f", over {self.jobs:,} jobs"
+        told += "" if rank is None else f"; rank correlation of waits {rank:.2f}"
+        if self.within_pct is None:
+            return f"{self.policy} cannot be compared with the record: {told}."
+        size = f"{self.within_pct:.2g}" if self.within_pct < 10 else f"{self.within_pct:,.0f}"
+        if self.is_close:
+            text = f"With {self.policy}, this simulation reproduces your cluster within {size} %"
+        else:
+            text = f"WARNING: with {self.policy}, this simulation is {size} % off your cluster"
+        return f"{text}: {told}."
 
 
 def _change(means: Means) -> str:
     change = means.difference_pct
     text = f"{means.recorded:,.0f} s recorded, {means.simulated:,.0f} s simulated"
-    return text if change is None else f"{text}, {change:+.1f} %"
+    return f"({text})" if change is None else f"{change:+,.1f} % ({text})"
 
 
 class Twin:

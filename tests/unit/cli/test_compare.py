@@ -15,6 +15,7 @@ from adlro.evaluate.compare import Until, compare
 from adlro.policies import registry
 from adlro.workloads.setting import prepare
 from tests.comparisons import STEADY, compared
+from tests.recorded import setting, summarised
 
 SCENARIO = find_scenario("paper16")
 
@@ -120,7 +121,7 @@ def test_more_seeds_than_anyone_runs_are_not_counted_out():
 def test_few_seeds_are_said_to_be_few():
     text = as_one_line(printed(compared({"a": STEADY[:3], "b": STEADY[:3] * [1.2, 1, 0.9]})))
     assert "(Student's t). No p values from fewer than 6 seeds." in text
-    assert "are not told apart: 3 seeds are few" in text
+    assert "are not told apart: 3 seeds are few; if the difference seen is the true one" in text
 
 
 def test_one_seed_has_no_intervals():
@@ -243,3 +244,29 @@ def test_policies_are_compared_on_estimates_of_the_memory(scenario):
     result = CliRunner().invoke(command.command, [scenario, *arguments])
     assert result.exit_code == 0, result.output
     assert "estimates memory" in result.output
+
+
+def test_what_happened_comes_first_without_what_a_record_does_not_have(tmp_path):
+    ready = setting(tmp_path)
+    text = printed(summarised(ready, {"a": 107.5, "b": 215.0}), ready.scenario)
+    lines = [line for line in text.splitlines() if line.startswith(("  recorded ", "  a ", "  b "))]
+    assert lines[0].split()[:3] == ["recorded", "235", "±"]
+    assert "+119" in lines[0]  # 235 / 107.5
+    assert lines[1].split()[0] == "a"
+    assert "best" in lines[1]
+    assert "recorded: what happened to the same jobs, not simulated" in as_one_line(text)
+
+
+def test_one_window_settles_nothing_and_two_say_how_many_would(tmp_path):
+    one = setting(tmp_path, jobs=8)
+    text = as_one_line(printed(summarised(one, {"a": 1.0, "b": 2.0}, seeds=1), one.scenario))
+    assert "One window settles nothing; a longer history has more" in text
+    two = setting(tmp_path)
+    result = summarised(two, {"a": 1.0, "b": 2.0})
+    figures = result.policies[1].versus["a"]
+    open_ = figures["mean_jct_pct"].model_copy(
+        update={"mean": 1.0, "sd": 10.0, "ci95": (-9.0, 11.0), "seeds_to_settle": 155}
+    )
+    figures["mean_jct_pct"] = open_
+    text = as_one_line(printed(result, two.scenario))
+    assert "that takes some 155 seeds. The history has 2 windows of 4 jobs" in text

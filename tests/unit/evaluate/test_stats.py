@@ -165,6 +165,9 @@ def test_a_settled_or_zero_difference_needs_no_seeds(settled):
     assert seeds_to_settle(settled, 20) is None
 
 
-def test_four_seeds_are_too_few_to_tell_how_many_it_takes():
-    assert seeds_to_settle(Estimate(mean=2, sd=1, ci95=(-4, 8)), 4) is None
+def test_below_five_seeds_the_spread_tells_how_many_it_takes():
+    # The half width of 5 seeds with sd 3 is 2.7764 * 3 / sqrt(5) = 3.725: 5 * (3.725 / 2)^2 = 17.3.
+    assert seeds_to_settle(Estimate(mean=2, sd=3, ci95=(-25, 29)), 2) == 18
+    assert seeds_to_settle(Estimate(mean=2, sd=0.1, ci95=(-4, 8)), 2) == 5  # never fewer
     assert seeds_to_settle(Estimate(mean=2, sd=1, ci95=(-4, 8)), 5) == 45
+    assert seeds_to_settle(Estimate(mean=2, sd=None, ci95=None), 1) is None

@@ -44,7 +44,7 @@ def test_estimates_of_another_origin_can_be_handed_in(tmp_path):
     np.testing.assert_array_equal(workload.seconds, generate(setting, 0).seconds)
     for other in (
         prepare(adjusted(find_scenario("paper16"), estimates="memory", jobs=60)),
-        recorded(scenario(tmp_path, rows=ROWS, jobs=12)),
+        recorded(scenario(tmp_path, more='estimates = "oracle"', rows=ROWS, jobs=12)),
     ):
         with pytest.raises(ConfigError, match="handed in only for a history"):
             with_estimates(other, np.ones(12))
