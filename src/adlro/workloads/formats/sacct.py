@@ -2,12 +2,14 @@
 
 Fields are separated by |, and the first line names them. The job id and the time of submission are
 required; all other fields are optional. Job steps are left out; of the records of a requeued job
-(`sacct -D`), the last counts.
+(`sacct -D`), the last counts. SubmitLine as the last field, and Constraints in front of it, may
+hold | themselves.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,6 +28,7 @@ _IDS = ("JobIDRaw", "JobID")
 _NO_TIME = ("Unknown", "None", "N/A")
 _NO_HOSTS = ("None assigned", "(null)")
 _MINUTE, _HOUR = 60.0, 3600.0
+_SUBMITTED = re.compile(r"(?:\S*/)?(?:sbatch|salloc|srun)\b")
 
 
 def _first(rows: Rows, names: Sequence[str]) -> str | None:
@@ -114,12 +117,30 @@ def _or_blank(rows: Rows, name: str) -> list[str]:
     return rows.words(name) if name in rows else [""] * len(rows)
 
 
+def _submitted(rows: Rows) -> list[tuple[str, str]]:
+    """Return the constraints and the submitted line of each row.
+
+    Where the constraints hold | and are written in front of the line, the rest of them is read as
+    the beginning of the line; the name of a command tells where the line begins.
+    """
+    pairs = list(zip(_or_blank(rows, "Constraints"), _or_blank(rows, "SubmitLine"), strict=True))
+    if rows.names[-2:] != ("Constraints", "SubmitLine"):
+        return pairs
+    for row, (features, line) in enumerate(pairs):
+        parts = line.split("|")
+        first = next((k for k, part in enumerate(parts) if _SUBMITTED.match(part)), len(parts) - 1)
+        if first:
+            pairs[row] = "|".join([features, *parts[:first]]), "|".join(parts[first:])
+    return pairs
+
+
 def _requests(rows: Rows, has: list[Resources]) -> Columns:
     """Return what jobs asked for: GPU types, partitions, features, and whether one node.
 
     has [R]: resources that they had, or else asked for.
     """
-    lines = list(zip(_or_blank(rows, "SubmitLine"), _or_blank(rows, "JobName"), strict=True))
+    written, submitted = zip(*_submitted(rows), strict=True) if len(rows) else ((), ())
+    lines = list(zip(submitted, _or_blank(rows, "JobName"), strict=True))
     known = {line: submit_line.asked(*line) for line in set(lines)}
     asked = [known[line] for line in lines]
     texts = _or_blank(rows, "ReqTRES")
@@ -131,7 +152,7 @@ def _requests(rows: Rows, has: list[Resources]) -> Columns:
         for one, names, said in zip(wanted, gres, asked, strict=True)
     ]
     ran_in = zip(asked, _or_blank(rows, "Partition"), strict=True)
-    features = zip(_or_blank(rows, "Constraints"), asked, strict=True)
+    features = zip(written, asked, strict=True)
     may_span = np.array([one.may_span for one in asked], np.bool_)
     return {
         "allowed": ["|".join(names) for names in types],
@@ -215,7 +236,7 @@ def _set_back(found: Columns) -> int:
 
 
 def _read(source: TextFile, options: ReadOptions) -> History:
-    table = Table(source, Style(delimiter="|", quoted=False))
+    table = Table(source, Style(delimiter="|", quoted=False, open_end="SubmitLine"))
     builder = HistoryBuilder(source.path, options, last_counts=True)
     for rows in table.parts():
         name = _first(rows, _IDS)
