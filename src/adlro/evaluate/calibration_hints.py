@@ -120,6 +120,8 @@ def _of_use(setting: Setting, seeds: Sequence[int], pairs: Pairs) -> Iterator[st
             f"up to {in_use.peak:,.4g} GPUs were in use at once, but the cluster has {gpus:,}: "
             "nodes are missing in its file"
         )
+    if not pairs.waits_too_short:
+        return
     begins = np.array([_begin(setting, history, seed) for seed in seeds])
     busy = float(in_use.before(begins).mean()) / gpus
     if busy > _SOME:
@@ -128,8 +130,6 @@ def _of_use(setting: Setting, seeds: Sequence[int], pairs: Pairs) -> Iterator[st
             "simulation begins with an empty cluster: play longer windows (--jobs), or leave out a "
             "warm-up (measure = 'after 20 %')"
         )
-    if not pairs.waits_too_short:
-        return
     idle = _waited_beside_idle_gpus(history, in_use, gpus, pairs)
     if idle > _FEW * len(pairs.rows):
         yield (

@@ -123,11 +123,13 @@ def test_more_gpus_in_use_than_there_are_hint_at_missing_nodes(tmp_path):
 
 
 def test_a_full_cluster_at_the_start_of_a_window_hints_at_the_empty_one_simulated(tmp_path):
-    # Every job holds its GPU for 200 s and one comes every 100 s: 2 of 4 are in use at the second
-    # window's start, none at the first's: 25 % on average.
-    ready = setting(tmp_path, rows([0] * 8))
-    found = " | ".join(calibrated(ready, [[500] * 4, [500] * 4]).reasons)
-    assert "25 % of the GPUs were in use when the recorded windows began" in found
+    # Jobs start 300 s after their submission. When the second window's first job comes (at 1400),
+    # only j0 runs (1300 to 1500), on one of 4 GPUs, and none when the first's does: 12.5 %.
+    ready = setting(tmp_path, rows([300] * 8))
+    found = " | ".join(calibrated(ready, [[0] * 4, [0] * 4]).reasons)
+    assert "12 % of the GPUs were in use when the recorded windows began" in found
+    longer = " | ".join(calibrated(ready, [[900] * 4, [900] * 4]).reasons)
+    assert "when the recorded windows began" not in longer  # that makes no wait longer
 
 
 def test_run_times_that_differ_hint_at_speeds(tmp_path):
