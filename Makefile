@@ -3,16 +3,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test install check format warm prometheus bench slow train experiments clean
+.PHONY: demo test install check format warm warm-policies warm-training prometheus bench slow train experiments clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
 	@$(BIN)/adlro compare paper16 --policies adlro,drain-argmin,min-min,allox,pair-sjf,easy-backfill,static-affinity,fcfs,tiresias --seeds 50 --json out/paper16.json --report out
 
-# mypy uses one thread; compiling runs in parallel with it.
+# pip, mypy and compiling use one core each: the kernels of policies are compiled while pip installs the developers' packages.
 test:
-	$(MAKE) --jobs=3 --output-sync=target check warm prometheus
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(MAKE) --jobs=4 --output-sync=target warm-policies check warm-training prometheus
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 install: $(VENV)/.developer
 
@@ -27,8 +27,14 @@ format: $(VENV)/.developer
 	$(BIN)/ruff check --fix src tests bench examples experiments
 
 # Compile every kernel that tests use once, so that both pytest workers find them in the cache.
-warm: $(VENV)/.developer
-	$(BIN)/python tests/tools/warm.py
+warm:
+	$(MAKE) --jobs=2 warm-policies warm-training
+
+warm-policies: $(VENV)/.package
+	$(BIN)/python tests/tools/warm.py policies
+
+warm-training: $(VENV)/.developer
+	$(BIN)/python tests/tools/warm.py training
 
 # Install the Prometheus server that the telemetry tests use.
 prometheus:
@@ -63,11 +69,11 @@ $(VENV)/.package: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.developer: $(VENV)/bin/python pyproject.toml
+$(VENV)/.developer: $(VENV)/.package
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@ $(VENV)/.package
+	touch $@
 
 # Packages that bench and experiments compare with (pandas, torchhd, stable-baselines3, scikit-learn); make test does not need them.
 $(VENV)/.rivals: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[bench,dev,experiments,sb3]'
-	touch $@ $(VENV)/.developer $(VENV)/.package
+	touch $(VENV)/.package $(VENV)/.developer $@

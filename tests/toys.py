@@ -91,9 +91,9 @@ def small(**changes) -> AdlroHyperparameters:
         ),
         "loads": (0.9, 0.9),
         "fit": FitSettings(epochs=10, batch=64, rate=0.01),
-        "tuning": TuningSettings(generations=12, pairs=8, episodes=12, sigma=0.1, rate=0.1,
-                                 averaging=0.8, settling=3, family_share=0.0, evaluate_every=4),
-        "selection": SelectionSettings(loads=(), seeds=40, final_seeds=60),
+        "tuning": TuningSettings(generations=6, pairs=8, episodes=6, sigma=0.1, rate=0.1,
+                                 averaging=0.8, settling=3, family_share=0.0, evaluate_every=2),
+        "selection": SelectionSettings(loads=(), seeds=20, final_seeds=20),
     }  # fmt: skip
     return AdlroHyperparameters(**{**usual, **changes})
 

@@ -215,21 +215,38 @@ def drawn(number: int, kind: Kind, submit: int, rng: random.Random) -> Job:
     return Job(number, kind, rng.choice(kind.gangs), submit, seconds, state)
 
 
-def started(waiting: list[Job], cluster: list[Node], now: int) -> list[Job]:
-    """Start what fits, in order; a job that must wait holds up all later ones of its queue."""
-    begun, blocked = [], set()
+def room_at(job: Job, running: list[Job], cluster: list[Node]) -> int:
+    """When a job will fit if all that run take their whole time limits."""
+    gone: list[Job] = []
+    for other in sorted(running, key=lambda run: run.start + run.limit_s):
+        other.take(-1)
+        gone.append(other)
+        if len([node for node in cluster if job.fits(node)]) >= job.spread:
+            break
+    for other in gone:
+        other.take(1)
+    return gone[-1].start + gone[-1].limit_s
+
+
+def started(waiting: list[Job], running: list[Job], cluster: list[Node], now: int) -> list[Job]:
+    """Start what fits, in order.
+
+    Behind a job that must wait, only those of its queue start that end before it will have room, by
+    their time limits (backfilling).
+    """
+    begun: list[Job] = []
+    room: dict[object, int] = {}  # by queue: when its first waiting job will have room
     for job in waiting:
-        queue = (job.kind.partition, job.kind.gpu, job.gpus > 0)
-        if queue in blocked or (job.after and not 0 <= job.after.start <= now - job.after.run_s):
-            blocked |= {queue} if job.after is None else set()
+        if job.after and not 0 <= job.after.start <= now - job.after.run_s:
             continue
+        queue = (job.kind.partition, job.kind.gpu, job.gpus > 0)
         able = [node for node in cluster if job.fits(node)]
         if len(able) < job.spread:
-            blocked.add(queue)
-            continue
-        job.start, job.held = now, able[: job.spread]
-        job.take(1)
-        begun.append(job)
+            room.setdefault(queue, room_at(job, running + begun, cluster))
+        elif now + job.limit_s <= room.get(queue, now + job.limit_s):
+            job.start, job.held = now, able[: job.spread]
+            job.take(1)
+            begun.append(job)
     return begun
 
 
@@ -243,7 +260,7 @@ def schedule(jobs: list[Job], cluster: list[Node]) -> None:
             running.remove(job)
         while coming and coming[0].submit <= now:
             waiting.append(coming.pop(0))
-        for job in started(waiting, cluster, now):
+        for job in started(waiting, running, cluster, now):
             waiting.remove(job)
             running.append(job)
 

@@ -1,25 +1,17 @@
 """Learned policies on the command line: a user's own files, good and bad."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.commands import called
 from tests.trained import saved
 
-ADLRO = (sys.executable, "-m", "adlro")
-
-
-def adlro(*args, cwd):
-    return subprocess.run([*ADLRO, *args], capture_output=True, text=True, cwd=cwd, check=False)
-
 
 def test_a_learned_policy_is_compared_and_reported(tmp_path):
     saved(tmp_path, "mine.npz")
     args = ("--policies", "./mine.npz,adlro,min-min", "--seeds", "2", "--jobs", "40")
-    result = adlro("compare", *args, "--report", "page", "--json", "out.json", cwd=tmp_path)
+    result = called("compare", *args, "--report", "page", "--json", "out.json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "out.json").read_text())["policies"]
     assert sorted(row["name"] for row in rows) == ["adlro", "min-min", "mine"]
@@ -30,7 +22,7 @@ def test_simulate_plays_a_learned_policy_by_either_file_and_ours_by_default(tmp_
     saved(tmp_path, "mine.npz")
     few = ("simulate", "--jobs", "20", "--json", "-")
     wanted = ((), ("--policy", "mine.npz"), ("--policy", "./mine.json"))
-    shown = [json.loads(adlro(*few, *args, cwd=tmp_path).stdout) for args in wanted]
+    shown = [json.loads(called(*few, *args, cwd=tmp_path).stdout) for args in wanted]
     assert [run["policy"] for run in shown] == ["adlro", "mine", "mine"]
     assert shown[1] == shown[2]
 

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -13,6 +11,7 @@ from adlro.errors import TelemetryError
 from adlro.telemetry import exposition
 from adlro.telemetry.check import NEEDED
 from adlro.telemetry.prometheus import Endpoint, query, read
+from tests.commands import called
 from tests.gpu_exporter import amd_smi, dcgm, rocm, serving
 from tests.real_prometheus import MISSING, free_port, program, prometheus, until
 
@@ -55,8 +54,7 @@ def rough(tmp_path_factory):
 
 
 def check(source, *options):
-    command = (sys.executable, "-m", "adlro", "telemetry", "check", "--prometheus", source.url)
-    return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    return called("telemetry", "check", "--prometheus", source.url, *options)
 
 
 def test_every_gpu_of_three_exporters_is_seen_in_the_same_units(world):

@@ -2,23 +2,15 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.commands import called
 
-ADLRO = (sys.executable, "-m", "adlro")
-
-
-def adlro(*args):
-    return subprocess.run([*ADLRO, *args], capture_output=True, text=True, check=False)
-
 
 def test_simulate_tells_of_restarts_slices_and_time_down(tmp_path):
     page, series = tmp_path / "schedule.html", tmp_path / "series.csv"
-    result = adlro(
+    result = called(
         "simulate", "rough64", "--jobs", "150", "--policy", "fcfs", "--gantt", str(page),
         "--telemetry", str(series), "--telemetry-every", "300",
     )  # fmt: skip
@@ -33,14 +25,16 @@ def test_simulate_tells_of_restarts_slices_and_time_down(tmp_path):
 
 
 def test_a_calm_cluster_has_no_columns_for_what_did_not_happen():
-    result = adlro("simulate", "paper16", "--jobs", "30")
+    result = called("simulate", "paper16", "--jobs", "30")
     assert "busy %" in result.stdout
     assert [word for word in ("down %", "slices ", "time up") if word in result.stdout] == []
 
 
 def test_telemetry_is_turned_on_where_the_scenario_has_none(tmp_path):
     series = tmp_path / "series.csv"
-    result = adlro("simulate", "paper16", "--jobs", "20", "--telemetry", str(series), "--json", "-")
+    result = called(
+        "simulate", "paper16", "--jobs", "20", "--telemetry", str(series), "--json", "-"
+    )
     assert json.loads(result.stdout)["jobs"] == 20
     assert f"telemetry: {series}" in result.stderr
     assert (
@@ -49,7 +43,7 @@ def test_telemetry_is_turned_on_where_the_scenario_has_none(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_work():
-    result = adlro("simulate", "--telemetry", "nowhere/series.csv")
+    result = called("simulate", "--telemetry", "nowhere/series.csv")
     assert result.returncode == 2
     assert "nowhere/series.csv" in result.stderr
 
@@ -85,7 +79,7 @@ def test_two_outputs_in_one_place_are_refused_before_the_work(args, said):
 
 def test_the_table_has_columns_for_restarts_only_where_the_scenario_is_rough():
     few = ("--seeds", "2", "--policies", "fcfs,static-affinity-lp,min-min")
-    rough, calm = (adlro("compare", name, *few).stdout for name in ("rough64", "paper16"))
+    rough, calm = (called("compare", name, *few).stdout for name in ("rough64", "paper16"))
     assert max(len(line) for line in (rough + calm).splitlines()) <= 110
     headings = ("starts ", "lost", "GPU-h", "left", "over %")
     assert [word for word in headings if word not in rough] == []
@@ -113,11 +107,11 @@ def test_the_columns_follow_from_the_scenario_not_from_the_figures(extra, is_rou
 
 
 def test_what_joins_and_leaves_is_shown():
-    cluster = adlro("cluster", "show", "rough64").stdout
+    cluster = called("cluster", "show", "rough64").stdout
     assert "volta-old leaves at 5 h" in cluster
     assert "cdna3 joins at 2 h" in cluster
-    assert "comes and goes" not in adlro("cluster", "show", "paper16").stdout
-    shown = adlro("scenario", "show", "rough64").stdout
+    assert "comes and goes" not in called("cluster", "show", "paper16").stdout
+    shown = called("scenario", "show", "rough64").stdout
     assert "GPUs up 60.2 of 64 on average (failures only)" in shown
 
 
@@ -132,6 +126,6 @@ def test_a_policy_is_not_told_of_what_is_to_come(tmp_path):
         "def decide(view, params, memory, out):\n"
         "    return 0\n"
     )
-    result = adlro("simulate", "rough64", "--jobs", "5", "--policy", str(own))
+    result = called("simulate", "rough64", "--jobs", "5", "--policy", str(own))
     told = "name rows models pools nodes gpus types affinity type_shares lp_prices demands"
     assert f"told {told} placement rules\nFalse False\n" in result.stderr

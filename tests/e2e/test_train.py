@@ -1,23 +1,15 @@
 """`adlro train` as a process."""
 
 import json
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from adlro.config.scenario import Scenario
 from adlro.policies.loading import learned
 from tests import toys
-from tests.commands import called
-
-ADLRO = (sys.executable, "-m", "adlro")
-
-
-def adlro(*args, cwd, **more):
-    return subprocess.run([*ADLRO, *args], cwd=cwd, capture_output=True, text=True, **more)
+from tests.commands import called, interrupted
 
 
 @pytest.fixture
@@ -25,6 +17,18 @@ def place(tmp_path):
     """A folder with a scenario file of a toy in it."""
     (tmp_path / "toy.toml").write_text(as_toml(toys.bound_and_free()))
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a policy trained by a process, and what that printed."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "toy.toml").write_text(as_toml(toys.bound_and_free()))
+    args = ("train", "./toy.toml", "--out", "mine.npz", "--episodes", "10", "--json", "out.json")
+    command = [sys.executable, "-m", "adlro", *args]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return folder, result
 
 
 def as_toml(scenario: Scenario) -> str:
@@ -44,53 +48,38 @@ def as_toml(scenario: Scenario) -> str:
 
 def test_ctrl_c_keeps_the_best_and_the_same_command_goes_on(place):
     args = ("train", "./toy.toml", "--out", "mine", "--episodes", "200", "--threads", "2")
-    whole = adlro("train", "./toy.toml", "--out", "whole", *args[4:], cwd=place)
+    whole = called("train", "./toy.toml", "--out", "whole", *args[4:], cwd=place)
     assert whole.returncode == 0, whole.stderr
-    process = subprocess.Popen(
-        [*ADLRO, *args], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    metrics = place / "mine-training" / "metrics.jsonl"
-    while process.poll() is None and not metrics.exists():
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    last = err.strip().splitlines()[-1]
+    result = interrupted(*args, cwd=place, once=place / "mine-training" / "metrics.jsonl")
+    assert (result.returncode, result.stdout) == (130, "")
+    last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("adlro: stopped; mine.npz holds the best so far (")
     assert last.endswith(
         "to go on: adlro train ./toy.toml --out mine --episodes 200 --objective jct --seed 0"
     )
     learned.load(place / "mine.npz")
-    resumed = adlro(*args, cwd=place)
+    resumed = called(*args, cwd=place)
     assert resumed.returncode == 0, resumed.stderr
     assert (place / "mine.npz").read_bytes() == (place / "whole.npz").read_bytes()
 
 
-def test_the_table_and_the_figures_are_handed_out(place):
-    result = adlro(
-        "train", "./toy.toml", "--out", "mine.npz", "--episodes", "10", "--json", "out.json",
-        cwd=place,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
+def test_the_table_and_the_figures_are_handed_out(trained):
+    folder, result = trained
     assert "vs drain-argmin" in result.stdout
-    data = json.loads((place / "out.json").read_text())
+    data = json.loads((folder / "out.json").read_text())
     assert [row["load"] for row in data["table"]] == [0.6, 0.9, 0.95]
     assert data["file"] == "mine.npz"
-    shown = adlro("simulate", "./toy.toml", "--policy", "./mine.npz", cwd=place)
+    shown = called("simulate", "./toy.toml", "--policy", "./mine.npz", cwd=folder)
     assert shown.returncode == 0, shown.stderr
 
 
 def test_a_policy_that_looks_at_sketches_says_so_and_plays(place):
-    result = adlro(
-        "train", "./toy.toml", "--out", "mine", "--inputs", "sketches", "--episodes", "10",
-        "--json", "out.json", cwd=place,
-    )  # fmt: skip
+    args = ("train", "./toy.toml", "--out", "mine", "--episodes", "10")
+    result = called(*args, "--inputs", "sketches", cwd=place)
     assert result.returncode == 0, result.stderr
     plan = json.loads((place / "mine-training" / "plan.json").read_text())
     assert plan["hyperparameters"]["fit"]["features"][-1] == "queue_7"
-    again = adlro(
-        "train", "./toy.toml", "--out", "mine", "--episodes", "10", "--seed", "0", cwd=place
-    )
+    again = called(*args, cwd=place)
     assert again.returncode == 2
     assert "was begun with other hyperparameters (fit)" in again.stderr
 
@@ -138,10 +127,8 @@ def test_without_torch_all_else_works(place, args):
     assert result.returncode == 0, result.stderr
 
 
-def test_progress_is_told_in_plain_lines_where_there_is_no_terminal(place):
-    result = adlro("train", "./toy.toml", "--out", "mine", "--episodes", "10", cwd=place)
-    assert result.returncode == 0, result.stderr
-    lines = result.stderr.splitlines()
+def test_progress_is_told_in_plain_lines_where_there_is_no_terminal(trained):
+    lines = trained[1].stderr.splitlines()
     phases = [line.split(" · ")[0] for line in lines if " CPU" in line]
     assert phases[0] == "first evaluation"
     assert {"labels, round 1", "fit, round 1", "final evaluation"} <= set(phases)
@@ -150,11 +137,11 @@ def test_progress_is_told_in_plain_lines_where_there_is_no_terminal(place):
 
 def test_adlro_preemptive_is_trained_by_the_same_command(place):
     args = ("train", "./toy.toml", "--algorithm", "adlro-preemptive", "--episodes", "300")
-    result = adlro(*args, "--json", "out.json", cwd=place)
+    result = called(*args, "--json", "out.json", cwd=place)
     assert result.returncode == 0, result.stderr
     assert "vs start" in result.stdout
     data = json.loads((place / "out.json").read_text())
     assert (data["file"], data["algorithm"]) == ("adlro-preemptive.npz", "adlro-preemptive")
     assert set(data["table"][0]) == {"load", "jct_vs_min_min", "jct_vs_start", "p99_vs_min_min"}
-    shown = adlro("simulate", "./toy.toml", "--policy", "./adlro-preemptive.npz", cwd=place)
+    shown = called("simulate", "./toy.toml", "--policy", "./adlro-preemptive.npz", cwd=place)
     assert shown.returncode == 0, shown.stderr

@@ -1,41 +1,26 @@
 """`adlro train --algorithm paper-dqn` as a process."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
-from tests.commands import called
+from tests.commands import called, interrupted
 
-ADLRO = (sys.executable, "-m", "adlro")
 TRAIN = ("train", "paper16-single", "--algorithm", "paper-dqn")
-
-
-def adlro(*args, cwd):
-    return subprocess.run([*ADLRO, *args], cwd=cwd, capture_output=True, text=True)
 
 
 def test_ctrl_c_keeps_the_network_and_the_same_command_goes_on(tmp_path):
     args = (*TRAIN, "--episodes", "600", "--backbone", "mlp", "--idle-weight", "0.25")
-    process = subprocess.Popen(
-        [*ADLRO, *args], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
     metrics = tmp_path / "paper-dqn-training" / "metrics.jsonl"
-    while process.poll() is None and not metrics.exists():
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (130, "")
-    last = err.strip().splitlines()[-1]
+    result = interrupted(*args, cwd=tmp_path, once=metrics)
+    assert (result.returncode, result.stdout) == (130, "")
+    last = result.stderr.strip().splitlines()[-1]
     assert "episodes; paper-dqn.npz holds the network as it is (" in last
     assert last.endswith(
         "to go on: adlro train paper16-single --algorithm paper-dqn --episodes 600 "
         "--idle-weight 0.25 --backbone mlp --seed 0"
     )
-    resumed = adlro(*args, "--json", "out.json", cwd=tmp_path)
+    resumed = called(*args, "--json", "out.json", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     lines = [line for line in resumed.stderr.splitlines() if "mean JCT" in line]
     assert "(fcfs " in lines[-1]
@@ -44,7 +29,7 @@ def test_ctrl_c_keeps_the_network_and_the_same_command_goes_on(tmp_path):
     data = json.loads((tmp_path / "out.json").read_text())
     assert (data["file"], data["algorithm"]) == ("paper-dqn.npz", "paper-dqn")
     assert data["curve"][-1]["episodes"] >= 600
-    shown = adlro("simulate", "paper16-single", "--policy", "./paper-dqn.npz", cwd=tmp_path)
+    shown = called("simulate", "paper16-single", "--policy", "./paper-dqn.npz", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
 
 

@@ -200,9 +200,9 @@ def test_strays_are_taken_among_all_choices():
 
 def test_the_learner_finds_out_which_choice_is_the_cheaper_one():
     data = some_transitions()
-    learner = td.Learner(td.Td(turns=1, steps=1500, batch=64, rate=3e-3, hidden=(16, 8)), 0)
+    learner = td.Learner(td.Td(turns=1, steps=800, batch=64, rate=8e-3, hidden=(16, 8)), 0)
     learner.measure(data)
-    errors = [learner.step(data) for _ in range(1500)]
+    errors = [learner.step(data) for _ in range(800)]
     assert np.mean(errors[-100:]) < 0.5 < np.mean(errors[:10])
     params = flat(learner.network())
     rows = np.zeros((3, len(PLAIN)))

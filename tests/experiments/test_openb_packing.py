@@ -54,6 +54,16 @@ def test_best_fit_takes_the_tightest_gpu_of_the_node():
     assert pack(coming([node(2)], slices), BEST_FIT).gpu.tolist() == [0, 1, 1]
 
 
+def test_fgd_depends_on_its_tie_rule():
+    # Typical pods want one GPU: wherever two such pods go, nothing is spoilt. On one node, by name,
+    # they leave the other to the pod of two; drawn by luck they sometimes do not.
+    pods = coming([node(2), node(2)], [pod(), pod(), pod(2)], [kind()])
+    by_name = pack(pods, FGD).share
+    by_luck = {pack(pods, FGD, seed, random_ties=True).share for seed in range(20)}
+    assert by_name == 1.0
+    assert by_luck == {0.5, 1.0}
+
+
 def test_fgd_places_where_typical_pods_still_fit():
     # Typical pods want 700: the second 300 on GPU 0 would leave 400 of no use, on GPU 1 nothing.
     pods = coming([node(2)], [pod(share=300), pod(share=300)], [kind(share=700)])

@@ -135,7 +135,7 @@ def as_workload(case: Case) -> Workload:
 
 def typical_demands(case: Case) -> Records:
     """Typical demands [K] for a policy: those of the case, or else the demands of its jobs."""
-    if len(case.demands):
+    if len(case.demands) and case.demands["gpus"].all():
         return case.demands
     names = ["gpus", "share", "cores", "memory"]
     kinds, count = np.unique(case.jobs[names], return_counts=True)
@@ -368,9 +368,9 @@ def _colocation(rng: np.random.Generator, mix: Mix) -> Floats:
 
 
 def _demands(rng: np.random.Generator, mix: Mix, pools: Records) -> Records:
-    """Kinds of demand [K] for placement by fragmentation; [0] for best fit."""
+    """Kinds of demand [K] for placement by fragmentation; [0] best fit, one of 0 GPUs in order."""
     if not mix.fgd:
-        return np.zeros(0, DEMAND)
+        return np.zeros(len(pools) % 2, DEMAND)  # best fit, or nodes in order
     weights = WEIGHTS[rng.integers(len(WEIGHTS))]
     demands = np.zeros(len(weights), DEMAND)
     demands["weight"] = weights if mix.whole else rng.dirichlet(np.ones(len(weights)))

@@ -14,6 +14,7 @@ class PlainCluster:
     def __init__(self, pools: Records, nodes: Records, demands: Records) -> None:
         self._pools, self._nodes = pools, nodes
         self.kinds: list[Kind] = rows(demands, Kind)
+        self.in_order = [kind.gpus for kind in self.kinds] == [0]
         self.reset()
 
     def reset(self) -> None:
@@ -155,13 +156,15 @@ class PlainCluster:
         nodes = self.pools[decision.pool].nodes if first is None else [first]
         able = [node for node in nodes if self.capacity(job, node) == 1]
         gpus = [gpu for node in able for gpu in node.gpus if self.takes(gpu, job)]
-        if not self.kinds:
+        if not self.kinds or self.in_order:
             return min(gpus, key=lambda gpu: (gpu.left, gpu.id))
         return gpus[least([growth(self.kinds, job, gpu.node, [gpu]) for gpu in gpus])]
 
     def _next_node(self, job: Job, nodes: list[Node], gpus: int) -> Node:
         """The node for the rest of a gang; if none holds it, the one with the largest capacity."""
         able = [node for node in nodes if self.capacity(job, node) >= gpus]
+        if self.in_order:
+            return (able or [node for node in nodes if self.capacity(job, node) > 0])[0]
         if not able:
             return min(nodes, key=lambda node: (-self.capacity(job, node), node.id))
         if not self.kinds:

@@ -1,18 +1,17 @@
 """Compile all kernels that tests share, by doing everything once on a few jobs: `make warm`.
 
-Two processes take the tasks in turn. Those that come first share no kernel with each other and
-hold what many of the later ones need, so that hardly anything is compiled twice.
+`warm.py policies` needs the package alone, so that it can run while the developers' packages are
+being installed; `warm.py training` needs those.
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +19,7 @@ JOBS = """id,submit_time,run_s,gpus,user,name
 {}
 """.format("\n".join(f"j{i},{100 * i},{60 + i % 7},1,u{i % 3},train" for i in range(60)))
 FULL = {"window": 3, "observation": "full", "wait": True}
-EARLY = ("min-min", "adlro", "drain-argmin", "pair-sjf")  # what the trainings play
+EARLY = ("min-min", "adlro", "drain-argmin", "pair-sjf")  # what trainings play, so they find it
 
 
 def adlro(*words: str) -> None:
@@ -50,20 +49,14 @@ def step() -> None:
         env.step(int(info["action_mask"].argmax()))
 
 
-def tasks() -> Iterator[tuple[str, Callable[[], None]]]:
-    """The steps, in order."""
+def policies() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Steps that need the package alone."""
     from adlro.policies import registry
 
     yield "the simulator", partial(compare, "fcfs")
-    yield "environments", step
-    yield "looking ahead", partial(compare, "fcfs+lookahead")
     for name in EARLY:
         yield name, partial(compare, name)
-    yield "training", partial(adlro, "train", "paper16", "--episodes", "2")
-    yield (
-        "training of paper-dqn",
-        partial(adlro, "train", "paper16-single", "--algorithm", "paper-dqn", "--episodes", "1"),
-    )
+    yield "looking ahead", partial(compare, "fcfs+lookahead")
     yield "memory", partial(compare, "fcfs", "--estimates", "memory")
     yield "histories", partial(adlro, "trace", "predict", "jobs.csv")
     for name in registry.names():
@@ -71,22 +64,22 @@ def tasks() -> Iterator[tuple[str, Callable[[], None]]]:
             yield name, partial(compare, name)
 
 
-def timed(task: Callable[[], None]) -> float:
-    """CPU seconds of a step."""
-    begin = time.process_time()
-    task()
-    return time.process_time() - begin
+def training() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Steps that need gymnasium or torch."""
+    single = ("paper16-single", "--algorithm", "paper-dqn", "--episodes", "1")
+    yield "environments", step
+    yield "training", partial(adlro, "train", "paper16", "--episodes", "2")
+    yield "training of paper-dqn", partial(adlro, "train", *single)
 
 
-def main() -> None:
-    """Run all steps and print those that took long, because they compiled something."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
-        names = {pool.submit(timed, task): name for name, task in tasks()}
-        for done in as_completed(names):
-            if (seconds := done.result()) > 3:
-                print(f"{names[done]}: {seconds:.0f} s of CPU", flush=True)  # noqa: T201  the tool's output
+def main(part: str) -> None:
+    """Run the steps of a part and print those that took long, because they compiled something."""
+    for name, task in {"policies": policies, "training": training}[part]():
+        begin = time.process_time()
+        task()
+        if (seconds := time.process_time() - begin) > 3:
+            print(f"{name}: {seconds:.0f} s of CPU", flush=True)  # noqa: T201  the tool's output
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -53,9 +53,12 @@ class Truth(NamedTuple):
         return sum(job.end - job.start + job.wait for job in self.jobs) / len(self.jobs)
 
 
-def make(seed, count=1500):
+def make(seed, count=1500, requeues=True):
     """(jobs, runs) of a seed: the last run of every GPU job, and all runs."""
-    runs = easy.Easy(NODES).schedule(draw(seed, count))
+    jobs = draw(seed, count)
+    if not requeues:
+        jobs = [job._replace(requeued_after=0) for job in jobs]
+    runs = easy.Easy(NODES).schedule(jobs)
     runs.sort(key=lambda run: (run.submit, run.job.seq))
     last = {run.job.id: run for run in runs}
     return tuple(_true(run) for run in last.values() if run.job.gpus), tuple(runs)
@@ -69,7 +72,7 @@ def _true(run):
     )  # fmt: skip
 
 
-def write(folder, seed, drop=(), count=1500):
+def write(folder, seed, drop=(), count=1500, requeues=True):
     """Write the history of a seed below `folder` and return its truth.
 
     Args:
@@ -85,7 +88,7 @@ def write(folder, seed, drop=(), count=1500):
         raise ValueError(f"cannot drop {sorted(unknown)}; choose of {sorted(DROPS)}")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    jobs, runs = make(seed, count)
+    jobs, runs = make(seed, count, requeues)
     seen = [run for run in runs if run.job.gpus or "cpu-only" not in drop]
     texts = {
         "sacct.txt": slurm_text.sacct(seen, NODES, drop),

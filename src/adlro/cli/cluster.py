@@ -42,7 +42,7 @@ def show(cluster: str, is_json: bool) -> None:
     from adlro.model.cluster import MB_PER_GB, lay_out
 
     layout = lay_out(find_cluster(cluster))
-    rows: list[dict[str, str | int | float]] = []
+    rows: list[dict[str, str | int | float | None]] = []
     for p, pool in enumerate(layout.pools):
         node, model = layout.nodes[pool["first_node"]], layout.models[pool["model"]]
         groups = layout.groups[pool["first_node"] : pool["first_node"] + pool["nodes"]]
@@ -56,7 +56,7 @@ def show(cluster: str, is_json: bool) -> None:
                 "GPU GB": int(pool["gpu_memory"]) // MB_PER_GB,
                 "cores": int(node["cores"]),
                 "GB": int(node["memory"]) // MB_PER_GB,
-                "TDP W": "?" if model.tdp_w is None else round(model.tdp_w),
+                "TDP W": None if model.tdp_w is None else round(model.tdp_w),
                 "span cost": round(float(pool["span_cost"]), 3),
                 "comes and goes": _comings(dict.fromkeys(groups)),
             }
@@ -71,7 +71,8 @@ def show(cluster: str, is_json: bool) -> None:
         table.add_column(heading, justify="left" if is_text else "right")
     for row in rows:
         cells = [row[heading] for heading in headings]
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells))
+        texts = ["?" if cell is None else cell for cell in cells]
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in texts))
     stdout().print(table)
     click.echo(f"{len(layout.gpus):,} GPUs on {len(layout.nodes):,} nodes")
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from adlro.model.history import History
 
 _QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
+_SLURM = ("sacct", "sacct-json")  # formats of Slurm, which fills nodes in order
 _WINDOW = 1000  # default jobs of a seed: long histories give many seeds
 
 
@@ -104,6 +105,7 @@ def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
         "measure": f"after {request.warm_up * 100:g} %" if request.warm_up else "all",
         "users": history_file.users_of(history),
         "accounts": list(history_file.accounts_of(history)),
+        **({"placement": "in-order"} if history.header.format in _SLURM else {}),
         **({"slurm": slurm} if slurm else {}),
         "history": recorded,
         "cluster": cluster.model_dump(exclude_none=True),

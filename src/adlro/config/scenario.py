@@ -159,7 +159,7 @@ class Scenario(Record):
     least_run_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0  # a run cannot be preempted earlier
     start_delay_s: Delay = 0.0  # from the allocation of GPUs until a job begins to work
     tick_s: Delay = 0.0  # time between scheduling cycles; 0 = a decision follows each event at once
-    placement: Literal["best-fit", "fgd"] = "best-fit"
+    placement: Literal["best-fit", "fgd", "in-order"] = "best-fit"  # in-order: as Slurm does
     telemetry: bool = False  # whether GPUs give readings (utilisation, power and so on)
     failures: Annotated[Failures | None, BeforeValidator(_as_failures)] = None
     changes: tuple[Change, ...] = ()

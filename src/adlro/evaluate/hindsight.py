@@ -21,14 +21,14 @@ from adlro.model.view import RECENT_ARRIVALS, View
 from adlro.planning.drain import MAX_PAIRS, Pairs, shortest_pairs
 from adlro.policies import registry
 from adlro.policies.registry import Policy
-from adlro.sim import kernel, steps
+from adlro.sim import steps
 from adlro.sim.signature import (
-    ANSWER,
     DECIDE,
     FLOATS,
     VIEW,
     WORLD,
     compile_decide,
+    compiled_run,
     compiled_steps,
     entry_point,
 )
@@ -63,11 +63,13 @@ class _CompiledCalls(NamedTuple):
 @functools.cache  # looking up a signature hashes every field of its records
 def _compiled_calls(decide: Callable[..., int]) -> _CompiledCalls:
     pairs = types.NamedUniTuple(FLOATS, len(Pairs._fields), Pairs)
+    # compiled_run allows the one signature alone: otherwise a later run would compile another.
+    (run,) = compiled_run().overloads.values()
     return _CompiledCalls(
         entry_point(decide, *DECIDE.args),
         entry_point(shortest_pairs, types.int64, VIEW, pairs),
         entry_point(steps.clone, WORLD, WORLD),
-        entry_point(kernel.run, types.FunctionType(DECIDE), FLOATS, FLOATS, ANSWER, WORLD),
+        run.entry_point,
     )
 
 

@@ -15,13 +15,13 @@ from pydantic import NonNegativeFloat, model_validator
 
 from adlro.errors import ConfigError
 from adlro.model.gpu_catalogue import GpuModel, catalogue, models
-from adlro.model.gpu_names import Identified, find, identify, is_name_of, meant_by
+from adlro.model.gpu_names import Identified, among, find, identify, is_name_of, meant_by
 from adlro.model.record import Record
 
 __all__ = [
     "DEMANDS", "REFERENCE", "Demand", "GpuModel", "Identified", "Origin", "SensorLevels", "Speed",
-    "busy", "find", "identify", "idle", "is_name_of", "meant_by", "missing", "models", "roofline",
-    "slowdown", "speed",
+    "among", "busy", "find", "identify", "idle", "is_name_of", "meant_by", "missing", "models",
+    "roofline", "slowdown", "speed",
 ]  # fmt: skip
 
 REFERENCE = "V100 32GB"
@@ -90,8 +90,9 @@ def _tensor_rate(gpu: GpuModel) -> float | None:
     if gpu.tensor_tflops is None and gpu.tensor_like is not None and gpu.fp32_tflops is not None:
         like = find(gpu.tensor_like)
         rate = _tensor_rate(like)
-        known = rate is not None and like.fp32_tflops is not None
-        return gpu.fp32_tflops * rate / like.fp32_tflops if known else None
+        if rate is None or like.fp32_tflops is None:
+            return None
+        return gpu.fp32_tflops * rate / like.fp32_tflops
     if gpu.tensor_tflops == 0:
         return max(gpu.fp16_tflops or 0.0, gpu.fp32_tflops or 0.0) or None
     return gpu.tensor_tflops

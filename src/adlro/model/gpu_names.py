@@ -67,13 +67,21 @@ def _slices() -> dict[str, tuple[GpuModel, ...]]:
     return {profile: tuple(slices) for profile, slices in found.items()}
 
 
+@cache
+def _dies() -> dict[str, GpuModel]:
+    """Return the model of one die of each board that has several."""
+    return {gpu.board: gpu for gpu in models() if gpu.board is not None}
+
+
 @lru_cache(maxsize=4096)
 def meant_by(name: str) -> tuple[GpuModel, ...]:
     """Return every model of the catalogue that a name may mean, the default first; () = none.
 
-    A name of a MIG profile may come with its GPU ("a100_3g.20gb") or alone ("1g.10gb").
+    The name of a board may also mean one of its dies. A MIG profile may come with its GPU
+    ("a100_3g.20gb") or alone ("1g.10gb").
     """
     found = _index().get(_fold(name), ())
+    found += tuple(_dies()[gpu.name] for gpu in found if gpu.name in _dies())
     profile = None if found else _MIG.fullmatch(name.casefold().strip())
     if profile is None:
         return found
@@ -94,6 +102,15 @@ def _lookup(name: str, own: Iterable[GpuModel]) -> GpuModel | None:
 def is_name_of(name: str, gpu: GpuModel) -> bool:
     """Return whether a name means this model, of the catalogue or of a cluster file."""
     return _lookup(name, (gpu,)) == gpu
+
+
+def among(name: str, here: Sequence[GpuModel]) -> tuple[GpuModel, ...]:
+    """Return those models of a cluster, `here`, that a job which asks for `name` may run on.
+
+    A name shared by several models means all of them: Slurm compares names only.
+    """
+    meant = meant_by(name)
+    return tuple(gpu for gpu in here if gpu in meant or _fold(name) in _names(gpu))
 
 
 def find(name: str, own: Sequence[GpuModel] = ()) -> GpuModel:
@@ -139,8 +156,7 @@ def identify(name: str, features: Iterable[str] = (), own: Sequence[GpuModel] = 
     first = find(name, own)
     if first in own:
         return Identified(first, ())
-    dies = {gpu.board: gpu for gpu in models() if gpu.board is not None}
-    found = tuple(dies.get(gpu.name, gpu) for gpu in meant_by(name))
+    found = tuple(dict.fromkeys(_dies().get(gpu.name, gpu) for gpu in meant_by(name)))
     words = [feature.casefold() for feature in features]
     scores = [sum(_evidence(word, gpu) for word in words) for gpu in found]
     best = [gpu for gpu, score in zip(found, scores, strict=True) if score == max(scores)]

@@ -39,6 +39,38 @@ def _next_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
     return tight if tight >= 0 else largest
 
 
+@njit
+def is_in_order(demands: Records) -> bool:
+    """True when gangs are placed on nodes in order, by the demands of a world."""
+    ordered: bool = len(demands) == 1 and demands[0].gpus == 0
+    return ordered
+
+
+@njit_apart
+def _first_node(job: Row, pool: Row, nodes: Records, wanted: int) -> int:
+    """First node of the pool that can hold `wanted` GPUs of the job, else the first with room."""
+    first = -1
+    for n in range(pool.first_node, pool.first_node + pool.nodes):
+        room = whole_capacity(job, nodes[n])
+        if room >= wanted:
+            return n
+        if room > 0 and first < 0:
+            first = n
+    return first
+
+
+@njit_apart
+def _node_by_demands(
+    job: Row, wanted: int, pool: Row, demands: Records, nodes: Records, gpus: Records
+) -> int:
+    """Node that a gang should fill next, in order or by FGD; -1 if by FGD no node holds it all."""
+    if is_in_order(demands):
+        first: int = wide(_first_node(job, pool, nodes, wanted))
+        return first
+    least: int = wide(least_fragmenting_node(job, wanted, pool, demands, nodes, gpus))
+    return least
+
+
 @njit_apart
 def tightest_gpu(job: Row, node: int, pool: Row, nodes: Records, gpus: Records) -> int:
     """GPU with the smallest free share that can hold a slice; -1 if none can.
@@ -82,7 +114,7 @@ def _place_slice(
     decision: Row, job: Row, demands: Records, pools: Records, nodes: Records, gpus: Records
 ) -> int:
     g, pool = decision.gpu, pools[decision.pool]
-    if g < 0 and len(demands) > 0:
+    if g < 0 and len(demands) > 0 and not is_in_order(demands):
         g = least_fragmenting_gpu(job, decision.node, pool, demands, nodes, gpus)
     elif g < 0:
         g = tightest_gpu(job, decision.node, pool, nodes, gpus)
@@ -108,9 +140,9 @@ def place(
 ) -> tuple[int, int]:
     """Allocate GPUs, cores and memory to the job of a start decision.
 
-    What the decision does not name is chosen by FGD (model/fragmentation.py) if there are demands,
-    else by best fit. The caller has checked that the job fits the pool, and that a named node or
-    GPU belongs to the pool and has enough free.
+    What the decision does not name is chosen by FGD (model/fragmentation.py) or in order if there
+    are demands, else by best fit. The caller has checked that the job fits the pool, and that a
+    named node or GPU belongs to the pool and has enough free.
 
     Returns:
         The first GPU of the gang (the others follow GPU.next), and the number of nodes it spans.
@@ -125,7 +157,7 @@ def place(
     first, last, spanned, wanted = wide(-1), wide(-1), 0, wide(job.gpus)
     while wanted > 0:
         if n < 0 and len(demands) > 0:
-            n = least_fragmenting_node(job, wanted, pool, demands, nodes, gpus)
+            n = _node_by_demands(job, wanted, pool, demands, nodes, gpus)
         if n < 0:
             n = _next_node(job, pool, nodes, wanted)
         count = min(wanted, whole_capacity(job, nodes[n]))

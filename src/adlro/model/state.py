@@ -265,7 +265,8 @@ EVENT = np.dtype(
     align=True,
 )
 
-# One kind of demand and its frequency, for placement by fragmentation (model/fragmentation.py).
+# One kind of demand and its frequency, for placement by fragmentation (model/fragmentation.py). A
+# single demand of 0 GPUs stands for placement on nodes in order (model/placement.py).
 DEMAND = np.dtype(
     [
         ("weight", "f8"),  # frequency; all weights sum to 1

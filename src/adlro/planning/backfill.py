@@ -42,7 +42,7 @@ class _Reserved(NamedTuple):
     end: Floats  # [K]
     by_begin: Indices  # [K]
     by_end: Indices  # [K]
-    count: Indices  # [1] number of them
+    known: Indices  # [1] number of them
 
 
 class _Sweep(NamedTuple):
@@ -183,7 +183,7 @@ def _earliest(
         The start, and the number of chosen nodes; (infinity, 0) if it would be after `until`.
     """
     job, open_pools = view.jobs[view.queue[q].job], view.eligible[q]
-    limit, at, count = time_limit(job), view.now, reserved.count[0]
+    limit, at, count = time_limit(job), view.now, reserved.known[0]
     e, window = wide(0), _FIRST_STEP_S
     b = f = 0  # next begin and end of a reservation
     _begin_sweep(job, open_pools, view, sweep)
@@ -231,11 +231,11 @@ def _reserve(
     first = max(np.floor(begin / step) * step, now)
     last = max(np.floor(end / step) * step, first + step)
     for n in chosen:
-        k = reserved.count[0]
+        k = reserved.known[0]
         reserved.node[k], reserved.begin[k], reserved.end[k] = n, first, last
         _insert(reserved.by_begin, k, reserved.begin)
         _insert(reserved.by_end, k, reserved.end)
-        reserved.count[0] += 1
+        reserved.known[0] += 1
 
 
 @njit

@@ -4,7 +4,8 @@ The oldest job has a reservation on the pool where it would end first. A younger
 if it uses another pool, ends before the reserved time, or leaves enough GPUs for the reservation;
 it starts on the fastest such pool. If the oldest job needs one node, its reservation is the node
 that is expected to have enough GPUs first; a younger job that ends later must fit on one other
-node, or leave the gang enough GPUs on that node. Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001 (IEEE TPDS).
+node, or leave the gang enough GPUs on that node. Lifka 1995 (JSSPP); Mu'alem and Feitelson 2001
+(IEEE TPDS).
 """
 
 from typing import NamedTuple

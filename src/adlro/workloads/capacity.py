@@ -82,10 +82,11 @@ def speed_on(job_type: JobType, model: gpu.GpuModel) -> float:
         )
     unknown = gpu.missing(demand, model)
     if unknown:
+        is_own = not gpu.meant_by(model.name)
         raise ConfigError(
             f"types.{job_type.name}.speed says nothing of {model.name!r}, and its "
             f"{' and '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known; add the "
-            "speed there, or in the GPU's own [[gpu]] table"
+            f"speed there{', or either to its [[gpu]] table' if is_own else ''}"
         )
     return gpu.speed(job_type.kind, demand, model).relative
 

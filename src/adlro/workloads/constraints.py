@@ -24,6 +24,7 @@ from adlro.workloads.assumptions import Assumptions
 _UNNAMED = {"main"}  # partitions of a cluster file that names none
 _TOKEN = re.compile(r"\s*([A-Za-z0-9_.:+/-]+|[&|,()\[\]])")
 _LISTED = 5  # names in a sentence
+_LONGEST = 1000  # letters of a feature constraint
 
 
 def allowed_pools(
@@ -46,9 +47,9 @@ def allowed_pools(
     by_type = _by_type(found, layout)
     by_features = _by_features(found, layout)
     allowed = by_partition & by_type & by_features
-    each = by_partition.any(axis=1) & by_type.any(axis=1) & by_features.any(axis=1)
+    reported = _nowhere(by_partition) | _nowhere(by_type) | _nowhere(by_features)
     found.leave_out(
-        each & ~allowed.any(axis=1),
+        _nowhere(allowed) & ~reported,
         "no node is in their partitions and also has the GPU type and features they ask for",
     )
     return allowed
@@ -94,10 +95,16 @@ def _table(
     The last row is for jobs without a word, which may use all pools.
     """
     count = len(layout.pools)
-    table = np.ones((len(words) + 1, count), np.bool_)
+    table: Mask = np.ones((len(words) + 1, count), np.bool_)
     for w, word in enumerate(words):
         table[w] = [may_use(word, p) for p in range(count)]
-    return table, ~table.any(axis=1)
+    return table, _nowhere(table)
+
+
+def _nowhere(allowed: Mask) -> Mask:
+    """Return a mask [K] of the rows of `allowed` [K, P] that have no pool."""
+    nowhere: Mask = ~np.asarray(allowed.any(axis=1))
+    return nowhere
 
 
 def _by_partition(found: Found, layout: Layout) -> Mask:
@@ -111,10 +118,7 @@ def _by_partition(found: Found, layout: Layout) -> Mask:
     if recorded.partitions == "ignore":
         assumed.add(int(has.sum()), "partition not applied, as the scenario says")
         return anywhere
-    lists = [set(word.split("|")) for word in history.tables["partitions"]]
-    queues = [{word} for word in history.tables["queue"]]
-    named = set[str]().union(*(lists[code] for code in np.unique(asked[asked >= 0]).tolist()))
-    named |= set[str]().union(*(queues[code] for code in np.unique(queue[has]) if code >= 0))
+    named = _submitted_to(history, rows)
     if not named & set(layout.partitions):
         if set(layout.partitions) == _UNNAMED:
             assumed.add(int(has.sum()), "partition not applied: the cluster file names none")
@@ -134,12 +138,19 @@ def _by_partition(found: Found, layout: Layout) -> Mask:
         history.tables["queue"], layout, lambda word, p: word in layout.pool_partitions[p]
     )
     allowed: Mask = np.where((asked >= 0)[:, None], of_list[asked], of_queue[queue])
-    absent = named - set(layout.partitions)
-    found.leave_out(
-        ~allowed.any(axis=1), f"submitted to a partition that no node is in, {_some(absent)}"
-    )
+    homeless = _nowhere(allowed)
+    absent = _submitted_to(history, rows[homeless])
+    found.leave_out(homeless, f"submitted to a partition that no node is in, {_some(absent)}")
     assumed.add(int((~has).sum()), "no partition is recorded: any partition")
     return allowed
+
+
+def _submitted_to(history: History, rows: Counts) -> set[str]:
+    """Return the names of all partitions that these jobs were submitted to."""
+    asked, queue = history.partitions[rows], history.queue[rows]
+    lists, queues = history.tables["partitions"], history.tables["queue"]
+    named = {name for code in np.unique(asked[asked >= 0]) for name in lists[code].split("|")}
+    return named | {queues[code] for code in np.unique(queue[(asked < 0) & (queue >= 0)])}
 
 
 def partition_bits(history: History, rows: Counts, layout: Layout) -> Counts:
@@ -162,11 +173,10 @@ def _has_type(name: str, p: int, recorded: Recorded, layout: Layout) -> bool:
         return True
     model = layout.models[layout.pools["model"][p]]
     if name in recorded.gpu_names:
-        return gpu.find(recorded.gpu_names[name], layout.models) == model
+        return bool(gpu.find(recorded.gpu_names[name], layout.models) == model)
     if layout.pool_types[p]:
         return gpu.is_name_of(name, model)
-    meant = {one.name for one in gpu.meant_by(name)}
-    return model.name in meant or model.board in meant or gpu.is_name_of(name, model)
+    return model in gpu.among(name, layout.models)
 
 
 def _by_type(found: Found, layout: Layout) -> Mask:
@@ -186,13 +196,19 @@ def _by_type(found: Found, layout: Layout) -> Mask:
         assumed.add(len(rows), "no requested GPU type is recorded: any type")
     homeless = none[asked]
     absent = {history.tables["allowed"][code] for code in np.unique(asked[homeless]).tolist()}
-    found.leave_out(homeless, f"they ask for a GPU type that no node has, {_some(absent)}")
+    found.leave_out(
+        homeless,
+        f"they ask for a GPU type that no node has, {_some(absent)}; say what it is with --gpu if "
+        "it is another name of one",
+    )
     if recorded.gpu_types == "allocated":
         used = history.gpu_model[rows]
         table, none = _table(history.tables["gpu_model"], layout, may_use)
         fallback = (asked < 0) & (used >= 0) & ~none[used]
         allowed = np.where(fallback[:, None], table[used], allowed)
-        assumed.add(int(fallback.sum()), "GPU type taken as requested that it ran on")
+        assumed.add(int(fallback.sum()), "GPU type that it ran on taken as requested")
+        unknown = (asked < 0) & ~fallback
+        assumed.add(int(unknown.sum()), "neither requested nor used GPU type is known: any type")
     return allowed
 
 
@@ -221,6 +237,8 @@ def parsed(text: str) -> list[str] | None:
 
     Node counts (a*2) are not understood.
     """
+    if len(text) > _LONGEST:
+        return None
     tokens, at = [], 0
     while at < len(text.rstrip()):
         found = _TOKEN.match(text, at)
@@ -230,7 +248,7 @@ def parsed(text: str) -> list[str] | None:
         at = found.end()
     try:
         rest = _or(tokens, frozenset())[1]
-    except IndexError:
+    except (IndexError, RecursionError):  # cut short, or brackets within brackets within ...
         return None
     return tokens if not rest else None
 

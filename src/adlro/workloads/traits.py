@@ -53,6 +53,8 @@ def readings(scenario: Scenario, speeds: Floats, layout: Layout) -> Records:
 def placement(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
     """Return DEMAND records [K] for placement by fragmentation; [0] if the scenario uses best fit.
 
+    A single record with 0 GPUs stands for nodes in order.
+
     Args:
         scenario: with its placement.
         layout: the empty cluster.
@@ -62,7 +64,7 @@ def placement(scenario: Scenario, layout: Layout, mix: Mix | None) -> Records:
         ConfigError: the cluster has more pools than DEMAND.pools has bits.
     """
     if scenario.placement != "fgd":
-        return np.zeros(0, DEMAND)
+        return np.zeros(int(scenario.placement == "in-order"), DEMAND)
     if len(layout.pools) > _MOST_POOLS:
         raise ConfigError(
             f"scenario {scenario.name}: placement = 'fgd' can look at {_MOST_POOLS} pools, not "

@@ -107,7 +107,7 @@ def test_a_scenario_is_written_that_plays_the_history(tmp_path):
     args = ("scenario", path, "--cluster", "paper16", "--out", out, "--unfit", "drop")
     text = printed(*args, "--warm-up", "0.5", "--load-scale", "2")
     assert "2 jobs, one seed; load 0.615 (recorded 0.307)" in text
-    assert "left out: 1 jobs fit no pool of the cluster, even empty" in text  # 16 GPUs in one pool
+    assert "left out: 1 jobs fit no pool that they may use, even empty" in text  # 16 GPUs in one pool
     found = load_scenario(out)
     assert found.history.file == str(out.parent / "../jobs.txt")
     assert str(found.measure) == "after 50 %"

@@ -79,11 +79,16 @@ def test_a_type_without_a_speed_on_it_is_told_what_to_add(tmp_path, own, unknown
     scenario = load_scenario(of_cluster(tmp_path, table(own)))
     assert refusal(speeds, scenario) == (
         f"types.t.speed says nothing of 'X1', and its {unknown} not known; add the speed there, or "
-        "in the GPU's own [[gpu]] table"
+        "either to its [[gpu]] table"
     )
 
 
 def test_a_model_of_the_catalogue_with_blank_figures_takes_the_users_speed(tmp_path):
+    text = of_type("").replace('gpu = "V100"', 'gpu = "Gaudi 2"')
+    assert refusal(speeds, load_scenario(write(tmp_path, text))) == (
+        "types.t.speed says nothing of 'Gaudi 2', and its fp32_tflops is not known; add the speed "
+        "there"
+    )
     text = of_type("speed = { gaudi2 = 1.5 }").replace('gpu = "V100"', 'gpu = "Gaudi 2"')
     assert speeds(load_scenario(write(tmp_path, text))) == [[1.5]]
 

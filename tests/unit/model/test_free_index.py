@@ -88,7 +88,7 @@ class Yard:
         return self.layout.nodes.tolist(), machines.tolist()
 
 
-@every("seed", range(25), quick=6)
+@every("seed", range(25), quick=3)
 def test_feasibility_and_placement_equal_a_scan_of_all_nodes(seed):
     yard = Yard(seed)
     got, expected = [], []
@@ -106,7 +106,7 @@ def test_feasibility_and_placement_equal_a_scan_of_all_nodes(seed):
     assert kept == anew
 
 
-@every("seed", range(5))
+@every("seed", range(5), quick=2)
 def test_the_index_is_restored_when_everything_is_released(seed):
     yard = Yard(seed)
     before = [array.tolist() for array in yard.records[:2]]

@@ -180,7 +180,27 @@ def test_a_name_that_may_mean_several_models_lists_all_of_them():
     assert [model.name for model in gpu.meant_by("h100")] == [
         "H100", "H100 PCIe", "H100 NVL", "H100 64GB"
     ]  # fmt: skip
+    assert [model.name for model in gpu.meant_by("mi250")] == ["MI250", "MI250 die"]
     assert gpu.meant_by("no such") == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "may_use"),
+    [
+        ("a100", ["A100 80GB", "A100 PCIe 40GB"]),
+        ("a100_80gb", ["A100 80GB"]),
+        ("mi250", ["MI250 die"]),
+        ("a100_3g.20gb", ["A100 40GB MIG 3g.20gb"]),
+        ("x1_64", ["X1"]),
+        ("v100", []),
+        ("no such", []),
+    ],
+)
+def test_a_job_that_asks_for_a_name_may_use_every_model_here_that_has_it(asked, may_use):
+    names = ["A100 80GB", "A100 PCIe 40GB", "MI250 die", "A100 40GB MIG 3g.20gb"]
+    mine = gpu.GpuModel(name="X1", aliases=("x1_64",), memory_gb=64)
+    here = (*map(gpu.find, names), mine)
+    assert [model.name for model in gpu.among(asked, here)] == may_use
 
 
 def test_a_model_of_the_cluster_comes_before_the_catalogue():

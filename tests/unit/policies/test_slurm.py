@@ -116,6 +116,17 @@ def test_a_job_for_one_type_blocks_the_other_types_of_its_partition():
     assert starts(groups, jobs) == [0, 10, 2]
 
 
+def test_a_partition_on_the_same_nodes_is_blocked_too():
+    # Both partitions have the two V100s, b the T4 as well. Job 1 was submitted to a and waits; job
+    # 2 of b may not use the V100 that is free, but job 3 may use the T4.
+    groups = [nodes("V100", 2, partitions=("a", "b")), nodes("T4", partitions=("b",))]
+    jobs = [asks(0, (10, 10), allowed=[0]), asks(1, (5, 5), gpus=2, allowed=[0], partitions=1)]
+    jobs += [asks(2, (5, 5), allowed=[0], partitions=2), asks(3, (5, 5), partitions=2)]
+    assert starts(groups, jobs, scheduler="builtin") == [0, 10, 15, 15]
+    jobs[2]["allowed"] = [1]
+    assert starts(groups, jobs, scheduler="builtin") == [0, 10, 2, 7]
+
+
 def test_a_job_that_needs_a_node_out_of_service_blocks_too():
     jobs = [asks(0, 5, gpus=2), asks(0, 50)]
     events = [fails(0, 1), is_repaired(20, 1)]
@@ -188,8 +199,8 @@ def test_a_reservation_holds_whole_nodes():
 
 def test_a_reservation_is_on_the_node_that_has_room_first():
     # Node 0 is half free at 6, node 1 full until 10: job 3 (2 GPUs) finds node 1 free at 10 and
-    # node 0 at 20, so node 1 is reserved, and job 4 takes the free GPU of node 0.
-    jobs = [asks(0, 20), asks(0, 10, gpus=2), asks(0, 5), asks(1, 5, gpus=2), asks(6, 99)]
+    # node 0 at 200, so node 1 is reserved, and job 4 takes the free GPU of node 0.
+    jobs = [asks(0, 200), asks(0, 10, gpus=2), asks(0, 5), asks(1, 5, gpus=2), asks(6, 99)]
     result = played([nodes("V100", 2, 2)], jobs)
     assert result.outcome["start"].tolist() == [0, 0, 0, 10, 6]
     assert [gpus_of(result, j) for j in range(5)] == [[0], [2, 3], [1], [2, 3], [1]]
@@ -201,6 +212,24 @@ def test_cores_and_memory_come_back_with_the_job_that_holds_them():
     groups = [nodes("V100", 2, cores=3)]
     jobs = [asks(0, 10, cores=2), asks(1, 5, cores=2), asks(1, 10, cores=1), asks(1, 9, cores=1)]
     assert starts(groups, jobs) == [0, 10, 10, 1]
+
+
+@pytest.mark.parametrize(("one_node", "found"), [(0, [3, 40, 63]), (1, [40, 4, 54])])
+def test_a_gang_on_one_node_waits_for_a_node_of_its_own(one_node, found):
+    # Two nodes of 2. From 2 on one GPU of each is free, until 100 and until 40: job 3 (2 GPUs) may
+    # start over both, or node 1 is reserved for it at 40. Then job 4 (50 s) may use the free GPU of
+    # node 0, and job 5 that of node 1 only if it ended before 40.
+    jobs = [asks(0, 100), asks(0, 2), asks(0, 40), asks(3, 60, gpus=2, one_node=one_node)]
+    jobs += [asks(4, 50), asks(5, 50)]
+    assert starts([nodes("V100", 2, 2)], jobs)[3:] == found
+
+
+@pytest.mark.parametrize(("other", "found"), [(41, [10, 15]), (40, [21, 1])])
+def test_ends_within_half_a_minute_count_at_the_last_of_them(other, found):
+    # Job 0 holds a GPU of node 0 until 10, job 1 node 1 until 40 or 41. Job 2 (2 GPUs) is reserved
+    # at 10, or at 40, as both ends are one step then: job 3 (20 s) goes through.
+    jobs = [asks(0, 10), asks(0, other, gpus=2), asks(1, 5, gpus=2, one_node=1), asks(1, 20)]
+    assert starts([nodes("V100", 2, 2)], jobs)[2:] == found
 
 
 def test_a_job_past_its_limit_is_expected_to_end_in_a_second():

@@ -308,10 +308,10 @@ def test_a_real_decision_is_one_with_a_feasible_pair(seed, name):
 
 
 def test_one_thread_and_two_give_exactly_the_same():
-    setting = prepare(adjusted(find_scenario("paper16"), jobs=120))
+    setting = prepare(adjusted(find_scenario("paper16"), jobs=60))
     empty = EmptyCluster(setting.layout.pools, setting.layout.nodes, setting.layout.gpus)
     policies = [registry.load(name, setting) for name in registry.names()]
-    workloads = [generate(setting, seed) for seed in range(6)]
+    workloads = [generate(setting, seed) for seed in range(4)]
 
     def fingerprint(task):
         seed, policy = task
@@ -319,7 +319,7 @@ def test_one_thread_and_two_give_exactly_the_same():
         return [array.tolist() for array in result]  # all but the padding between fields
 
     slow = [policy for policy in policies if not simulator.is_compiled(policy.decide)]
-    tasks = [task for task in product(range(6), policies) if task[0] == 0 or task[1] not in slow]
+    tasks = [task for task in product(range(4), policies) if task[0] == 0 or task[1] not in slow]
     alone = [fingerprint(task) for task in tasks]
     with ThreadPoolExecutor(2) as threads:
         together = list(threads.map(fingerprint, tasks))

@@ -283,7 +283,7 @@ def test_no_bytes_break_the_reader(body):
 
 
 @given(st.lists(st.from_regex(r'\A[a-z]{0,3}\{?([a-z]="?[^\n]{0,5}"?,?){0,3}\}? ?[0-9.eE+-]{0,6}')))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_lines_nearly_of_the_format_break_the_reader(lines):
     survives("\n".join(lines).encode())
 

@@ -12,13 +12,11 @@ from adlro.train.family import draw
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 
-DRAWN = 300
 
-
-@pytest.fixture(scope="module")
-def relatives():
+@pytest.fixture(scope="module", params=[100, pytest.param(300, marks=pytest.mark.slow)])
+def relatives(request):
     rng = np.random.default_rng(0)
-    return [draw(find_scenario("paper16"), rng) for _ in range(DRAWN)]
+    return [draw(find_scenario("paper16"), rng) for _ in range(request.param)]
 
 
 def test_one_seed_gives_the_same_relatives():
@@ -57,25 +55,25 @@ def test_of_two_types_none_has_more_than_a_share_of_0_6():
 
 def test_estimates_are_never_noisier_than_0_4(relatives):
     noisy = [s.estimates.sigma for s in relatives if s.estimates.source == "noisy"]
-    assert len(noisy) > 0.2 * DRAWN
+    assert len(noisy) > 0.2 * len(relatives)
     assert max(noisy) <= 0.4
 
 
 def test_bursts_are_weaker_than_a_peak_of_3(relatives):
     bursty = [s.arrivals for s in relatives if s.arrivals.process == "bursty"]
-    assert len(bursty) > 0.1 * DRAWN
+    assert len(bursty) > 0.1 * len(relatives)
     assert max(arrivals.peak for arrivals in bursty) < 3
     assert {s.arrivals.process for s in relatives} == {"poisson", "bursty", "diurnal"}
 
 
 def test_clusters_differ_in_size_and_in_models(relatives):
-    layouts = [prepare(scenario).layout for scenario in relatives]
+    layouts = [prepare(scenario).layout for scenario in relatives[:40]]
     assert len({len(layout.gpus) for layout in layouts}) > 5
     assert len({model.name for layout in layouts for model in layout.models}) > 6
 
 
 def test_every_job_of_a_relative_fits_somewhere(relatives):
-    for seed, scenario in enumerate(relatives[:60]):
+    for seed, scenario in enumerate(relatives[:40]):
         setting = prepare(scenario)
         workload = generate(setting, 1_000_000 + seed)
         assert workload.allowed.any(axis=1).all()
