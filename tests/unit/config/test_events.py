@@ -80,7 +80,7 @@ def test_a_number_of_what_goes_wrong_out_of_range_is_named(tmp_path, text, key, 
     [
         (
             top('placement = "worst-fit"'),
-            "placement: input should be 'best-fit' or 'fgd', not 'worst-fit'",
+            "placement: input should be 'best-fit', 'fgd' or 'in-order', not 'worst-fit'",
         ),
         (top('telemetry = "maybe"'), "telemetry: input should be a valid boolean, .*, not 'maybe'"),
         (

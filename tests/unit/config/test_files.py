@@ -294,7 +294,7 @@ def test_a_cluster_file_with_a_null_in_its_name_cannot_be_read(tmp_path):
 
 def test_a_file_without_an_end_or_a_pipe_without_a_writer_is_refused(tmp_path):
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
-    assert both(tmp_path / "zero.toml") == "cannot be read: it is larger than 4 MiB"
+    assert both(tmp_path / "zero.toml") == "cannot be read: it is larger than 16 MiB"
     os.mkfifo(tmp_path / "pipe.toml")
     assert both(tmp_path / "pipe.toml") == "cluster: field required"
     (tmp_path / "loop.toml").symlink_to(tmp_path / "loop.toml")
