@@ -25,7 +25,10 @@ class PublicHistory(NamedTuple):
     recorded: Mapping[str, str] = {}  # further keys of the scenario's [history]
 
 
-def _alike(count: int, gpus: int, cores: int = 128, memory_gb: int = _LOTS_GB) -> Any:
+def _alike(
+    count: int, gpus: int, cores: int = 128, memory_gb: int = _LOTS_GB
+) -> Callable[[Path], Groups]:
+    """Return a cluster of nodes that are alike."""
     group = {"name": "node", "count": count, "gpu": _ANY, "gpus": gpus}
     return lambda _: [{**group, "cores": cores, "memory_gb": memory_gb}]
 
@@ -82,8 +85,8 @@ HISTORIES = (
         "not published; 240 GPUs, in nodes of 8, hold the 227 that were in use at once",
     ),
     PublicHistory(
-        "HPC2N", "data/swf/HPC2N-2002-2-first3170.swf.gz", _alike(120, 2),
-        "240 processors (header of the file), two to a node", _CORES,
+        "HPC2N", "data/swf/HPC2N-2002-2-first3170.swf.gz", _alike(240, 1),
+        "240 nodes with a processor each (header of the file)", _CORES,
     ),
     PublicHistory(
         "RICC", "data/swf/RICC-2010-2.swf.gz", _alike(1024, 8),

@@ -111,7 +111,10 @@ def play(history: PublicHistory, folder: Path) -> Played:
 
 
 def _error(means: Means) -> str:
-    return "-" if means.difference_pct is None else f"{means.difference_pct:+,.1f} %"
+    change = means.difference_pct
+    if change is None:
+        return "-"
+    return f"{change:+,.1f} %" if abs(change) < 1000 else f"{change:+,.0f} %"
 
 
 def _cells(means: Means) -> list[str]:
