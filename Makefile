@@ -53,9 +53,9 @@ train: $(VENV)/.developer
 slow: $(VENV)/.rivals warm
 	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
-# Recompute and check every published table (hours); openb_placement, traces, calibration and estimators need ../shared.
+# Recompute and check every published table (hours); openb_placement, traces, estimators and calibration need ../shared.
 experiments: $(VENV)/.rivals
-	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces calibration estimators; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
+	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators calibration; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
 clean:
 	rm -rf $(VENV) out

@@ -33,7 +33,7 @@ FOLDER = Path(__file__).parent
 POLICIES = (TWIN, "easy-backfill")
 JOBS, MOST = 3_000, 4  # of a window; windows of a history
 MEASURE = "after 50 %"  # a window begins with an empty cluster
-QUICK = ("openb, as in traces", "HPC2N")
+QUICK = ("Eagle", "HPC2N")
 HEAD = (
     "history", "load", "windows", "jobs measured", "wait s, recorded", "simulated", "error",
     "JCT s, recorded", "simulated", "error", "rank correlation of waits", "verdict",

@@ -183,11 +183,10 @@ def check_figures(figures):
 
 
 def test_the_quick_steps_run_from_end_to_end():
-    quick = re.compile(
-        r"fcfs: (speed|beside \w+)|clone: .*|telemetry|import: csv|adlro: a decision"
-    )
+    # Without those that compile kernels of their own: these run in the slow test below.
+    quick = re.compile(r"fcfs: (speed|beside \w+)|telemetry|import: csv|adlro: a decision")
     steps = [step for step in measure.in_process(TINY) if quick.fullmatch(step.about)]
-    assert len(steps) == 8
+    assert len(steps) == 6
     check_figures([each for step in steps for each in step.measure()])
 
 

@@ -51,7 +51,7 @@ def test_ctrl_c_keeps_the_best_and_the_same_command_goes_on(place):
     whole = called("train", "./toy.toml", "--out", "whole", *args[4:], cwd=place)
     assert whole.returncode == 0, whole.stderr
     result = interrupted(*args, cwd=place, once=place / "mine-training" / "metrics.jsonl")
-    assert (result.returncode, result.stdout) == (130, "")
+    assert (result.returncode, result.stdout) == (130, ""), result.stderr
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("adlro: stopped; mine.npz holds the best so far (")
     assert last.endswith(

@@ -13,7 +13,7 @@ def test_ctrl_c_keeps_the_network_and_the_same_command_goes_on(tmp_path):
     args = (*TRAIN, "--episodes", "600", "--backbone", "mlp", "--idle-weight", "0.25")
     metrics = tmp_path / "paper-dqn-training" / "metrics.jsonl"
     result = interrupted(*args, cwd=tmp_path, once=metrics)
-    assert (result.returncode, result.stdout) == (130, "")
+    assert (result.returncode, result.stdout) == (130, ""), result.stderr
     last = result.stderr.strip().splitlines()[-1]
     assert "episodes; paper-dqn.npz holds the network as it is (" in last
     assert last.endswith(

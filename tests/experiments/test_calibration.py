@@ -97,6 +97,14 @@ def test_a_figure_is_published_for_every_history_with_starts_and_every_policy():
     assert wanted == {f"{name}, {policy}" for name in names for policy in run.POLICIES}
 
 
+def test_without_its_data_it_ends_with_status_2_and_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ADLRO_SHARED", str(tmp_path / "absent"))
+    assert common.main("", FOLDER, run.make, ["--quick"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("error: ")
+    assert "absent: no such folder" in said
+
+
 def data():
     """The folder of shared data; skips the test where a history is absent."""
     try:

@@ -21,7 +21,7 @@ from tests.plain.cases import Quota, as_workload, random_case
 from tests.plain.recorded import Scribe
 from tests.worlds import from_case
 
-EVERY_CASE = every("seed", range(2_000, 2_100))
+EVERY_CASE = every("seed", range(2_000, 2_100), quick=30)
 
 
 def play(case, seed):

@@ -46,14 +46,14 @@ def info(history: History, gpus: int | None) -> Info:
     for name, values in ((f"{unit}_asked", amount), ("run_s", history.run_s)):
         found = summary.spread(values)
         facts[name] = None if found is None else found._asdict()
-    busy, amount = summary.in_use(history), 0.0
+    busy, total = summary.in_use(history), 0.0
     if busy is not None:
         size = summary.size_of(history, busy, gpus)
         facts["in_use"] = busy._asdict()
         facts["size"] = size._asdict()
         facts["load"] = busy.mean / size.amount if size.amount else None
-        amount = size.amount
-    happened = recorded.summarise(history, amount)
+        total = size.amount
+    happened = recorded.summarise(history, total)
     facts["recorded"] = {
         **_group_facts(happened.whole),
         "early_jobs": happened.early,

@@ -117,7 +117,7 @@ def _of_use(setting: Setting, seeds: Sequence[int], pairs: Pairs) -> Iterator[st
     gpus = len(setting.layout.gpus)
     if in_use.peak > gpus * (1 + 1e-9):
         yield (
-            f"up to {in_use.peak:,.10g} GPUs were in use at once, but the cluster has {gpus:,}: "
+            f"up to {in_use.peak:,.0f} GPUs were in use at once, but the cluster has {gpus:,}: "
             "nodes are missing in its file"
         )
     if not pairs.waits_too_short:
@@ -139,7 +139,7 @@ def _of_use(setting: Setting, seeds: Sequence[int], pairs: Pairs) -> Iterator[st
         )
     elif in_use.peak < _FULL * gpus and pairs.recorded_wait.mean() > _LONG_S:
         yield (
-            f"never more than {in_use.peak:,.10g} of {gpus:,} GPUs were in use, yet jobs waited: "
+            f"never more than {in_use.peak:,.0f} of {gpus:,} GPUs were in use, yet jobs waited: "
             "nodes that were down or reserved, or limits of QOS or associations"
         )
 

@@ -24,6 +24,7 @@ from adlro.workloads.assumptions import Assumptions
 _UNNAMED = {"main"}  # partitions of a cluster file that names none
 _TOKEN = re.compile(r"\s*([A-Za-z0-9_.:+/-]+|[&|,()\[\]])")
 _LISTED = 5  # names in a sentence
+_LONGEST = 1000  # letters of a feature constraint
 
 
 def allowed_pools(
@@ -117,10 +118,7 @@ def _by_partition(found: Found, layout: Layout) -> Mask:
     if recorded.partitions == "ignore":
         assumed.add(int(has.sum()), "partition not applied, as the scenario says")
         return anywhere
-    lists = [set(word.split("|")) for word in history.tables["partitions"]]
-    queues = [{word} for word in history.tables["queue"]]
-    named = set[str]().union(*(lists[code] for code in np.unique(asked[asked >= 0]).tolist()))
-    named |= set[str]().union(*(queues[code] for code in np.unique(queue[has]) if code >= 0))
+    named = _submitted_to(history, rows)
     if not named & set(layout.partitions):
         if set(layout.partitions) == _UNNAMED:
             assumed.add(int(has.sum()), "partition not applied: the cluster file names none")
@@ -140,12 +138,19 @@ def _by_partition(found: Found, layout: Layout) -> Mask:
         history.tables["queue"], layout, lambda word, p: word in layout.pool_partitions[p]
     )
     allowed: Mask = np.where((asked >= 0)[:, None], of_list[asked], of_queue[queue])
-    absent = named - set(layout.partitions)
-    found.leave_out(
-        _nowhere(allowed), f"submitted to a partition that no node is in, {_some(absent)}"
-    )
+    homeless = _nowhere(allowed)
+    absent = _submitted_to(history, rows[homeless])
+    found.leave_out(homeless, f"submitted to a partition that no node is in, {_some(absent)}")
     assumed.add(int((~has).sum()), "no partition is recorded: any partition")
     return allowed
+
+
+def _submitted_to(history: History, rows: Counts) -> set[str]:
+    """Return the names of all partitions that these jobs were submitted to."""
+    asked, queue = history.partitions[rows], history.queue[rows]
+    lists, queues = history.tables["partitions"], history.tables["queue"]
+    named = {name for code in np.unique(asked[asked >= 0]) for name in lists[code].split("|")}
+    return named | {queues[code] for code in np.unique(queue[(asked < 0) & (queue >= 0)])}
 
 
 def partition_bits(history: History, rows: Counts, layout: Layout) -> Counts:
@@ -201,7 +206,9 @@ def _by_type(found: Found, layout: Layout) -> Mask:
         table, none = _table(history.tables["gpu_model"], layout, may_use)
         fallback = (asked < 0) & (used >= 0) & ~none[used]
         allowed = np.where(fallback[:, None], table[used], allowed)
-        assumed.add(int(fallback.sum()), "GPU type taken as requested that it ran on")
+        assumed.add(int(fallback.sum()), "GPU type that it ran on taken as requested")
+        unknown = (asked < 0) & ~fallback
+        assumed.add(int(unknown.sum()), "neither requested nor used GPU type is known: any type")
     return allowed
 
 
@@ -230,6 +237,8 @@ def parsed(text: str) -> list[str] | None:
 
     Node counts (a*2) are not understood.
     """
+    if len(text) > _LONGEST:
+        return None
     tokens, at = [], 0
     while at < len(text.rstrip()):
         found = _TOKEN.match(text, at)
@@ -239,7 +248,7 @@ def parsed(text: str) -> list[str] | None:
         at = found.end()
     try:
         rest = _or(tokens, frozenset())[1]
-    except IndexError:
+    except (IndexError, RecursionError):  # cut short, or brackets within brackets within ...
         return None
     return tokens if not rest else None
 

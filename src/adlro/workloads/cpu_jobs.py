@@ -5,9 +5,11 @@ No policy schedules them. They take cores of their recorded nodes as far as free
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from adlro.config.history import Recorded
 from adlro.errors import TraceError
@@ -67,44 +69,53 @@ def of_history(history: History, recorded: Recorded, layout: Layout, origin_s: f
     """Return the CPU-only jobs of a history; times are counted from `origin_s` of the history."""
     gpus = history_file.gpus_of(history, recorded)
     rows = np.flatnonzero(gpus == 0)
-    begin, cores = history.start_s, history.cores
-    known = ~np.isnan(begin) & ~np.isnan(history.run_s) & (cores >= 1) & (history.hosts >= 0)
-    with_nodes = rows[known[rows]]
-    places = _nodes_of(history.tables["hosts"], layout)
-    parts = [no_holds()]
-    played = 0
-    for row in with_nodes.tolist():
-        nodes, host, hosts = places[history.hosts[row]]
-        if len(nodes) == 0 or history.run_s[row] <= 0:
-            continue
-        played += 1
-        own = layout.nodes["cores"][nodes]
-        share = own / np.bincount(host, own)[host]  # of the parts of a host that was split
-        held = np.minimum(np.ceil(cores[row] / hosts * share), own).astype(np.int64)
-        times = np.full(len(nodes), begin[row] - origin_s)
-        parts.append(CoreHolds(nodes, held, times, np.full(len(nodes), history.run_s[row])))
-    holds = CoreHolds(
-        np.concatenate([part.node for part in parts]),
-        np.concatenate([part.cores for part in parts]),
-        np.concatenate([part.begin for part in parts]),
-        np.concatenate([part.length for part in parts]),
+    begin, run, cores = history.start_s, history.run_s, history.cores
+    known = ~np.isnan(begin) & (run > 0) & (cores >= 1) & (history.hosts >= 0)
+    some = rows[known[rows]]
+    words, word = np.unique(history.hosts[some], return_inverse=True)
+    of_host = _of_host(layout)
+    places = [_place(history.tables["hosts"][code], of_host, layout) for code in words]
+    count = np.array([len(place.node) for place in places], np.int64)[word]
+    job = np.repeat(some, count)  # [H]
+    node = _joined([places[w].node for w in word.tolist()], np.int64)
+    part = _joined([places[w].part for w in word.tolist()], np.float64)
+    held = np.minimum(np.ceil(cores[job] * part - 1e-9), layout.nodes["cores"][node]).astype(
+        np.int64
     )
-    order = np.argsort(holds.begin, kind="stable")
-    return CpuJobs(holds.take(order), played, len(rows) - played)
+    order = np.argsort(begin[job], kind="stable")
+    holds = CoreHolds(node, held, begin[job] - origin_s, run[job]).take(order)
+    played = int((count > 0).sum())
+    return CpuJobs(holds, played, len(rows) - played)
 
 
-def _nodes_of(words: tuple[str, ...], layout: Layout) -> list[tuple[Counts, Counts, int]]:
-    """Return the nodes of each list of hosts, their hosts' places in the list, and its length."""
-    of_host: dict[str, list[int]] = {}
+class _Place(NamedTuple):
+    """The nodes of a list of hosts, and the part of a job's cores that each of them holds."""
+
+    node: Counts  # [N]
+    part: Floats  # [N]
+
+
+def _of_host(layout: Layout) -> dict[str, list[int]]:
+    """Return the nodes of each host."""
+    found: dict[str, list[int]] = {}
     for n, name in enumerate(layout.node_names):
-        of_host.setdefault(host_of(name), []).append(n)
-    found = []
-    for word in words:
-        try:
-            named = slurm_nodes.hosts(word)
-        except TraceError:
-            named = []
-        nodes = [(n, h) for h, name in enumerate(named) for n in of_host.get(name, [])]
-        table = np.array(nodes, np.int64).reshape(-1, 2)
-        found.append((table[:, 0], table[:, 1], len(named)))
+        found.setdefault(host_of(name), []).append(n)
     return found
+
+
+def _place(text: str, of_host: dict[str, list[int]], layout: Layout) -> _Place:
+    """Return the nodes of a list of hosts; none if it cannot be read or names no GPU node.
+
+    The hosts have equal parts of a job, the nodes of a host that was split parts by their cores.
+    """
+    try:
+        names = slurm_nodes.hosts(text)
+    except TraceError:
+        names = []
+    nodes = [of_host.get(name, []) for name in names]
+    own = [layout.nodes["cores"][some] / layout.nodes["cores"][some].sum() for some in nodes]
+    return _Place(_joined(nodes, np.int64), _joined(own, np.float64) / max(1, len(names)))
+
+
+def _joined(parts: Sequence[ArrayLike], kind: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate([np.empty(0, kind), *parts]).astype(kind)

@@ -219,7 +219,7 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
     if not fits[meets].all():
         _refuse_unfit(scenario, recorded, jobs[meets], fits[meets])
         count = int((meets & ~fits).sum())
-        left_out.append(f"left out: {count:,} jobs fit no pool of the cluster, even empty")
+        left_out.append(f"left out: {count:,} jobs fit no pool that they may use, even empty")
     if not fits.all():
         _refuse_empty(scenario, recorded, fits, assumed)
         jobs, sizes, allowed, rows = jobs[fits], sizes[fits], allowed[fits], rows[fits]
@@ -272,7 +272,8 @@ def _refuse_unfit(scenario: Scenario, recorded: Recorded, jobs: Records, fits: M
         return
     raise ConfigError(
         f"scenario {scenario.name}: {count:,} of {len(jobs):,} jobs of the history fit no pool of "
-        f"the cluster, even empty (the first: {one['gpus']} GPUs with {one['cores']} cores and "
+        f"the cluster that they may use, even empty (the first: {one['gpus']} GPUs"
+        f"{' on one node' if one['one_node'] else ''} with {one['cores']} cores and "
         f"{one['memory'] / MB_PER_GB:g} GB each); add nodes, or leave such jobs out with --unfit "
         "drop (in a file: unfit = 'drop')"
     )

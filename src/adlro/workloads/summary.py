@@ -117,6 +117,10 @@ def spread(values: Floats) -> Distribution | None:
 
 
 def missing(history: History) -> dict[str, int]:
-    """Return the number of jobs that lack each field, for fields that at least one job lacks."""
+    """Return the number of jobs that lack each field, for fields that at least one job lacks.
+
+    A job with a queue does not lack its partitions: these are recorded only where there are others.
+    """
     counts = {field: history.missing(field) for field in FIELDS}
+    counts["partitions"] = int(((history.partitions < 0) & (history.queue < 0)).sum())
     return {field: count for field, count in counts.items() if count}

@@ -107,7 +107,9 @@ def test_a_scenario_is_written_that_plays_the_history(tmp_path):
     args = ("scenario", path, "--cluster", "paper16", "--out", out, "--unfit", "drop")
     text = printed(*args, "--warm-up", "0.5", "--load-scale", "2")
     assert "2 jobs, one seed; load 0.615 (recorded 0.307)" in text
-    assert "left out: 1 jobs fit no pool of the cluster, even empty" in text  # 16 GPUs in one pool
+    assert (
+        "left out: 1 jobs fit no pool that they may use, even empty" in text
+    )  # 16 GPUs in one pool
     found = load_scenario(out)
     assert found.history.file == str(out.parent / "../jobs.txt")
     assert str(found.measure) == "after 50 %"
@@ -115,6 +117,56 @@ def test_a_scenario_is_written_that_plays_the_history(tmp_path):
     assert workload.jobs["gpus"].tolist() == [2, 1]
     assert workload.jobs["arrival"].tolist() == pytest.approx([0.0, 15.25])  # 30.5 s at twice
     assert workload.seconds[:, 0].tolist() == [120.0, 60.0]
+
+
+TYPED = (
+    "JobIDRaw|Partition|Submit|Start|End|ElapsedRaw|ReqTRES|SubmitLine\n"
+    "1|gpu|2026-01-05T10:00:00|2026-01-05T10:00:30|2026-01-05T10:10:30|600|cpu=1,gres/gpu:volta=1|"
+    "sbatch -p gpu,lab run.sh\n"
+    "2|lab|2026-01-05T10:01:00|2026-01-05T10:01:00|2026-01-05T10:02:00|60|cpu=1,gres/gpu:h100=1|\n"
+    "3|lab|2026-01-05T10:02:00|2026-01-05T10:02:00|2026-01-05T10:03:00|60|cpu=1,gres/gpu=1|\n"
+)
+TWO = """
+[[nodes]]
+name = "v"
+gpu = "V100"
+gpu_type = "volta"
+gpus = 4
+cores = 16
+memory_gb = 64
+partition = "gpu"
+[[nodes]]
+name = "t"
+gpu = "T4"
+gpus = 4
+cores = 16
+memory_gb = 64
+partition = "lab"
+"""
+
+
+def test_a_scenario_keeps_what_jobs_asked_for_and_options_say_otherwise(tmp_path):
+    path, out = write(tmp_path, TYPED), tmp_path / "mine.toml"
+    args = ("scenario", path, "--cluster", write(tmp_path, TWO, "two.toml"), "--out", out)
+    text = printed(*args)
+    assert "1 of 3 jobs: left out: they ask for a GPU type that no node has, 'h100'" in text
+    assert prepare(load_scenario(out)).played.allowed.tolist() == [[True, False], [False, True]]
+    printed(*args, "--partitions", "ignore", "--gpu-types", "ignore")
+    assert prepare(load_scenario(out)).played.allowed.all()
+    printed(*args, "--gpu", "h100=T4", "--strict")
+    assert prepare(load_scenario(out)).played.rows.tolist() == [0, 1, 2]
+
+
+def test_strict_refuses_jobs_that_no_node_can_serve_in_one_line(tmp_path):
+    path, out = write(tmp_path, TYPED), tmp_path / "mine.toml"
+    cluster_file = write(tmp_path, TWO, "two.toml")
+    result = run(
+        trace.command, "scenario", path, "--cluster", cluster_file, "--out", out, "--strict"
+    )
+    assert isinstance(result.exception, AdlroError)
+    assert "1 of 3 jobs: they ask for a GPU type that no node has, 'h100'" in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ class Compare:
         return next(self.trace)
 
 
-@every("seed", range(60), quick=18)
+@every("seed", range(60), quick=9)
 def test_choices_costs_and_features_are_those_of_the_plain_twin(seed):
     case = random_case(seed)
     world = from_case(case)
@@ -278,7 +278,7 @@ def marked_and_made(case, seed):
 
 
 @pytest.mark.parametrize(
-    "block", [*range(3), *(pytest.param(b, marks=pytest.mark.slow) for b in range(3, 10))]
+    "block", [0, *(pytest.param(b, marks=pytest.mark.slow) for b in range(1, 10))]
 )
 def test_what_is_marked_is_what_min_min_does(block):
     states = 0
@@ -291,7 +291,7 @@ def test_what_is_marked_is_what_min_min_does(block):
     assert states > 500
 
 
-@every("seed", range(0, 200, 10))
+@every("seed", range(0, 200, 10), quick=8)
 def test_no_feature_is_ever_infinite_or_no_number(seed):
     # From a millisecond to 30 years, with estimates of 0 here and there (but for jobs that may be
     # cut short: the share of work left is counted by the estimate).
@@ -325,7 +325,7 @@ def all_seen(world, seed, policy="min-min"):
 
 
 @pytest.mark.parametrize("factor", [2.0**-10, 2.0**12])
-@every("seed", range(0, 60, 3))
+@every("seed", range(0, 60, 3), quick=8)
 def test_seconds_or_days_make_no_difference(seed, factor):
     # By powers of 2, so that no tie is broken by rounding.
     case = plain_case(seed)
@@ -348,7 +348,7 @@ def shuffled(view, order):
     return view._replace(queue=view.queue[order], eligible=view.eligible[order])
 
 
-@every("seed", range(0, 60, 3))
+@every("seed", range(0, 60, 3), quick=8)
 def test_the_order_of_the_queue_makes_no_difference(seed):
     # Of real numbers, so that there are no ties; fewer jobs than a plan holds.
     case = random_case(2 * seed + 1)

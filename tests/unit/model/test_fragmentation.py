@@ -146,7 +146,7 @@ def naive_choice(layout, kinds, want):
     return chosen
 
 
-@every("seed", range(40))
+@every("seed", range(40), quick=15)
 def test_every_job_goes_where_exhaustive_search_puts_it(seed):
     rng = np.random.default_rng(seed)
     layout = lay(nodes("T4", int(rng.integers(1, 5)), int(rng.integers(1, 30)), cores=12))

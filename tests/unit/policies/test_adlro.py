@@ -99,7 +99,9 @@ def test_a_network_that_follows_min_min_gives_min_mins_schedule(block):
     assert same > 5
 
 
-@pytest.mark.parametrize("block", range(12))
+@pytest.mark.parametrize(
+    "block", [*range(4), *(pytest.param(b, marks=pytest.mark.slow) for b in range(4, 12))]
+)
 def test_no_network_ever_asks_for_what_cannot_be(block):
     # Slices, gangs, quotas, failures, long queues; weights from small to such that sums overflow.
     for seed in range(block * EPISODES, (block + 1) * EPISODES):

@@ -71,7 +71,7 @@ def test_with_nothing_running_it_never_waits():
     assert outcome([nodes("T4")], [job(0, 5), job(7, 5)])["start"].tolist() == [0, 7]
 
 
-@every("seed", range(30), quick=7)
+@every("seed", range(30), quick=3)
 def test_in_long_queues_the_shortest_jobs_and_those_of_the_choices_are_planned(seed):
     # More than 40 jobs wait: three copies of all that a random case has, at once.
     case = random_case(seed)

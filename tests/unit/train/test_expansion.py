@@ -205,8 +205,15 @@ def visited(world, policy, seed):
     return recorder.trace, seen, rows
 
 
+def horizons(seeds):
+    return [(seed, (60, 2, 0)[seed % 3]) for seed in seeds]
+
+
+LONG = [pytest.param(*each, marks=pytest.mark.slow) for each in horizons(range(14, 40, 2))]
+
+
 @pytest.mark.parametrize("base", TWINS)
-@pytest.mark.parametrize(("seed", "horizon"), [(s, (60, 2, 0)[s % 3]) for s in range(0, 40, 2)])
+@pytest.mark.parametrize(("seed", "horizon"), [*horizons(range(0, 14, 2)), *LONG])
 def test_the_costs_are_those_of_brute_force(seed, horizon, base):
     case = random_case(seed)
     world = with_power(case)

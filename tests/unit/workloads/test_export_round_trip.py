@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adlro.cli import trace
 from adlro.errors import TraceError
-from adlro.model.history import NUMBERS, WHOLE_NUMBERS, WORDS, Header, History
+from adlro.model.history import NUMBERS, TIMES, WHOLE_NUMBERS, WORDS, Header, History
 from adlro.workloads.export import as_csv, as_swf
 from adlro.workloads.formats import npz, slurm
 from tests.histories import history, words, write
@@ -36,8 +36,10 @@ def histories(draw):
         submit = draw(st.one_of(st.floats(-1e6, 1e6), st.integers(-5, 10**6).map(float)))
         start = submit + _maybe(draw, SECONDS)
         row = {"submit_s": submit, "start_s": start, "end_s": start + _maybe(draw, SECONDS)}
+        row |= {"eligible_s": submit + _maybe(draw, SECONDS)}
         row |= {name: _maybe(draw, AMOUNT) for name in NUMBERS if name not in row}
         row |= {"gpus": draw(st.integers(-1, 9000)), "nodes": draw(st.integers(-1, 9))}
+        row |= {"one_node": draw(st.integers(-1, 1))}
         rows.append(row)
     columns = {name: np.array([row[name] for row in rows]) for name in (*NUMBERS, *WHOLE_NUMBERS)}
     for name in draw(st.sets(st.sampled_from([*NUMBERS[1:], *WHOLE_NUMBERS]))):
@@ -91,8 +93,8 @@ def same_numbers(after, before, names):
 def test_a_csv_file_is_read_again_equal(tmp_path, before):
     after = read_again(tmp_path, before, as_csv(before), "csv")
     assert after.id == before.id
-    same_times(after, before, ("submit_s", "start_s", "end_s"), rtol=0, atol=1e-6)  # Unix times
-    same_numbers(after, before, (*NUMBERS[3:], *WHOLE_NUMBERS))
+    same_times(after, before, TIMES, rtol=0, atol=1e-6)  # Unix times
+    same_numbers(after, before, (*(set(NUMBERS) - set(TIMES)), *WHOLE_NUMBERS))
     for name in WORDS:
         assert words(after, name) == words(before, name)
 

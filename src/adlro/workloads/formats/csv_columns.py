@@ -132,10 +132,11 @@ def _amounts(rows: Rows, field: str, taken: _Column) -> Floats:
     if field == "gpus":
         values = np.rint(values * WHOLE)
     if field in ("nodes", "one_node"):
+        most, what = (1, "0 or 1") if field == "one_node" else (np.inf, "a whole number")
         rows.note_where(
-            (values < 0) | (values != np.rint(values)) & ~np.isnan(values),
+            (values < 0) | (values > most) | (values != np.rint(values)) & ~np.isnan(values),
             "impossible number",
-            lambda row: f"{taken.column} must be a whole number, not {values[row]:g}",
+            lambda row: f"{taken.column} must be {what}, not {values[row]:g}",
         )
         values = np.where(np.abs(values) < 2**31, values, np.nan)
     return values

@@ -115,6 +115,7 @@ class HistoryBuilder:
         if count == 0:
             skipped = f"; {self.skipped[0]}, and so on" if self.skipped else ""
             raise TraceError(f"{self.path}: there are no jobs in it{skipped}")
+        kept = self._kept(count)
         columns: dict[str, NDArray[Any]] = {}
         for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS):
             blank = np.nan if name in NUMBERS else -1
@@ -122,8 +123,7 @@ class HistoryBuilder:
             parts = [
                 part.get(name, np.full(len(part["keep"]), blank, kind)) for part in self._parts
             ]
-            columns[name] = np.concatenate(parts).astype(kind)
-        kept = self._kept(count)
+            columns[name] = np.concatenate(parts).astype(kind)[kept]
         origin = header.origin_unix_s
         first = np.nanmin(columns["submit_s"], initial=np.inf)
         if origin is None and np.isfinite(first) and first > _ABSOLUTE_S:
@@ -134,7 +134,8 @@ class HistoryBuilder:
             update={"origin_unix_s": origin, "defects": header.defects | self._found(columns)}
         )
         tables = {name: tuple(codes) for name, codes in self._codes.items()}
-        return History(header=header, id=tuple(self._ids), tables=tables, **columns).take(kept)
+        ids = tuple(self._ids[row] for row in kept.tolist()) if self._ids else ()
+        return History(header=header, id=ids, tables=tables, **columns)
 
     def _kept(self, count: int) -> Counts:
         """Return the rows that count, rising: all, or the last of each id."""

@@ -2,12 +2,14 @@
 
 Fields are separated by |, and the first line names them. The job id and the time of submission are
 required; all other fields are optional. Job steps are left out; of the records of a requeued job
-(`sacct -D`), the last counts.
+(`sacct -D`), the last counts. SubmitLine as the last field, and Constraints in front of it, may
+hold | themselves.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,6 +28,7 @@ _IDS = ("JobIDRaw", "JobID")
 _NO_TIME = ("Unknown", "None", "N/A")
 _NO_HOSTS = ("None assigned", "(null)")
 _MINUTE, _HOUR = 60.0, 3600.0
+_SUBMITTED = re.compile(r"(?:\S*/)?(?:sbatch|salloc|srun)\b")
 
 
 def _first(rows: Rows, names: Sequence[str]) -> str | None:
@@ -109,48 +112,64 @@ _WORDS = (
 )
 
 
+def _or_blank(rows: Rows, name: str) -> list[str]:
+    """Return a column of words [R]; all "" if there is no such column."""
+    return rows.words(name) if name in rows else [""] * len(rows)
+
+
+def _submitted(rows: Rows) -> list[tuple[str, str]]:
+    """Return the constraints and the submitted line of each row.
+
+    Where the constraints hold | and are written in front of the line, the rest of them is read as
+    the beginning of the line; the name of a command tells where the line begins.
+    """
+    pairs = list(zip(_or_blank(rows, "Constraints"), _or_blank(rows, "SubmitLine"), strict=True))
+    if rows.names[-2:] != ("Constraints", "SubmitLine"):
+        return pairs
+    for row, (features, line) in enumerate(pairs):
+        parts = line.split("|")
+        first = next((k for k, part in enumerate(parts) if _SUBMITTED.match(part)), len(parts) - 1)
+        if first:
+            pairs[row] = "|".join([features, *parts[:first]]), "|".join(parts[first:])
+    return pairs
+
+
 def _requests(rows: Rows, has: list[Resources]) -> Columns:
     """Return what jobs asked for: GPU types, partitions, features, and whether one node.
 
-    has [R]: resources of the rows, of which the requested GPU types are known where ReqTRES or
-    ReqGRES names them.
+    has [R]: resources that they had, or else asked for.
     """
-    lines = rows.words("SubmitLine") if "SubmitLine" in rows else [""] * len(rows)
-    asked = {line: submit_line.asked(line) for line in set(lines)}
-    said = [asked[line] for line in lines]
-    types = [one.gpu_types for one in said]
-    for name, of in (("ReqTRES", _typed), ("ReqGRES", submit_line.gpu_types)):
-        if name in rows:
-            words = rows.words(name)
-            known = {word: of(word) for word in set(words)}
-            types = [known[word] or named for word, named in zip(words, types, strict=True)]
-    found: Columns = {
+    written, submitted = zip(*_submitted(rows), strict=True) if len(rows) else ((), ())
+    lines = list(zip(submitted, _or_blank(rows, "JobName"), strict=True))
+    known = {line: submit_line.asked(*line) for line in set(lines)}
+    asked = [known[line] for line in lines]
+    texts = _or_blank(rows, "ReqTRES")
+    parsed = {text: slurm.resources(text) or Resources() for text in set(texts)}
+    wanted = [parsed[text] for text in texts]
+    gres = [submit_line.gpu_types(text) for text in _or_blank(rows, "ReqGRES")]
+    types = [
+        one.gpu_types or names or said.gpu_types
+        for one, names, said in zip(wanted, gres, asked, strict=True)
+    ]
+    ran_in = zip(asked, _or_blank(rows, "Partition"), strict=True)
+    features = zip(written, asked, strict=True)
+    may_span = np.array([one.may_span for one in asked], np.bool_)
+    return {
         "allowed": ["|".join(names) for names in types],
-        "partitions": ["|".join(one.partitions) for one in said],
-        "features": [one.features for one in said],
-        "one_node": _one_node(rows, has, np.array([one.may_span for one in said], np.bool_)),
+        "partitions": [submit_line.partitions_of(one, partition) for one, partition in ran_in],
+        "features": [text or said.features for text, said in features],
+        "one_node": _one_node(rows, has, wanted, may_span),
     }
-    if "Partition" in rows:  # a job that has not started yet shows all of its partitions
-        listed = [word.replace(",", "|") if "," in word else "" for word in rows.words("Partition")]
-        found["partitions"] = [a or b for a, b in zip(found["partitions"], listed, strict=True)]
-    if "Constraints" in rows:
-        words = rows.words("Constraints")
-        found["features"] = [a or b for a, b in zip(words, found["features"], strict=True)]
-    return found
 
 
-def _typed(text: str) -> tuple[str, ...]:
-    named = slurm.resources(text)
-    return named.gpu_types if named is not None else ()
-
-
-def _one_node(rows: Rows, has: list[Resources], may_span: Mask) -> Floats:
+def _one_node(rows: Rows, has: list[Resources], wanted: list[Resources], may_span: Mask) -> Floats:
     """Return for each row 1 if its GPUs were asked for on one node, 0 if not, nan if unknown."""
-    if "ReqNodes" not in rows:
-        return np.full(len(rows), np.nan)
-    asked, used = rows.numbers("ReqNodes"), np.array([one.nodes for one in has])
-    spans = may_span | (used > 1)
-    return np.where(np.isnan(asked), np.nan, (asked == 1) & ~spans)
+    asked, used = (np.array([one.nodes for one in some]) for some in (wanted, has))
+    if "ReqNodes" in rows:
+        asked = np.fmax(rows.numbers("ReqNodes"), asked)
+    if "NNodes" in rows:
+        used = np.fmax(rows.numbers("NNodes"), used)
+    return np.where(np.isnan(asked), np.nan, (asked == 1) & ~may_span & ~(used > 1))
 
 
 def _columns(rows: Rows) -> Columns:
@@ -217,7 +236,7 @@ def _set_back(found: Columns) -> int:
 
 
 def _read(source: TextFile, options: ReadOptions) -> History:
-    table = Table(source, Style(delimiter="|", quoted=False))
+    table = Table(source, Style(delimiter="|", quoted=False, open_end="SubmitLine"))
     builder = HistoryBuilder(source.path, options, last_counts=True)
     for rows in table.parts():
         name = _first(rows, _IDS)

@@ -100,8 +100,8 @@ def _job(job: object) -> dict[str, Any]:
     times, tres = _table(entry.get("time"), "time"), _table(entry.get("tres"), "tres")
     wanted = _resources(tres.get("requested"))
     has = _resources(tres.get("allocated")).over(wanted)
-    asked = submit_line.asked(_word(entry.get("submit_line")))
-    partition = _word(entry.get("partition"))
+    name, partition = _word(entry.get("name")), _word(entry.get("partition"))
+    asked = submit_line.asked(_word(entry.get("submit_line")), name)
     number = entry.get("job_id")
     if isinstance(number, bool) or not isinstance(number, int):
         raise _OddError(f"job_id must be a number, not {shown(str(number))}")
@@ -121,7 +121,7 @@ def _job(job: object) -> dict[str, Any]:
         "nodes": has.nodes,
         "one_node": _one_node(wanted, has, asked),
         "allowed": "|".join(wanted.gpu_types or asked.gpu_types),
-        "partitions": "|".join(asked.partitions) or _listed(partition),
+        "partitions": submit_line.partitions_of(asked, partition),
         "features": _word(entry.get("constraints")) or asked.features,
         "hosts": _hosts(_word(entry.get("nodes"))),
         "user": _word(
@@ -129,7 +129,7 @@ def _job(job: object) -> dict[str, Any]:
         ),
         "account": _word(entry.get("account")),
         "queue": partition,
-        "name": _word(entry.get("name")),
+        "name": name,
         "qos": _word(entry.get("qos")),
         "status": _state(entry.get("state")),
         "priority": _number(entry.get("priority"), "priority"),
@@ -141,11 +141,6 @@ def _one_node(wanted: Resources, has: Resources, asked: Asked) -> float:
     if math.isnan(wanted.nodes):
         return math.nan
     return float(wanted.nodes == 1 and not asked.may_span and not has.nodes > 1)
-
-
-def _listed(partition: str) -> str:
-    """Return the partitions of a job that has not started, with | between them; "" = one."""
-    return partition.replace(",", "|") if "," in partition else ""
 
 
 def _hosts(text: str) -> str:

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# Short options with a value; long options without one. All others are the reverse.
-_WITH_VALUE = frozenset("ABCDFGJLMNSWabcdeimnopqtwx")
+# Of sbatch, salloc and srun (their manual pages, Slurm 22.05): short options with a value, long
+# options whose value, if any, is written behind "=".
+_WITH_VALUE = frozenset("ABCDFGJLMNSTabcdeimnopqrtwx")
 _FLAGS = frozenset(
     (
-        "contiguous", "exclusive", "get-user-env", "help", "hold", "ignore-pbs", "immediate",
-        "kill-on-invalid-dep", "no-bell", "no-requeue", "no-shell", "overcommit", "oversubscribe",
-        "parsable", "quiet", "reboot", "requeue", "share", "spread-job", "test-only",
-        "use-min-nodes", "verbose", "version", "wait",
+        "bcast", "bell", "compress", "contiguous", "disable-status", "exact", "exclusive",
+        "get-user-env", "help", "hold", "ignore-pbs", "immediate", "kill-command",
+        "kill-on-bad-exit", "label", "multi-prog", "nice", "no-allocate", "no-bell", "no-kill",
+        "no-requeue", "no-shell", "overcommit", "overlap", "oversubscribe", "parsable",
+        "preserve-env", "propagate", "pty", "quiet", "quit-on-interrupt", "reboot", "requeue",
+        "resv-ports", "send-libs", "share", "spread-job", "test-only", "unbuffered", "usage",
+        "use-min-nodes", "verbose", "version", "wait", "x11",
     )
 )  # fmt: skip
 _LONG = {"p": "partition", "G": "gpus", "N": "nodes", "C": "constraint"}
-_PER_NODE = ("gres", "gpus-per-node", "tres-per-node")
+_PER_NODE = {"gres", "gpus-per-node", "tres-per-node"}
+_FREE = {"gpus", "gpus-per-task", "tres-per-task"}  # the GPUs may be on any nodes
 
 
 class Asked(NamedTuple):
@@ -33,22 +38,27 @@ class Asked(NamedTuple):
 
 
 def _options(text: str) -> Iterator[tuple[str, str]]:
-    """Yield name and value of the options before the script, short ones under their long names."""
-    words = text.split()[1:]
+    """Yield name and value of the options before the script, short ones under their long names.
+
+    Options after --wrap are not yielded: they may be those of the wrapped command, which Slurm
+    records without quotes.
+    """
+    words = text.split()[:0:-1]  # the next one is the last
     while words:
-        word = words.pop(0)
+        word = words.pop()
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            if not equals and name not in _FLAGS and words:
-                value = words.pop(0)
-            yield name, value.strip("'\"")
+            takes_next = not equals and name not in _FLAGS
         elif word.startswith("-") and len(word) > 1:
-            letter, value = word[1], word[2:].removeprefix("=")
-            if letter in _WITH_VALUE and not value and words:
-                value = words.pop(0)
-            yield _LONG.get(letter, letter), value.strip("'\"")
+            name, value = _LONG.get(word[1], word[1]), word[2:].removeprefix("=")
+            takes_next = not value and word[1] in _WITH_VALUE
         else:  # the script: what follows are its arguments
             return
+        if name == "wrap":
+            return
+        if takes_next and words and not words[-1].startswith("-"):
+            value = words.pop()
+        yield name, value.strip("'\"")
 
 
 def gpu_types(text: str) -> tuple[str, ...]:
@@ -61,21 +71,37 @@ def gpu_types(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def asked(text: str) -> Asked:
-    """Return what a line such as "sbatch -p gpu,long --gres=gpu:a100:4 run.sh" asks for."""
+def asked(text: str, job_name: str = "") -> Asked:
+    """Return what a line such as "sbatch -p gpu,long --gres=gpu:a100:4 run.sh" asks for.
+
+    job_name: of the job; one with blanks is in the line without quotes.
+    """
     partitions: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
-    features = ""
+    features = nodes = ""
     seen = set()
-    for name, value in _options(text):
+    for name, value in _options(text.replace(job_name, "_") if " " in job_name else text):
         seen.add(name)
         if name == "partition":
             partitions = tuple(filter(None, value.split(",")))
         elif name == "constraint":
             features = value
+        elif name == "nodes":
+            nodes = value.rpartition("-")[2]  # the most of a range such as 1-4
         elif name in ("gres", "tres-per-node", "tres-per-task"):
             types += gpu_types(value)
         elif name in ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket"):
             types += gpu_types(",".join(f"gpu:{part}" for part in value.split(",")))
-    spans = "gpus" in seen and not seen & {*_PER_NODE, "nodes"}
+    spans = bool(seen & _FREE) and not seen & _PER_NODE and nodes != "1"
     return Asked(partitions, tuple(dict.fromkeys(types)), features, spans)
+
+
+def partitions_of(one: Asked, recorded: str) -> str:
+    """Return all partitions of a job with | between them; "" = only the recorded one.
+
+    A job that has not started is recorded with all of its partitions, a job that has with the one
+    where it runs. Where that is none of the submitted ones, the job was moved to it later.
+    """
+    listed = tuple(filter(None, recorded.split(",")))
+    names = one.partitions if set(listed) <= set(one.partitions) else listed
+    return "" if names == (recorded,) else "|".join(names)

@@ -18,6 +18,7 @@ from adlro.workloads.formats.text_file import LONGEST, TextFile
 
 _ROWS = 16_384  # handled at a time
 _MOST_FIELDS = 512
+_MOST_JOINED = 64  # delimiters that an open end may hold
 _QUOTE = ord('"')
 _SHOWN = 60  # characters of a wrong value
 _UTF8 = codecs.BOM_UTF8
@@ -39,6 +40,7 @@ class Style(NamedTuple):
     comment: str = ""
     names: tuple[str, ...] = ()  # of the columns, if the file has no header line
     spare: int = 0  # further columns that a row may have
+    open_end: str = ""  # name of a column that may hold delimiters if it is the last
 
 
 def shown(text: str) -> str:
@@ -271,7 +273,7 @@ class Table:
         delimiter = ord(style.delimiter) if style.delimiter else kernel.BLANKS
         while self._used < len(block):
             text = block[self._used :]
-            width = min(len(self._names) + style.spare, _MOST_FIELDS) or _MOST_FIELDS
+            width = min(len(self._names) + self._spare(), _MOST_FIELDS) or _MOST_FIELDS
             size = _ROWS if self._names else 1
             cells, rows = np.empty((size, width, 2), np.int32), np.empty((size, 2), np.int32)
             found, used, lines = kernel.split(
@@ -286,6 +288,15 @@ class Table:
                 self._take_names(text, cells, rows, first)
             elif found:
                 yield self._checked(text, cells[:found], rows[:found], first)
+
+    def _has_open_end(self) -> bool:
+        return bool(self.style.open_end) and self._names[-1:] == (self.style.open_end,)
+
+    def _spare(self) -> int:
+        """Return how many fields more than columns a row may have."""
+        if self._has_open_end():
+            return min(_MOST_JOINED, _MOST_FIELDS - len(self._names))
+        return self.style.spare
 
     def _take_names(self, text: bytes, cells: kernel.Cells, rows: kernel.Cells, first: int) -> None:
         fields = int(rows[0, 1])
@@ -308,9 +319,12 @@ class Table:
             rows: [R, 2] as from table_kernel.split.
             first: line of the file where `text` begins.
         """
-        width, spare = len(self._names), self.style.spare
+        width, spare = len(self._names), self._spare()
         right = (rows[:, 1] >= width) & (rows[:, 1] <= width + spare)
         lines = first + rows[:, 0].astype(np.int64)
+        if self._has_open_end():
+            last = np.clip(rows[:, 1], width, width + spare) - 1
+            cells[:, width - 1, 1] = cells[np.arange(len(cells)), last, 1]
         kept = Rows(text, cells[:, :width], lines, self._names, self.source.path)
         wanted = f"{width}" if not spare else f"{width} to {width + spare}"
         kept.note_where(
