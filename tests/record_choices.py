@@ -150,11 +150,18 @@ def save(recorded: Recorded, file: Path = FILE) -> None:
     np.savez_compressed(file, **arrays)
 
 
+IGNORED = ("partition", "unused")  # recorded fields that no feature read
+
+
 def as_records(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Convert recorded rows to the current dtype; new fields are 0, removed ones are refused."""
+    """Convert recorded rows to the current dtype; new fields are 0, removed ones are refused.
+
+    Fields that no feature ever read may be gone.
+    """
     result = np.zeros(len(rows), dtype)
     for name in rows.dtype.names:
-        result[name] = rows[name]
+        if name not in IGNORED:
+            result[name] = rows[name]
     return result
 
 

@@ -36,7 +36,7 @@ from adlro.sim.signature import DECIDE, compiled_steps, entry_point
 from adlro.sim.world import EmptyCluster, decision_buffer, fresh_memory, open_world
 from adlro.workloads.capacity import fill_partitions, may_run
 from adlro.workloads.workload import Workload
-from tests.plain.cases import Case, as_workload, random_case, typical_demands
+from tests.plain.cases import Case, as_workload, random_case, typical_demands, undrained
 from tests.plain.slurm import HASTY
 
 ANYWHERE = [name for name in registry.names() if name != "paper-dqn"]  # its weights fit one cluster
@@ -342,8 +342,10 @@ class Restless:
         return 0
 
 
-def random_world(seed):
-    return from_case(random_case(seed))
+def random_world(seed, drains=True):
+    """The random case of a seed as a world; without drains, its nodes fail instead."""
+    case = random_case(seed)
+    return from_case(case if drains else undrained(case))
 
 
 @cache

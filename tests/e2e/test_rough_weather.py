@@ -128,4 +128,4 @@ def test_a_policy_is_not_told_of_what_is_to_come(tmp_path):
     )
     result = called("simulate", "rough64", "--jobs", "5", "--policy", str(own))
     told = "name rows models pools nodes gpus types affinity type_shares lp_prices demands"
-    assert f"told {told} placement rules\nFalse False\n" in result.stderr
+    assert f"told {told} placement rules partitions slurm\nFalse False\n" in result.stderr

@@ -14,7 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from adlro.model.state import (
+    CRASH,
     DEMAND,
+    DRAIN,
+    FAILURE,
     GPU,
     JOB,
     NODE,
@@ -119,6 +122,13 @@ def crowded(case: Case, copies: int = 6) -> Case:
         np.concatenate([table] * copies) for table in (case.est, case.seconds, case.allowed)
     )
     return case._replace(jobs=jobs, est=est, seconds=seconds, allowed=allowed)
+
+
+def undrained(case: Case) -> Case:
+    """The case with failures instead of drains: nothing runs on a node that is out of service."""
+    events = case.events.copy()
+    events["value"][(events["kind"] == FAILURE) & (events["value"] == DRAIN)] = CRASH
+    return case._replace(events=events)
 
 
 def as_workload(case: Case) -> Workload:

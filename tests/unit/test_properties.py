@@ -17,7 +17,7 @@ from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests import worlds
 from tests.looped import every
-from tests.plain.cases import Quota, as_workload, random_case
+from tests.plain.cases import Quota, as_workload, random_case, undrained
 from tests.plain.recorded import Scribe
 from tests.worlds import from_case
 
@@ -31,8 +31,8 @@ def play(case, seed):
 
 
 @cache
-def played(seed):
-    case = random_case(seed)
+def played(seed, drains=True):
+    case = random_case(seed) if drains else undrained(random_case(seed))
     return case, play(case, seed)
 
 
@@ -74,7 +74,7 @@ def assert_never_over(spans, place, amount, most):
 
 @EVERY_CASE
 def test_a_gpu_that_is_down_runs_nothing(seed):
-    case, result = played(seed)
+    case, result = played(seed, drains=False)
     last = result.outcome["finish"].max()
     nodes = case.gpus["node"][result.spans["gpu"]]
     for n in range(len(case.nodes)):
@@ -85,7 +85,7 @@ def test_a_gpu_that_is_down_runs_nothing(seed):
 
 @EVERY_CASE
 def test_busy_and_idle_time_add_up_to_the_time_that_gpus_are_up(seed):
-    case, result = played(seed)
+    case, result = played(seed, drains=False)
     first, last = case.jobs["arrival"][0], result.outcome["finish"].max()
     up = 0.0
     for n, node in enumerate(case.nodes):
@@ -148,7 +148,8 @@ def follow(case, result, j):
         home = case.pools[pool]
         factor = 1 + job["communication"] * home["span_cost"] if nodes > 1 else 1
         work = case.seconds[j, home["model"]]
-        worked, kept = working_seconds(job, saved, run["end"] - run["start"])
+        delayed = max(run["end"] - run["start"] - job["start_delay"], 0.0)
+        worked, kept = working_seconds(job, saved, delayed)
         todo = work * undone - worked / factor
         if run["why"] == FINISH:
             return todo, lost, run["end"] - run["start"]

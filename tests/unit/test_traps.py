@@ -291,4 +291,7 @@ def test_a_short_job_behind_300_gangs_that_cannot_start_is_found(policy):
     kinds = [{"weight": 1, "gpus": 1, "share": WHOLE, "pools": 1}]
     world = build([nodes(gpus=4)], [job(0, 1000), *gangs, job(10, 5)], demands=kinds)
     start = play(world, policy).outcome["start"][-1]
-    assert (start > 10) if policy in STRICT else (start == 10)
+    if policy == "slurm":  # by the next cycle of its backfill
+        assert start == 30
+    else:
+        assert (start > 10) if policy in STRICT else (start == 10)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adlro.model.state import CRASH, FAILURE, REPAIR, Floats, Mask, Records
+from adlro.model.state import CRASH, DRAIN, FAILURE, REPAIR, Floats, Mask, Records
 from adlro.sim.simulator import RunResult
 from adlro.workloads.workload import Workload
 
@@ -30,7 +30,7 @@ class Downtime(NamedTuple):
     node: NDArray[np.int64]  # [D]
     start: Floats  # [D]
     end: Floats  # [D]
-    planned: Mask  # [D] False = failure; True = planned shutdown, drain, or before it joins
+    planned: Mask  # [D] False = failure; True = planned shutdown, or before the node joins
 
 
 def window(workload: Workload, result: RunResult) -> Window:
@@ -41,9 +41,12 @@ def window(workload: Workload, result: RunResult) -> Window:
 def downtime(events: Records, within: Window) -> Downtime:
     """Return the intervals in which nodes were down, clipped to the window, without empty ones.
 
-    The failure of a node that is down and the repair of one that is up have no effect.
+    The failure of a node that is down and the repair of one that is up have no effect. A draining
+    node counts as up: its jobs go on.
     """
-    own = events[np.isin(events["kind"], (REPAIR, FAILURE)) & (events["time"] < within.last)]
+    is_drain = (events["kind"] == FAILURE) & (events["value"] == DRAIN)
+    own = events[np.isin(events["kind"], (REPAIR, FAILURE)) & ~is_drain]
+    own = own[own["time"] < within.last]
     own = own[np.argsort(own["node"], kind="stable")]
     fails = own["kind"] == FAILURE
     is_first = np.diff(own["node"], prepend=-1) != 0

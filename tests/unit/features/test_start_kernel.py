@@ -314,7 +314,11 @@ def plain_case(seed):
     """A case of whole jobs, nothing running late: times can be scaled."""
     case = random_case(seed)
     return case._replace(
-        events=case.events[:0], est=case.seconds.copy(), ageing=None, demands=case.demands[:0]
+        events=case.events[:0],
+        est=case.seconds.copy(),
+        ageing=None,
+        tick=None,
+        demands=case.demands[:0],
     )
 
 
@@ -330,7 +334,7 @@ def test_seconds_or_days_make_no_difference(seed, factor):
     # By powers of 2, so that no tie is broken by rounding.
     case = plain_case(seed)
     jobs = case.jobs.copy()
-    for name in ("arrival", "limit", "checkpoint", "interval", "least_run"):
+    for name in ("arrival", "limit", "checkpoint", "interval", "least_run", "start_delay"):
         jobs[name] = np.where(jobs[name] > 0, jobs[name] * factor, jobs[name])
     colocation = np.ones_like(case.colocation)
     one = case._replace(colocation=colocation)

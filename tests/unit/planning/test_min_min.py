@@ -144,7 +144,10 @@ def test_a_job_is_ready_when_its_last_gpu_is_free_and_a_slice_when_it_fits(want,
     layout.gpus["free"] = [0, 500]
     rows = records([job(0, 1, **want)])
     times = np.array([6.0, 8.0])
-    got = min_min.ready_time(5.0, rows[0], layout.pools[0], layout.nodes, layout.gpus, times)
+    idle = (np.zeros(0, WAITING), np.zeros((0, 1), np.bool_), np.zeros(0, RUNNING))
+    cluster = (layout.pools, layout.nodes, layout.gpus)
+    view = View(5.0, rows, np.ones((1, 1)), *idle, *cluster, 1, np.zeros(0, np.int64))
+    got = min_min.ready_time(rows[0], layout.pools[0], view, times, times)
     assert got == ready
 
 

@@ -57,7 +57,7 @@ def test_every_job_runs_once_as_one_gang_on_an_allowed_pool_for_its_time(seed, n
     np.testing.assert_array_equal(outcome["nodes"], stood_on)
     pool = world.empty.pools[outcome["pool"]]
     factor = np.where(outcome["nodes"] > 1, 1 + jobs["communication"] * pool["span_cost"], 1)
-    length = seconds[each, pool["model"]] * factor
+    length = jobs["start_delay"] + seconds[each, pool["model"]] * factor
     np.testing.assert_array_equal(outcome["killed"], length > jobs["limit"])
     expected = outcome["start"] + np.minimum(length, jobs["limit"])
     np.testing.assert_allclose(outcome["finish"], expected, rtol=1e-12)
@@ -106,7 +106,7 @@ def outages(world, until):
 @given(SEEDS, NAMES)
 @EVERY_CASE
 def test_nothing_runs_on_a_node_that_is_down(seed, name):
-    world = random_world(seed)
+    world = random_world(seed, drains=False)
     result = play(world, name, seed)
     node = world.empty.gpus["node"][result.spans["gpu"]]
     for n, since, until in outages(world, float(result.totals["now"])):
@@ -117,7 +117,7 @@ def test_nothing_runs_on_a_node_that_is_down(seed, name):
 @given(SEEDS, NAMES)
 @EVERY_CASE
 def test_the_integrals_equal_the_sums_over_jobs_and_gpus(seed, name):
-    world = random_world(seed)
+    world = random_world(seed, drains=False)
     arrival = world.workload.jobs["arrival"]
     result = play(world, name, seed)
     outcome, spans, end = result.outcome, result.spans, float(result.totals["now"])

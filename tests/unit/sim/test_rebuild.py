@@ -43,7 +43,7 @@ def exact(seed):
     jobs["interval"][jobs["share"] < WHOLE] = np.inf
     case = case._replace(
         jobs=jobs, est=case.seconds, events=case.events[:0], colocation=np.ones((count, count)),
-        affinity=[0] * count, pools_of_type=[{0}] * count,
+        affinity=[0] * count, pools_of_type=[{0}] * count, tick=None,
     )  # fmt: skip
     return from_case(case)
 
