@@ -191,7 +191,9 @@ class SlurmCluster:
         munge += [f"--socket={run}/munge.socket", f"--log-file={log}/munged.log"]
         # --force: pytest's folders may not be entered by others, which munged would refuse.
         self._start("munged", ["munged", "--foreground", "--force", *munge])
-        common = ["--no-defaults", "--user=root", f"--datadir={data}"]
+        temporary = self.folder / "tmp"  # in /tmp, two databases would delete each other's tables
+        temporary.mkdir(exist_ok=True)
+        common = ["--no-defaults", "--user=root", f"--datadir={data}", f"--tmpdir={temporary}"]
         if not (data / "mysql").exists():
             new = ["--auth-root-authentication-method=normal", "--skip-test-db"]
             self.run("mariadb-install-db", *common, *new, timeout=300)
