@@ -106,7 +106,7 @@ def _record(run: _Run) -> _Record:
     from adlro.evaluate import recorded
     from adlro.evaluate.comparison import history_notes
 
-    notes = history_notes(run.setting.scenario)
+    notes = [*history_notes(run.setting.scenario), *run.setting.filled]
     if run.setting.played is None:
         return _Record({}, None, notes)
     why = recorded.absence(run.setting)

@@ -80,8 +80,11 @@ def scenario_of_request(request: Request) -> Scenario:
     return adjusted(scenario_of(tomllib.loads(made.text), out), jobs=jobs)
 
 
-def calibrate(request: Request) -> Calibration:
+def calibrate(request: Request) -> tuple[Calibration, tuple[str, ...]]:
     """Play the windows of the history under the policy, and compare them with the record.
+
+    Returns:
+        The calibration, and what is assumed about the jobs.
 
     Raises:
         ConfigError: the record cannot be compared with a simulation.
@@ -111,19 +114,21 @@ def calibrate(request: Request) -> Calibration:
     found = twin.calibration(seeds)
     if found is None:
         raise ConfigError(f"{request.file}: cannot be calibrated: no measured job has a start")
-    return found
+    return found, setting.filled
 
 
-def show(found: Calibration, *, is_json: bool) -> None:
-    """Print a calibration."""
+def show(found: Calibration, notes: tuple[str, ...], *, is_json: bool) -> None:
+    """Print a calibration, and what is assumed about the jobs."""
     from rich.console import Group
 
     from adlro.cli import calibration_table
 
     if is_json:
-        click.echo(as_json(found.model_dump()))
+        click.echo(as_json({**found.model_dump(), "notes": list(notes)}))
         return
     stdout().print(Group(*calibration_table.shown(found)))
+    for note in notes:
+        stdout().print(f"Note: {note}")
 
 
 @click.command("calibrate")
@@ -159,4 +164,4 @@ def command(
     adlro trace calibrate jobs.txt --cluster cluster.toml
     """  # noqa: D301  click wants the character itself
     request = Request(file, cluster, unfit, jobs, policy, slurm_config)
-    show(calibrate(request), is_json=is_json)
+    show(*calibrate(request), is_json=is_json)

@@ -189,6 +189,8 @@ def _of_partitions(file: _File, known: Iterable[str]) -> dict[str, Any]:
         for key in ("PriorityJobFactor", "PriorityTier")
     }  # fmt: skip
     factors, tiers = numbers["PriorityJobFactor"], numbers["PriorityTier"]
+    if factors:  # Slurm's default is 1
+        factors = dict.fromkeys(file.partitions, 1) | factors
     highest = max(factors.values(), default=0)
     known = set(known)
     return {

@@ -22,6 +22,7 @@ _FEATURE_GB = re.compile(
     r"(?<![\d.])(\d+)gi?b?(?![a-z0-9])|(?:gpu|mem|vram|hbm)[a-z_:=-]*(\d+)|[avhpl]\d+s?[_-](\d+)"
 )
 _FORMS = ("sxm", "pcie", "nvl")
+_NVLINK = re.compile(r"nvl(?:ink|\d)")  # of a node: not the form NVL of a GPU
 
 
 class Identified(NamedTuple):
@@ -171,6 +172,6 @@ def _evidence(feature: str, gpu: GpuModel) -> int:
     return (
         8 * (whole in meant_by(feature))
         + 4 * (whole.memory_gb in sizes)
-        + 2 * (form in feature)
+        + 2 * (form in _NVLINK.sub("", feature))
         + (whole.architecture or "-").casefold().startswith(feature)
     )

@@ -15,7 +15,6 @@ import numpy as np
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.feasibility import (
     capacity,
-    expected_end,
     fastest_feasible,
     fits,
     has_free,
@@ -25,6 +24,7 @@ from adlro.planning.min_min import (
     fill_free_times,
     fill_one_node_times,
     free_until,
+    frees_at,
     needs_one_node,
     ready_time,
 )
@@ -75,7 +75,8 @@ def _reserved_node(p, at, view):
     for n in range(pool.first_node, pool.first_node + pool.nodes):
         free = wide(nodes[n].free)
         for r in range(len(running)):
-            if running[r].pool == p and nodes[n].up and expected_end(running[r], view.now) <= at:
+            is_over = frees_at(r, view.now, view.jobs, running) <= at
+            if running[r].pool == p and nodes[n].up and is_over:
                 g = wide(running[r].gpu)
                 while g >= 0:
                     free += gpus[g].node == n

@@ -77,7 +77,7 @@ def params(context):
         bit = min(number, PARTITION_BITS - 1)
         factors[bit] = max(factors[bit], slurm.partition_factors.get(name, 1.0))
         tiers[bit] = max(tiers[bit], slurm.partition_tiers.get(name, 1))
-    is_sorted = not any(weights) and len({tier for tier in tiers if tier > 0.0}) == 1
+    is_sorted = not any(weights) and len(set(tiers[: len(context.partitions)])) == 1
     numbers = [*weights, slurm.max_age_s, slurm.favor_small, is_sorted]
     numbers += [slurm.scheduler == "backfill", slurm.default_queue_depth, slurm.sched_interval_s]
     numbers += [slurm.bf_interval_s, slurm.bf_resolution_s, slurm.bf_window_min * 60]

@@ -194,6 +194,9 @@ def _by_type(found: Found, layout: Layout) -> Mask:
     allowed: Mask = table[asked]
     if not (asked >= 0).any() and recorded.gpu_types == "requested":
         assumed.add(len(rows), "no requested GPU type is recorded: any type")
+    if history.header.format.startswith("sacct"):
+        several = np.array([*("|" in word for word in history.tables["allowed"]), False])
+        assumed.add(int(several[asked].sum()), "asks for several GPU types: played on one of them")
     homeless = none[asked]
     absent = {history.tables["allowed"][code] for code in np.unique(asked[homeless]).tolist()}
     found.leave_out(

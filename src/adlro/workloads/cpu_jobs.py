@@ -65,10 +65,19 @@ class CpuJobs(NamedTuple):
     left_out: int  # nodes, times or cores are not recorded, or no GPU node was used
 
 
+def _overlaps(history: History, recorded: Recorded) -> Mask:
+    """Return a mask [J] of the jobs that were there in the part of the history that is played."""
+    first = -np.inf if recorded.from_s is None else recorded.from_s
+    last = np.inf if recorded.to_s is None else recorded.to_s
+    end = np.fmax(history.submit_s, history.start_s + history.run_s)
+    there: Mask = (end >= first) & (history.submit_s < last)
+    return there
+
+
 def of_history(history: History, recorded: Recorded, layout: Layout, origin_s: float) -> CpuJobs:
     """Return the CPU-only jobs of a history; times are counted from `origin_s` of the history."""
     gpus = history_file.gpus_of(history, recorded)
-    rows = np.flatnonzero(gpus == 0)
+    rows = np.flatnonzero((gpus == 0) & _overlaps(history, recorded))
     begin, run, cores = history.start_s, history.run_s, history.cores
     known = ~np.isnan(begin) & (run > 0) & (cores >= 1) & (history.hosts >= 0)
     some = rows[known[rows]]

@@ -102,11 +102,12 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
 
 
 def skipped(history: History) -> list[str]:
-    """Return a sentence for each kind of defect, with the number of lines skipped because of it."""
+    """Return a sentence for each kind of lines that were skipped or corrected."""
+    told = ("skipped: ", "earlier records of requeued jobs", "times corrected")
     return [
         f"{kind}: {count:,} lines of the file"
         for kind, count in history.header.defects.items()
-        if kind.startswith("skipped: ")
+        if kind.startswith(told)
     ]
 
 

@@ -154,6 +154,13 @@ def _records(
     assumed.add(int((history.user[rows] < 0).sum()), "user unknown, taken as the first one")
     jobs["account"] = _account_numbers(scenario, history, rows, assumed)
     jobs["one_node"] = (history.one_node[rows] == 1) & (gangs > 1)
+    assumed.add(
+        int(jobs["one_node"].sum()),
+        "gang that stays on one node, as one is recorded as requested (as it is for --gpus alone "
+        "where the submitted options are not recorded)",
+    )
+    many = (history.one_node[rows] == 0) & (history.nodes[rows] > 1) & (gangs > 1)
+    assumed.add(int(many.sum()), "ran on several nodes: played on any nodes of a pool")
     unknown = (history.one_node[rows] < 0) & (gangs > 1)
     assumed.add(int(unknown.sum()), "gang that may span nodes: whether it needs one is not known")
     jobs["start_delay"] = scenario.start_delay_s
@@ -212,7 +219,8 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
     assumed.add(int((~is_known).sum()), f"run time taken as that on a {gpu.REFERENCE}")
     assumed.add(int((history.run_s[rows] < _SHORTEST).sum()), f"played as {_SHORTEST:g} s long")
     asked = constraints.allowed_pools(history, recorded, rows, layout, assumed)
-    jobs["partitions"] = constraints.partition_bits(history, rows, layout)
+    if recorded.partitions == "apply":
+        jobs["partitions"] = constraints.partition_bits(history, rows, layout)
     allowed = lists[types] & asked
     home = capacity.may_run(jobs, allowed, layout) & (layout.lasting > 0)
     fits, meets = np.asarray(home.any(axis=1)), np.asarray(asked.any(axis=1))

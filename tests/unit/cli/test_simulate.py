@@ -29,7 +29,7 @@ def test_what_happened_stands_beside_what_was_simulated(tmp_path):
     found = json.loads(simulated(tmp_path, ready, "--json", "-"))
     assert found["recorded"]["mean_jct_s"] == 210
     assert found["calibration"] is None  # only for slurm
-    assert found["notes"] == []
+    assert "all jobs: priority = 0.5" in found["notes"]
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ def identified(name, *features):
         ("v100", ["v100-16"], "V100 16GB", ["V100 PCIe 16GB"]),
         ("v100", ["32gb", "nvlink", "sxm2"], "V100 32GB", []),
         ("h100", ["nvl"], "H100 NVL", []),
+        ("h200", ["nvlink", "nvl72"], "H200", ["H200 NVL"]),
         ("h100", ["94gb"], "H100 NVL", []),
         ("h100", ["64g"], "H100 64GB", []),
         ("rtx_6000", ["ada"], "RTX 6000 Ada", []),
