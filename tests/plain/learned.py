@@ -176,7 +176,8 @@ class Learned(DrainArgmin):
         """Min-Min's plan of these jobs; updates free_at."""
 
         def ready(pair: Pair) -> float:
-            return at if pair in plan.beside else free_at[pair.pool][plan.gpus[pair.job] - 1]
+            free = at if pair in plan.beside else free_at[pair.pool][plan.gpus[pair.job] - 1]
+            return max(free, plan.one_node.get(pair, free))
 
         found: dict[int, Pick] = {}
         pairs = [pair for pair in plan.p if pair.job in jobs]
@@ -288,6 +289,7 @@ class State:
         for other, seconds in plan.p.items():
             if other.job == pair.job and other.pool != pair.pool:
                 ready = plan.free_at[other.pool][plan.gpus[other.job] - 1]
+                ready = max(ready, plan.one_node.get(other, ready))
                 ends.append((plan.now if other in plan.beside else ready) + seconds)
         return min(ends)
 
