@@ -48,6 +48,6 @@ class PartCompiler(Compiler):
     """numba's compiler for functions that only compiled code calls; fills a `_PartLibrary`."""
 
     # Any: the arguments of numba's compiler have no type hints.
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:  # noqa: ANN401
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:  # noqa: ANN401  numba
         part = _PartLibrary(target.codegen(), "part") if library is None else library
         super().__init__(typing, target, part, *rest)

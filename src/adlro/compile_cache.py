@@ -222,7 +222,7 @@ class FunctionCache:
         name = f"{self._name}.{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}.nbc"
         return _folder() / self._home / name
 
-    def load_overload(self, signature: object, context: Any) -> Any:  # noqa: ANN401
+    def load_overload(self, signature: object, context: Any) -> Any:  # noqa: ANN401  numba has no types
         """Load the code compiled for these argument types; None = numba has to compile it."""
         from numba.core.compiler import CompileResult
 
@@ -234,7 +234,7 @@ class FunctionCache:
             return None
         return CompileResult._rebuild(context, *content)
 
-    def save_overload(self, signature: object, result: Any) -> None:  # noqa: ANN401
+    def save_overload(self, signature: object, result: Any) -> None:  # noqa: ANN401  numba has no types
         """Write compiled code to its cache file; if that fails, to a folder of this process."""
         from numba.core.serialize import dumps
 
