@@ -177,8 +177,11 @@ def given(options: dict[str, Any]) -> Given:
 
 
 @contextlib.contextmanager
-def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar on stderr if that is a terminal; yields a function that advances it."""
+def study_progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Show a progress bar on stderr if that is a terminal; on Ctrl-C say how many runs are kept.
+
+    Yields a function that advances the bar by a number of runs; `total` are expected.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -190,8 +193,14 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object]]:
 
     console = Console(stderr=True)
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda count: bar.advance(task, count)
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task("", total=total)
+    try:
+        with bar:
+            yield lambda count: bar.advance(task, count)
+    except KeyboardInterrupt:
+        done = int(bar.tasks[0].completed)
+        click.echo(
+            f"{done:,} of {total:,} runs are kept: the same command goes on from there", err=True
+        )
+        raise

@@ -20,6 +20,7 @@ from adlro.errors import OutputError
 from adlro.evaluate.metrics import Metrics
 from adlro.files import BROKEN, pack_arrays, read_bytes, unpack_arrays, write_bytes
 from adlro.model.state import Floats
+from adlro.workloads.generate import jobs_of
 from adlro.workloads.setting import Setting
 
 _KEPT = 8  # folders of other histories to keep, the most recently used ones
@@ -69,11 +70,14 @@ def run_key(setting: Setting, policy: str, seed: int) -> str:
     assert scenario.history is not None
     assert setting.played is not None
     digest = hashlib.blake2b(digest_size=16)
+    window = jobs_of(setting, seed)
     for part in (
         _source(),
         scenario.model_dump_json().encode(),
         _file_digest(Path(scenario.history.file)),
         setting.played.rows.tobytes(),
+        window.sizes.tobytes(),
+        window.est.tobytes(),
         policy.encode(),
         _file_digest(Path(policy)),
         str(seed).encode(),

@@ -48,15 +48,18 @@ class Windows(NamedTuple):
     seeds: range  # their numbers, as for `adlro compare`
 
 
-def windows_of(jobs: int, fewest: int = _FEWEST) -> Windows | None:
+def windows_of(jobs: int, fewest: int = _FEWEST, largest: int = _LARGEST) -> Windows | None:
     """Divide jobs into up to 12 windows, spread over all of them; None = too few for `fewest`.
 
-    fewest: windows that are needed.
+    Args:
+        jobs: to divide.
+        fewest: windows that are needed.
+        largest: jobs of a window.
     """
     count = min(_MOST_WINDOWS, jobs // _SMALLEST)
     if count < fewest:
         return None
-    size = min(jobs // count, _LARGEST)
+    size = min(jobs // count, largest)
     there = jobs // size
     return Windows(size, range(0, there - there % count, there // count))
 
