@@ -289,8 +289,8 @@ def addition(
     where = f"partition{'s' if len(shape.partitions) > 1 else ''} {_some(shape.partitions)}"
     notes = [
         f"{name}: {', '.join(f'{group.gpu} on {_described(group)}' for group in groups)} (cores "
-        f"and memory by the cluster's median for a GPU), in the {where}, last in the order in which "
-        "Slurm fills nodes"
+        f"and memory by the cluster's median for a GPU), in the {where}, last in the order in "
+        "which Slurm fills nodes"
     ]
     new = with_nodes(cluster, (*cluster.nodes, *groups))
     return Alternative(name, new, price, tuple(group.name for group in groups), tuple(notes))

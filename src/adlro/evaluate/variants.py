@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -102,7 +102,17 @@ class Variants:
             tables["cluster"] = variant.cluster.model_dump(exclude_none=True)
         if variant.slurm is not None:
             tables["slurm"] = variant.slurm.model_dump()
+        if variant.cluster is not None and "slurm" in tables:
+            tables["slurm"] = _within(tables["slurm"], variant.cluster)
         return history_scenario.at_recorded_pace(scenario_of(tables, self._path))
+
+
+def _within(slurm: dict[str, Any], cluster: Cluster) -> dict[str, Any]:
+    """Return the table [slurm] without settings of partitions that the cluster does not have."""
+    there, known = {name for group in cluster.nodes for name in group.partitions}, dict(slurm)
+    for key in known.keys() & {"partition_factors", "partition_tiers"}:
+        known[key] = {name: value for name, value in slurm[key].items() if name in there}
+    return known
 
 
 def rows_of(setting: Setting) -> Counts:
