@@ -101,14 +101,16 @@ def test_jobs_that_ask_for_another_type_cannot_use_new_gpus_and_are_counted(tmp_
 
 
 def test_run_times_do_not_depend_on_which_gpus_are_left(tmp_path):
-    odd = toys.VOLTA.replace('"v100"', '"odd name"') + toys.IDLE.replace("unused", "main")
+    odd = toys.VOLTA.replace('"v100"', '"odd name"').replace('"V100"', '"A100"')
+    odd += toys.IDLE.replace("unused", "main")
     head, *lines = toys.rows().splitlines()
     text = "\n".join([f"{head},gpu_model", *(f"{line},odd name" for line in lines)]) + "\n"
-    study, _ = planned(tmp_path, remove=["V100"], text=text, cluster=odd)
+    study, _ = planned(tmp_path, remove=["odd name"], text=text, cluster=odd)
     sizes = [
         {speeds: one.played.sizes for speeds, one in contender.settings.items()}
         for contender in study.contenders
     ]
+    assert (sizes[0]["measured-mix"] > toys.RUN).all()  # on a V100
     for speeds in study.base.settings:
         assert (sizes[0][speeds] == sizes[1][speeds]).all()
 
