@@ -27,10 +27,10 @@ def _policies(text: str) -> tuple[str, ...]:
 
 def _assess(wanted: Given, more: str) -> Assessment:
     from adlro.evaluate import assess
-    from adlro.evaluate.variants import WARM_UP, Variants
+    from adlro.evaluate.variants import Variants
 
     with say_if_slow():
-        study = assess.make_study(Variants(wanted.source(WARM_UP)), _policies(more))
+        study = assess.make_study(Variants(wanted.source()), _policies(more))
         with study_progress("assessing", study.runs) as advance:
             return assess.play(study, wanted.store(), wanted.threads, advance)
 

@@ -36,7 +36,7 @@ class Replay(NamedTuple):
     rows: Counts  # [K] rows of the history; [0] = the jobs are drawn
     holds: CoreHolds  # cores of CPU-only jobs
     est: Floats  # [K, M] estimates at submission; [0, M] = made later, by generate
-    stride: int = 0  # jobs from the begin of a window to that of the next; 0 = those of a window
+    stride: int = 0  # jobs from the begin of a seed's to that of the next; 0 = those of a seed
 
     @property
     def rate(self) -> float:
