@@ -151,7 +151,7 @@ def test_the_report_has_the_row_first_and_every_policy_against_it(tmp_path):
     head, first, second = html.split("<tr")[1:4]
     assert "vs recorded" in head
     assert "recorded (what happened, not simulated)" in first
-    assert "3.9 ±" in first  # minutes: 235 s
+    assert "3.9\u00a0±" in first  # minutes: 235 s
     assert "<td></td>" in first  # what the record does not have, such as the time of a decision
     assert 'class="best"' not in first
     assert 'class="best"' in second

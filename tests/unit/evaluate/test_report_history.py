@@ -202,6 +202,13 @@ def test_assumptions_are_apart_from_conclusions(compared, named):
     assert 'href="#assumed"' in top
 
 
+def test_assumed_times_are_in_units_that_people_read():
+    told = ["all jobs: requested time = 1.2096e+06 s (a)", "3 of 9 jobs: played as 1 s long"]
+    table = assumptions.assumption_table(told, None)
+    assert "requested time = 14.0 days (a)" in table
+    assert "played as 1 s long" in table
+
+
 @pytest.mark.parametrize(
     ("sentence", "jobs", "what"),
     [

@@ -80,7 +80,7 @@ def _cells(result):
 
 def _spaced(text):
     """The text with plain spaces within its figures."""
-    return re.sub("±\u00a0", "± ", text)
+    return text.replace("\u00a0±\u00a0", " ± ")
 
 
 MANY = (

@@ -21,6 +21,7 @@ _EMPTY_START = (
     "The simulation of each seed begins with an empty cluster; the recorded cluster was in use."
 )
 _COUNTED = re.compile(r"(all jobs|[\d,]+ (?:of [\d,]+ |CPU-only )?jobs|[\d,]+ lines): (.+)", re.S)
+_SECONDS = re.compile(r"\b(\d+(?:\.\d+)?(?:e\+\d+)?) s\b")
 _LEFT_OUT = re.compile(r"left out: ([\d,]+ jobs) (.+)", re.S)
 _LINES = re.compile(r"(.+): ([\d,]+ lines of the file)", re.S)
 
@@ -46,10 +47,15 @@ def assumption(sentence: str) -> Assumption:
 def assumption_table(sentences: Sequence[str], labels: Labels | None) -> str:
     """Return the HTML table of assumptions, each with the jobs that it touches."""
     shown = [labels.sentence(words) if labels else words for words in sentences]
-    found = [assumption(words) for words in shown]
+    found = [assumption(_in_human_units(words)) for words in shown]
     what = html_table.words("what is assumed of them", [one.what for one in found])
     rows = [html_table.Row(one.jobs or "–") for one in found]
     return html_table.render("jobs", rows, [what])
+
+
+def _in_human_units(sentence: str) -> str:
+    """Return a sentence with its times in minutes, hours or days, where they are long."""
+    return _SECONDS.sub(lambda found: formatting.duration(float(found[1])), sentence)
 
 
 def pointer(setting: Setting, result: Comparison) -> str:

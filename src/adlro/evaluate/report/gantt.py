@@ -341,8 +341,19 @@ def compose(
     return figure
 
 
-def draw(setting: Setting, workload: Workload, result: RunResult, title: str) -> str:
-    """Draw the schedule of one run as a self-contained HTML page; the mouse wheel zooms."""
-    figure = compose(setting, workload, result, title)
+def draw(
+    setting: Setting,
+    workload: Workload,
+    result: RunResult,
+    title: str,
+    naming: Naming | None = None,
+) -> str:
+    """Draw the schedule of one run as a self-contained HTML page; the mouse wheel zooms.
+
+    naming: of jobs and nodes, of which only the first colouring is drawn; None = by type.
+    """
+    if naming is not None:
+        naming = naming._replace(colourings=naming.colourings[:1])
+    figure = compose(setting, workload, result, title, naming=naming)
     page: str = figure.to_html(include_plotlyjs=True, full_html=True, config={"scrollZoom": True})
     return page

@@ -57,9 +57,9 @@ def render(first: str, rows: Sequence[Row], columns: Sequence[Column]) -> str:
 
 
 def _unbroken(words: str) -> str:
-    """Return the text of a cell that can break only between its parts: mean, interval, range."""
+    """Return the text of a cell that can break before a bracket, but not within its figures."""
     inside = re.sub(r"\([^)]*\)", lambda found: found[0].replace(" ", "\u00a0"), words)
-    return inside.replace(" ± ", " ±\u00a0").replace(" %", "\u00a0%")
+    return inside.replace(" ± ", "\u00a0±\u00a0").replace(" %", "\u00a0%")
 
 
 def _td(cell: Cell, column: Column) -> str:

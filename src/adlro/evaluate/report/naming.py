@@ -10,8 +10,9 @@ import numpy as np
 
 from adlro.evaluate.report import groups
 from adlro.evaluate.report.formatting import duration
-from adlro.evaluate.report.labels import Labels
+from adlro.evaluate.report.labels import Labels, labels_of
 from adlro.model.state import Counts, Records
+from adlro.workloads.generate import jobs_of
 from adlro.workloads.setting import Setting
 
 _CHOICES = {"account": "account", "queue": "partition", "user": "user"}  # by column of the history
@@ -47,6 +48,19 @@ class Naming(NamedTuple):
 def _plain(words: str) -> str:
     """Return text that plotly shows as it is; it knows no entities for quotation marks."""
     return escape(words, quote=False)
+
+
+def naming_of(
+    setting: Setting, jobs: Records, seed: int, *, labels: Labels | None = None
+) -> Naming:
+    """Return the naming of a seed's jobs: as their history does, or by type without a history.
+
+    labels: of the history; None = with its own names.
+    """
+    labels = labels or labels_of(setting)
+    if labels is None:
+        return by_type(setting, jobs)
+    return by_history(labels, jobs, jobs_of(setting, seed).rows)
 
 
 def by_type(setting: Setting, jobs: Records) -> Naming:

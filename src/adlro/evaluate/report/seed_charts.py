@@ -23,12 +23,12 @@ from adlro.evaluate.report.chart import (
     styles,
 )
 from adlro.evaluate.report.labels import Labels
-from adlro.evaluate.report.naming import by_history, by_type
+from adlro.evaluate.report.naming import naming_of
 from adlro.evaluate.report.schedule import Limits
 from adlro.evaluate.report.timeline import UsageTimeline, usage_timeline
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
-from adlro.workloads.generate import generate, jobs_of
+from adlro.workloads.generate import generate
 from adlro.workloads.setting import Setting
 
 _MOST_SCHEDULES = 4  # in addition to fcfs
@@ -60,16 +60,14 @@ def replay(
 ) -> SeedReplay:
     """Run every policy on the first seed again and return the data of the charts over time.
 
-    With the labels of a history, the Gantt charts name jobs and nodes as it does.
+    labels: names of a history's jobs and nodes in the Gantt charts; None = its own.
 
     Raises:
         PolicyError: a policy made an infeasible decision, unlike in its first run.
     """
     seed, timelines, figures = result.first_seed, {}, {}
     workload, wanted = generate(setting, seed), drawn_schedules(result)
-    naming = by_type(setting, workload.jobs)
-    if labels is not None:
-        naming = by_history(labels, workload.jobs, jobs_of(setting, seed).rows)
+    naming = naming_of(setting, workload.jobs, seed, labels=labels)
     for policy in policies:
         run = run_one(setting, workload, policy, seed, keep_spans=True)
         timelines[policy.name] = usage_timeline(setting, workload, run)
