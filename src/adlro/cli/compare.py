@@ -244,6 +244,12 @@ def _play(
     metavar="DIR",
     help="Write a page with tables and charts: DIR/report.html.",
 )
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="The page has codes in place of the history's job ids and names, users, accounts, "
+    "partitions and nodes.",
+)
 def command(
     scenario: str,
     load: float | None,
@@ -258,6 +264,7 @@ def command(
     regression: bool,
     json_file: Path | None,
     report: Path | None,
+    anonymous: bool,
 ) -> None:
     """Run policies on the same jobs and print the tables, best first.
 
@@ -269,7 +276,9 @@ def command(
     way = _Way(_seeds(seeds), threads, hindsight)
     check_json_file(json_file)
     _check_places(json_file, report)
-    reporter = Reporter(report)
+    if anonymous and report is None:
+        raise click.BadParameter("it concerns the page of --report", param_hint="--anonymous")
+    reporter = Reporter(report, anonymous=anonymous)
     wanted = changed_scenario(scenario, load, estimates, jobs, ageing, slurm_config)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
         result, is_whole = _play(wanted, policies, way, reporter)

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class Reporter:
     """Collects data during a comparison and writes its page; does nothing without a folder."""
 
-    def __init__(self, folder: Path | None) -> None:
-        """Check that the page can be written.
+    def __init__(self, folder: Path | None, *, anonymous: bool = False) -> None:
+        """Check that the page can be written; an anonymous one names nothing of a history.
 
         Raises:
             OutputError: the folder cannot be written to.
         """
-        self._folder = folder
+        self._folder, self._anonymous = folder, anonymous
         self._write: Callable[[Path, Comparison], Path] | None = None
         if folder is not None:
             from adlro.evaluate.report.folder import check_folder
@@ -48,7 +48,14 @@ class Reporter:
             from adlro.evaluate.report import page
 
             return in_background(
-                lambda: page.write(folder, setting, policies, result, collector.statistics())
+                lambda: page.write(
+                    folder,
+                    setting,
+                    policies,
+                    result,
+                    collector.statistics(),
+                    anonymous=self._anonymous,
+                )
             )
 
         self._write = write

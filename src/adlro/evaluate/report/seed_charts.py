@@ -22,6 +22,9 @@ from adlro.evaluate.report.chart import (
     show_first,
     styles,
 )
+from adlro.evaluate.report.labels import Labels
+from adlro.evaluate.report.naming import naming_of
+from adlro.evaluate.report.schedule import Limits
 from adlro.evaluate.report.timeline import UsageTimeline, usage_timeline
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
@@ -29,7 +32,7 @@ from adlro.workloads.generate import generate
 from adlro.workloads.setting import Setting
 
 _MOST_SCHEDULES = 4  # in addition to fcfs
-_LIMITS = gantt.Limits(gpus=64, bars=2_500, is_brief=True)  # about 300 KB per schedule
+_LIMITS = Limits(gpus=64, bars=2_500, is_brief=True)  # about 300 KB per schedule
 _TITLE_PX = 55
 _LEGEND_COLUMNS = 3
 _COLOURS = ("#1f83c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
@@ -49,28 +52,45 @@ def drawn_schedules(result: Comparison) -> list[str]:
     return ranked[:_MOST_SCHEDULES] + [name for name in ranked[_MOST_SCHEDULES:] if name == "fcfs"]
 
 
-def replay(setting: Setting, policies: Sequence[Policy], result: Comparison) -> SeedReplay:
+def replay(
+    setting: Setting,
+    policies: Sequence[Policy],
+    result: Comparison,
+    labels: Labels | None = None,
+) -> SeedReplay:
     """Run every policy on the first seed again and return the data of the charts over time.
+
+    labels: names of a history's jobs and nodes in the Gantt charts; None = its own.
 
     Raises:
         PolicyError: a policy made an infeasible decision, unlike in its first run.
     """
     seed, timelines, figures = result.first_seed, {}, {}
     workload, wanted = generate(setting, seed), drawn_schedules(result)
+    naming = naming_of(setting, workload.jobs, seed, labels=labels)
     for policy in policies:
         run = run_one(setting, workload, policy, seed, keep_spans=True)
         timelines[policy.name] = usage_timeline(setting, workload, run)
         if policy.name in wanted:
-            figures[policy.name] = gantt.compose(setting, workload, run, policy.name, _LIMITS)
+            figures[policy.name] = gantt.compose(
+                setting, workload, run, policy.name, _LIMITS, naming
+            )
     end = max(figure.layout.xaxis.range[1] for figure in figures.values())
     for figure in figures.values():
         _fit_into_grid(figure, end)
-    return SeedReplay(seed, timelines, [Chart(figures[name], "") for name in wanted])
+    choices = tuple(colouring.choice for colouring in naming.colourings)
+    made = [Chart(figures[name], "", choices, "Colour by") for name in wanted]
+    return SeedReplay(seed, timelines, made)
 
 
 def _fit_into_grid(figure: go.Figure, end: float) -> None:
     """Adapt a Gantt chart to the grid: time axis from 0 to `end` h, legend below, float32 data."""
-    lines = math.ceil(len({trace.name for trace in figure.data}) / _LEGEND_COLUMNS)
+    choices = {trace.meta for trace in figure.data} - {None} or {None}
+    entries = max(
+        len({trace.name for trace in figure.data if trace.meta in (None, choice)})
+        for choice in choices
+    )
+    lines = math.ceil(entries / _LEGEND_COLUMNS)
     below = 70 + 20 * lines
     rows_px = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
     height = rows_px + _TITLE_PX + below
