@@ -23,7 +23,7 @@ from adlro.cli.options import (
     say_if_slow,
     scenario_options,
 )
-from adlro.cli.reporting import Reporter
+from adlro.cli.reporting import Reporter, check_places
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -120,18 +120,6 @@ def _progress(*, is_open: bool) -> Progress:
     last = TextColumn("{task.fields[width]}", markup=False) if is_open else TimeRemainingColumn()
     columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), last)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _check_places(json_file: Path | None, report: Path | None) -> None:
-    """Refuse `--report -`, and a --json file at the path of the report's page or folder."""
-    from adlro.evaluate.report.folder import FILE as PAGE
-
-    if report == PRINTED:
-        raise click.BadParameter("it cannot be printed; name a folder", param_hint="--report")
-    if json_file is None or report is None:
-        return
-    if json_file.resolve() in (report.resolve(), (report / PAGE).resolve()):
-        raise click.BadParameter(f"{json_file} is the place of --report too", param_hint="--json")
 
 
 class _Way(NamedTuple):
@@ -275,9 +263,7 @@ def command(
 
     way = _Way(_seeds(seeds), threads, hindsight)
     check_json_file(json_file)
-    _check_places(json_file, report)
-    if anonymous and report is None:
-        raise click.BadParameter("it concerns the page of --report", param_hint="--anonymous")
+    check_places(json_file, report, anonymous=anonymous)
     reporter = Reporter(report, anonymous=anonymous)
     wanted = changed_scenario(scenario, load, estimates, jobs, ageing, slurm_config)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON

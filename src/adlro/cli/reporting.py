@@ -10,13 +10,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import say
+from adlro.cli.options import PRINTED, say
 
 if TYPE_CHECKING:
     from adlro.evaluate.compare import Watch
     from adlro.evaluate.comparison import Comparison
     from adlro.policies.registry import Policy
     from adlro.workloads.setting import Setting
+
+
+def check_places(json_file: Path | None, report: Path | None, *, anonymous: bool) -> None:
+    """Refuse places of --json and --report that cannot be, and --anonymous without a page.
+
+    Raises:
+        click.BadParameter: the page shall be printed, or both have the same place.
+    """
+    from adlro.evaluate.report.folder import FILE as PAGE
+
+    if anonymous and report is None:
+        raise click.BadParameter("it concerns the page of --report", param_hint="--anonymous")
+    if report == PRINTED:
+        raise click.BadParameter("it cannot be printed; name a folder", param_hint="--report")
+    if json_file is None or report is None:
+        return
+    if json_file.resolve() in (report.resolve(), (report / PAGE).resolve()):
+        raise click.BadParameter(f"{json_file} is the place of --report too", param_hint="--json")
 
 
 class Reporter:

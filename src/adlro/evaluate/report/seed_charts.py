@@ -23,10 +23,11 @@ from adlro.evaluate.report.chart import (
     styles,
 )
 from adlro.evaluate.report.labels import Labels
-from adlro.evaluate.report.naming import naming_of
+from adlro.evaluate.report.naming import Naming, naming_of
 from adlro.evaluate.report.schedule import Limits
 from adlro.evaluate.report.timeline import UsageTimeline, usage_timeline
 from adlro.model.state import Floats
+from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import Setting
@@ -75,12 +76,28 @@ def replay(
             figures[policy.name] = gantt.compose(
                 setting, workload, run, policy.name, _LIMITS, naming
             )
-    end = max(figure.layout.xaxis.range[1] for figure in figures.values())
-    for figure in figures.values():
+    return SeedReplay(seed, timelines, as_grid([figures[name] for name in wanted], naming))
+
+
+def as_grid(figures: Sequence[go.Figure], naming: Naming) -> list[Chart]:
+    """Return Gantt charts of the same jobs as charts for a grid, all with the same time axis."""
+    end = max(figure.layout.xaxis.range[1] for figure in figures)
+    for figure in figures:
         _fit_into_grid(figure, end)
     choices = tuple(colouring.choice for colouring in naming.colourings)
-    made = [Chart(figures[name], "", choices, "Colour by") for name in wanted]
-    return SeedReplay(seed, timelines, made)
+    return [Chart(figure, "", choices, "Colour by") for figure in figures]
+
+
+def schedules(setting: Setting, policies: Sequence[str], labels: Labels | None) -> list[Chart]:
+    """Run policies on the first seed again and return their Gantt charts."""
+    workload = generate(setting, 0)
+    naming = naming_of(setting, workload.jobs, 0, labels=labels)
+    figures = []
+    for name in policies:
+        policy = registry.load(name, setting)
+        run = run_one(setting, workload, policy, 0, keep_spans=True)
+        figures.append(gantt.compose(setting, workload, run, policy.name, _LIMITS, naming))
+    return as_grid(figures, naming)
 
 
 def _fit_into_grid(figure: go.Figure, end: float) -> None:
