@@ -4,7 +4,7 @@ One job of one GPU every 100 s, each 500 s long, on four V100: five GPUs would b
 """
 
 from adlro.config.files import find_cluster
-from adlro.evaluate.variants import WARM_UP, Variants
+from adlro.evaluate.variants import Variants
 from adlro.workloads.history_scenario import Source
 
 HEAD = "id,submit,start,end,run_s,gpus,queue,requested_s,allowed\n"
@@ -48,7 +48,7 @@ def write(folder, text=None, cluster=VOLTA):
 
 def variants(folder, text=None, cluster=VOLTA):
     file, toml = write(folder, text, cluster)
-    return Variants(Source(file, find_cluster(str(toml)), {"unfit": "drop"}, None, WARM_UP))
+    return Variants(Source(file, find_cluster(str(toml)), {"unfit": "drop"}, None))
 
 
 def mean_jct(jobs, measured, gpus=4):

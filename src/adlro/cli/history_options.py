@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ import click
 from adlro.cli.options import FILE, named_pairs, slurm_option, slurm_table
 
 if TYPE_CHECKING:
+    from adlro.evaluate.run_store import RunStore
     from adlro.model.history import History
     from adlro.workloads.history_scenario import Source
 
@@ -123,8 +125,8 @@ class Given(NamedTuple):
     gpus: tuple[str, ...]
     threads: int
 
-    def source(self, warm_up: float) -> Source:
-        """Return the history on its cluster; warm_up: share of each window not measured.
+    def source(self) -> Source:
+        """Return the history on its cluster.
 
         Raises:
             ConfigError: the cluster or the Slurm configuration cannot be read, or is wrong.
@@ -146,7 +148,20 @@ class Given(NamedTuple):
             "gpu_names": named_pairs(self.gpus, "--gpu", "volta=V100 32GB"),
         }
         slurm = slurm_table(self.slurm_config, partitions_of(cluster))
-        return Source(self.file, cluster, recorded, slurm, warm_up)
+        return Source(self.file, cluster, recorded, slurm)
+
+    def store(self) -> RunStore:
+        """Return the finished runs of the history."""
+        from adlro.evaluate.run_store import RunStore
+
+        return RunStore(self.file)
+
+    def repeated(self) -> str:
+        """Return the options that another command on the same history needs, as text."""
+        text = f" --cluster {shlex.quote(self.cluster)}"
+        if self.slurm_config is not None:
+            text += f" --slurm-config {shlex.quote(str(self.slurm_config))}"
+        return text
 
 
 def study_options(command: C) -> C:

@@ -59,17 +59,16 @@ def _plan(wanted: Given, wishes: _Wishes, policies: tuple[str, ...], grow: float
     from adlro.evaluate.batch import Batch
     from adlro.evaluate.plan import evaluate
     from adlro.evaluate.plan_study import make_study
-    from adlro.evaluate.run_store import RunStore
-    from adlro.evaluate.variants import WARM_UP, Variants
+    from adlro.evaluate.variants import Variants
 
-    source = wanted.source(WARM_UP)
+    source = wanted.source()
     options, notes = wishes.alternatives(source.cluster)
     with say_if_slow():
         variants = Variants(source)
         check_names(source.recorded["gpu_names"], variants.history)
         study = make_study(variants, options, policies, grow)
         with study_progress("planning", study.runs) as advance:
-            found = evaluate(study, Batch(RunStore(wanted.file), wanted.threads, advance))
+            found = evaluate(study, Batch(wanted.store(), wanted.threads, advance))
     return found.model_copy(update={"notes": [*notes, *found.notes]})
 
 

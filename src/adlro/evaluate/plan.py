@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -14,7 +15,7 @@ from adlro.evaluate.purchase import Alternative
 from adlro.evaluate.run_store import StoredRun
 from adlro.evaluate.significance import kendall_tau
 from adlro.evaluate.stats import Estimate, percent_difference
-from adlro.evaluate.variants import SPEED_WORDS
+from adlro.evaluate.variants import SPEED_WORDS, Windows
 from adlro.evaluate.worth import Measured, Worth, worth
 from adlro.model.state import Floats
 
@@ -22,7 +23,24 @@ TODAY = "slurm"  # today's scheduler: options are ranked under it
 _DAY_S = 86_400.0
 _SHOWN = 0.05  # percent: a smaller change is printed as 0 and has no sign
 
-By = Mapping[str, Sequence[StoredRun]]  # speeds -> runs [W] of one policy
+
+class _Windowed(NamedTuple):
+    """The runs of one policy on one setting."""
+
+    runs: Sequence[StoredRun]
+    windows: Windows
+
+    def metric(self, name: str) -> Floats:
+        """Return a metric of each window [W]."""
+        return by_window(self.runs, self.windows, name)
+
+    @property
+    def jct(self) -> Floats:
+        """Mean JCT of each window [W]."""
+        return self.metric("mean_jct_s")
+
+
+_By = Mapping[str, _Windowed]  # by speeds
 
 
 class _Record(BaseModel):
@@ -104,29 +122,24 @@ def _key(stranded: int, change: float) -> tuple[bool, float]:
     return stranded > 0, round(change, 6)
 
 
-def _jct(runs: Sequence[StoredRun]) -> Floats:
-    return by_window(runs, "mean_jct_s")
-
-
-def _change(own: By, base: By) -> Estimate:
+def _change(own: _By, base: _By) -> Estimate:
     """Return the change of mean JCT in percent, mean over assumptions, paired by window.
 
     Both are divided by the base's mean under each assumption, so that all count alike.
     """
-    scale = {speeds: _jct(base[speeds]).mean() for speeds in own}
-    ours = np.mean([_jct(runs) / scale[speeds] for speeds, runs in own.items()], axis=0)
-    theirs = np.mean([_jct(base[speeds]) / scale[speeds] for speeds in own], axis=0)
+    scale = {speeds: base[speeds].jct.mean() for speeds in own}
+    ours = np.mean([runs.jct / scale[speeds] for speeds, runs in own.items()], axis=0)
+    theirs = np.mean([base[speeds].jct / scale[speeds] for speeds in own], axis=0)
     return percent_difference(ours, theirs)
 
 
-def _mean(own: By, metric: str) -> float:
-    return float(np.mean([by_window(runs, metric).mean() for runs in own.values()]))
+def _mean(own: _By, metric: str) -> float:
+    return float(np.mean([runs.metric(metric).mean() for runs in own.values()]))
 
 
-def _energy_per_day(own: By) -> float:
+def _energy_per_day(own: _By) -> float:
     per_s = [
-        by_window(runs, "energy_kwh").sum() / by_window(runs, "makespan_s").sum()
-        for runs in own.values()
+        runs.metric("energy_kwh").sum() / runs.metric("makespan_s").sum() for runs in own.values()
     ]
     return float(np.mean(per_s)) * _DAY_S
 
@@ -144,17 +157,18 @@ class _Results:
         self.study, self._runs = study, runs
         self.policies = [name_of(policy) for policy in study.policies]
 
-    def of(self, number: int, policy: str) -> By:
+    def of(self, number: int, policy: str) -> _By:
         """Return the runs of a policy on a contender, by speeds."""
-        return {speeds: runs[policy] for speeds, runs in self._runs[number].items()}
+        return {
+            speeds: _Windowed(runs[policy], self.study.windows)
+            for speeds, runs in self._runs[number].items()
+        }
 
     def changes(self, policy: str, speeds: str) -> dict[int, float]:
         """Return the change in percent of each contender simulated under an assumption."""
-        base = _jct(self.of(0, policy)[speeds]).mean()
+        base = self.of(0, policy)[speeds].jct.mean()
         numbers = [i for i, runs in enumerate(self._runs) if speeds in runs]
-        return {
-            i: float(100 * (_jct(self.of(i, policy)[speeds]).mean() / base - 1)) for i in numbers
-        }
+        return {i: float(100 * (self.of(i, policy)[speeds].jct.mean() / base - 1)) for i in numbers}
 
     def outcome(self, number: int, policy: str) -> Outcome:
         """Return the figures of a policy on a contender."""
@@ -164,8 +178,8 @@ class _Results:
             changes = self.changes(policy, speeds)
             ranks = dict(zip(changes, _ranks(list(changes.values())), strict=True))
             by_speeds[speeds] = SpeedOutcome(
-                mean_jct_s=float(_jct(runs).mean()),
-                change_pct=percent_difference(_jct(runs), _jct(base[speeds])),
+                mean_jct_s=float(runs.jct.mean()),
+                change_pct=percent_difference(runs.jct, base[speeds].jct),
                 rank=ranks[number],
             )
         return Outcome(
@@ -185,8 +199,7 @@ class _Results:
         for number in range(len(self._runs)):
             own = self.of(number, policy)
             ratios = [
-                _jct(runs)[first::2].mean() / _jct(base[s])[first::2].mean()
-                for s, runs in own.items()
+                runs.jct[first::2].mean() / base[s].jct[first::2].mean() for s, runs in own.items()
             ]
             found.append(round(float(np.mean(ratios)), 8))
         return found
@@ -262,16 +275,16 @@ def _worths(study: Study, results: _Results, batch: Batch) -> list[Worth]:
     if TODAY not in results.policies or not others:
         return []
     tried, speeds = study.larger, list(study.base.settings)
-    curve = [np.stack([_jct(results.of(0, TODAY)[s]) for s in speeds])]
+    curve = [np.stack([results.of(0, TODAY)[s].jct for s in speeds])]
     measured: dict[str, Measured] = {}
     for k, cluster in enumerate(tried.clusters):
         settings = {s: study.estimated.setting(s, cluster) for s in speeds}
         larger = Contender(Alternative("", cluster, None), settings, 0, ())
         runs = study.play(batch, [larger], (TODAY,))[0]
-        curve.append(np.stack([_jct(runs[s][TODAY]) for s in speeds]))
+        curve.append(np.stack([_Windowed(runs[s][TODAY], study.windows).jct for s in speeds]))
         gpus = (0, *tried.gpus[: k + 1])
         for name in others:
-            target = np.stack([_jct(results.of(0, name)[s]) for s in speeds])
+            target = np.stack([results.of(0, name)[s].jct for s in speeds])
             measured[name] = Measured(gpus, np.stack(curve, axis=1), target)
         if all(one.is_reached for one in measured.values()):
             break
@@ -298,7 +311,7 @@ def evaluate(study: Study, batch: Batch) -> Plan:
         history=str(study.variants.file),
         jobs=study.jobs,
         jobs_compared=len(study.rows),
-        windows=len(study.windows.seeds),
+        windows=study.windows.total,
         jobs_per_window=study.windows.jobs,
         grow=study.grow,
         policies=results.policies,
