@@ -90,7 +90,7 @@ def _best(plan: Plan) -> str:
     if first.name == _AS_IT_IS:
         return f"No option shortens completion times under {plan.ranked_by}."
     change = first.by_policy[plan.ranked_by].change_pct
-    sure = "" if change.is_settled else "; the interval includes 0: more history is needed"
+    sure = "" if change.is_settled else "; the interval includes 0: a gain is not certain"
     return f"Best under {plan.ranked_by}: {first.name}, mean JCT {_percent(change)} %{sure}."
 
 
