@@ -103,7 +103,7 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
 
 def skipped(history: History) -> list[str]:
     """Return a sentence for each kind of lines that were skipped or corrected."""
-    told = ("skipped: ", "earlier records of requeued jobs", "times corrected")
+    told = ("skipped: ", "earlier records of requeued jobs", "job ids", "times corrected")
     return [
         f"{kind}: {count:,} lines of the file"
         for kind, count in history.header.defects.items()
@@ -124,7 +124,7 @@ def _uniform(file: str, options: ReadOptions, state: tuple[int, ...]) -> Floats:
     state: edition of the file, a part of the cache key.
     """
     history = _read(file, options, state)
-    keys = history.id or tuple(map(str, range(history.jobs)))
+    keys = history.id or tuple(map(str, range(history.rows)))
     return np.array([_hashed(key) for key in keys])
 
 

@@ -112,7 +112,7 @@ class Collector:
 
     def watch(self, policy: Policy, _: int, workload: Workload, result: RunResult) -> None:
         """Add the jobs of one run; `evaluate.compare` calls this after each run."""
-        counted = self._setting.scenario.measure.window(len(workload.jobs))
+        counted = workload.measured(self._setting.scenario.measure)
         types = len(self._setting.scenario.types)
         new = _exact(job_statistics(workload.jobs[counted], result.outcome[counted], types))
         with self._lock:

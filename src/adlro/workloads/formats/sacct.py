@@ -2,8 +2,8 @@
 
 Fields are separated by |, and the first line names them. The job id and the time of submission are
 required; all other fields are optional. Job steps are left out; of the records of a requeued job
-(`sacct -D`), the last counts. SubmitLine as the last field, and Constraints in front of it, may
-hold | themselves.
+(`sacct -D`), the last counts and the others are lost runs. SubmitLine as the last field, and
+Constraints in front of it, may hold | themselves.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def _set_back(found: Columns) -> int:
 
 def _read(source: TextFile, options: ReadOptions) -> History:
     table = Table(source, Style(delimiter="|", quoted=False, open_end="SubmitLine"))
-    builder = HistoryBuilder(source.path, options, last_counts=True)
+    builder = HistoryBuilder(source.path, options, requeues=True)
     for rows in table.parts():
         name = _first(rows, _IDS)
         if name is None or "Submit" not in rows:

@@ -177,7 +177,7 @@ def _read(source: TextFile, options: ReadOptions) -> History:
     for name, example in blank.items():
         values = [one[name] for one in found]
         columns[name] = values if isinstance(example, str) else np.array(values, np.float64)
-    builder = HistoryBuilder(source.path, options, last_counts=True)
+    builder = HistoryBuilder(source.path, options, requeues=True)
     builder.add(rows, columns)
     notes = tuple(f"skipped {text}" for text in builder.skipped)
     header = Header(format="sacct-json", source=source.path.name, clock="UTC", notes=notes)

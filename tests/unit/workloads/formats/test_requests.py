@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from adlro.errors import TraceError
+from adlro.workloads.export import as_csv
+from adlro.workloads.formats import npz
 from tests.histories import SAMPLES, history, words
 
 NAN = np.nan
@@ -131,7 +133,39 @@ def test_of_the_records_of_a_requeued_job_the_last_counts(tmp_path):
     np.testing.assert_array_equal(found.eligible_s, [0, 10])
     np.testing.assert_array_equal(found.run_s, [7, 6])
     # The record that does not count has no defects: it ran for 0 s.
-    assert found.header.defects == {"earlier records of requeued jobs left out": 1}
+    assert found.header.defects == {"earlier records of requeued jobs that had not run": 1}
+
+
+LATER = {"Submit": f"{DAY}12:23", "Eligible": f"{DAY}12:24", "Start": f"{DAY}12:30"}
+LATER |= {"End": f"{DAY}12:40", "ElapsedRaw": "10"}
+
+
+def test_earlier_runs_of_a_requeued_job_are_lost_runs(tmp_path):
+    found = sacct(tmp_path, LATER, {"State": "NODE_FAIL"}, {"JobIDRaw": "2"})  # last = latest
+    assert found.id == ("1", "1", "2")
+    assert found.is_lost.tolist() == [False, True, False]
+    assert (found.rows, found.jobs, found.without_lost().id) == (3, 2, ("1", "2"))
+    assert found.without_lost().run_s.tolist() == [10, 7]
+    again = history(tmp_path, "".join(as_csv(found)), "again.csv")
+    assert (again.id, again.lost.tolist()) == (found.id, found.lost.tolist())
+    stored = history(tmp_path, npz.pack(found), "again.npz")
+    assert stored.lost.tolist() == found.lost.tolist()
+
+
+@pytest.mark.parametrize(
+    "other", [{"JobName": "y"}, {"Submit": "2026-11-19T05:12:23", "Eligible": "Unknown"}]
+)
+def test_a_job_id_that_was_used_again_names_two_jobs(tmp_path, other):
+    late = {name: f"2026-11-19T{LATER[name][-8:]}" for name in ("Start", "End")}
+    found = sacct(tmp_path, {}, LATER | late | other)
+    assert found.id == ("1#1", "1")
+    assert not found.is_lost.any()
+    assert found.header.defects["job ids that a later job used again"] == 1
+
+
+def test_lost_runs_alone_are_no_history(tmp_path):
+    with pytest.raises(TraceError, match="there are no jobs in it"):
+        history(tmp_path, "id,submit,run_s,lost\na,1,2,1\n")
 
 
 def test_two_jobs_of_one_id_are_still_refused_elsewhere(tmp_path):
@@ -202,8 +236,9 @@ def test_sacct_json_knows_eligible_times_and_requeues(tmp_path):
     first["time"]["eligible"], last["time"]["eligible"] = 0, 1794766830
     last["job_id"] = first["job_id"]
     found = history(tmp_path, json.dumps(data))
-    assert (found.id, found.eligible_s.tolist()) == (("5",), [30])
-    assert found.header.defects["earlier records of requeued jobs left out"] == 1
+    assert found.id == ("5", "5")
+    assert found.lost.tolist() == [1, -1]
+    assert found.without_lost().eligible_s.tolist() == [30]
 
 
 def test_columns_of_a_csv_file_say_the_same(tmp_path):
