@@ -286,3 +286,12 @@ def test_a_window_of_lost_runs_alone_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="seed 0: plays only runs that requeued jobs lost"):
         generate(setting, 0)
     assert len(generate(setting, 1).jobs) == 1
+
+
+def test_jobs_cancelled_before_they_started_are_left_out_and_named(tmp_path):
+    rows = JOBS.replace("requested_s\n", "requested_s,status\n").replace("0\n", "0,completed\n")
+    rows = rows.replace("900\n", "900,completed\n").replace(",,,\n", ",,,,\n")
+    rows += "g,1600,,1,ann,short,etl,,2,10,60,cancelled\nh,1700,,1,ann,short,etl,,2,10,60,failed\n"
+    filled = prepare(scenario(tmp_path, rows=rows)).filled
+    assert "left out: 1 jobs were cancelled before they started" in filled
+    assert "left out: 1 jobs have no run time" in filled
