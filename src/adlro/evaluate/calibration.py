@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from adlro.evaluate.calibration_hints import Pairs, hints
+from adlro.evaluate.durations import duration
 from adlro.evaluate.recorded import absence, times_of
 from adlro.evaluate.significance import rank_correlation
 from adlro.model.state import Floats
@@ -66,19 +67,21 @@ class Calibration(BaseModel):
         told = f"mean JCT {_change(self.jct_s)}, mean wait {_change(self.wait_s)}"
         told += f", over {self.jobs:,} jobs"
         told += "" if rank is None else f"; rank correlation of waits {rank:.2f}"
+        return f"{self.verdict()}: {told}."
+
+    def verdict(self) -> str:
+        """Return whether the simulation reproduces the cluster, without figures in seconds."""
         if self.within_pct is None:
-            return f"{self.policy} cannot be compared with the record: {told}."
+            return f"{self.policy} cannot be compared with the record"
         size = f"{self.within_pct:.2g}" if self.within_pct < 10 else f"{self.within_pct:,.0f}"
         if self.is_close:
-            text = f"With {self.policy}, this simulation reproduces your cluster within {size} %"
-        else:
-            text = f"WARNING: with {self.policy}, this simulation is {size} % off your cluster"
-        return f"{text}: {told}."
+            return f"With {self.policy}, this simulation reproduces your cluster within {size} %"
+        return f"WARNING: with {self.policy}, this simulation is {size} % off your cluster"
 
 
 def _change(means: Means) -> str:
     change = means.difference_pct
-    text = f"{means.recorded:,.0f} s recorded, {means.simulated:,.0f} s simulated"
+    text = f"{duration(means.recorded)} recorded, {duration(means.simulated)} simulated"
     return f"({text})" if change is None else f"{change:+,.1f} % ({text})"
 
 
@@ -92,21 +95,25 @@ class Twin:
 
     def watch(self, policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
         """Collect one run if it is one of the policy; `evaluate.compare` calls this, in threads."""
-        if policy.name != self._policy or not self._is_recorded:
+        if policy.name != self._policy:
             return
+        arrival = workload.jobs["arrival"]
+        self.add(seed, result.outcome["start"] - arrival, result.outcome["finish"] - arrival)
+
+    def add(self, seed: int, wait_s: Floats, jct_s: Floats) -> None:
+        """Collect the simulated waits and completion times [K] of a seed's jobs."""
         played = jobs_of(self._setting, seed)
         found = times_of(self._setting, played)
-        if found is None:
+        if found is None or not self._is_recorded:
             return
         counted = measured(played.lost, self._setting.scenario.measure)
         counted = counted[found.is_known[counted]]
-        outcome, arrival = result.outcome[counted], workload.jobs["arrival"][counted]
         self._pairs[seed] = Pairs(
             played.rows[counted],
             found.wait_s[counted],
             found.jct_s[counted],
-            outcome["start"] - arrival,
-            outcome["finish"] - arrival,
+            wait_s[counted],
+            jct_s[counted],
         )
 
     def calibration(self, seeds: Sequence[int]) -> Calibration | None:

@@ -40,6 +40,7 @@ class Replay(NamedTuple):
     holds: CoreHolds  # cores of CPU-only jobs
     est: Floats  # [K, M] estimates at submission; [0, M] = made later, by generate
     lost: Mask  # [K] runs that requeued jobs lost
+    stride: int = 0  # jobs from the begin of a seed's to that of the next; 0 = those of a seed
 
     @property
     def rate(self) -> float:
@@ -304,13 +305,13 @@ def windows(played: Replay, count: int) -> int:
 def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
     """Return the jobs that a seed plays: its window of `count` consecutive jobs.
 
-    The window of seed s begins s * count jobs after the first job; beyond the end of the history,
+    The window of seed s begins s * stride jobs after the first job; beyond the end of the history,
     this offset wraps around. Times between arrivals are multiplied by `stretch`.
 
     Raises:
         ConfigError: all jobs of the window are lost runs.
     """
-    first = seed * count % (len(played.jobs) - count + 1)
+    first = seed * (played.stride or count) % (len(played.jobs) - count + 1)
     some = slice(first, first + count)
     if played.lost[some].all():
         raise ConfigError(

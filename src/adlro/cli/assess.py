@@ -1,0 +1,110 @@
+"""`adlro assess`: what an operator would gain, on the operator's own jobs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from adlro.cli import completion
+from adlro.cli.history_options import Given, given, study_options, study_progress
+from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say, say_if_slow
+from adlro.cli.reporting import check_places
+
+if TYPE_CHECKING:
+    from adlro.evaluate.assess import Assessment, Study
+    from adlro.evaluate.batch import Runs
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    """Return the policies to play: the usual ones, and those that the user adds."""
+    from adlro.evaluate.assess import POLICIES
+
+    more = [name.strip() for name in text.split(",") if name.strip()]
+    return tuple(dict.fromkeys((*POLICIES, *more)))
+
+
+class _Played(NamedTuple):
+    study: Study
+    results: list[Runs]
+    found: Assessment
+
+
+def _assess(wanted: Given, more: str) -> _Played:
+    from adlro.evaluate import assess
+    from adlro.evaluate.batch import Batch
+    from adlro.evaluate.variants import Variants
+
+    with say_if_slow():
+        study = assess.make_study(Variants(wanted.source()), _policies(more))
+        with study_progress("assessing", study.runs) as advance:
+            results = Batch(wanted.store(), wanted.threads, advance).play(study.cases)
+    return _Played(study, results, assess.assessment(study, results))
+
+
+def _write_page(folder: Path, played: _Played, command: str, *, anonymous: bool) -> Path:
+    from rich.console import Console
+
+    from adlro.evaluate.report import assessment
+
+    with Console(stderr=True).status("drawing the page …"):
+        material = assessment.gather(*played, command, anonymous=anonymous)
+        return assessment.write(folder, material)
+
+
+@click.command("assess")
+@study_options
+@click.option(
+    "--policies",
+    default="",
+    metavar="NAME,…",
+    shell_complete=completion.policies,
+    help="Play these policies too, e.g. ./trained.npz.",
+)
+@click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
+@click.option(
+    "--report",
+    type=FILE,
+    metavar="DIR",
+    help="Write a page with tables and charts: DIR/report.html.",
+)
+@click.option(
+    "--anonymous", is_flag=True, help="Codes on the page instead of names, accounts and ids."
+)
+def command(
+    policies: str,
+    json_file: Path | None,
+    report: Path | None,
+    anonymous: bool,
+    **options: Any,  # noqa: ANN401  of click
+) -> None:
+    """What would ADLRO gain on your cluster? A verdict on your own jobs, in minutes.
+
+    FILE is a history of jobs, such as the output of 'sacct' (docs/traces.md). Policies are played
+    on windows of it, under three assumptions on speeds and two on run-time estimates, and compared
+    with what happened and with stock Slurm. Stopped work goes on where it ended.
+
+    \b
+    adlro cluster import nodes.txt --out cluster.toml      (scontrol show node > nodes.txt)
+    adlro assess jobs.txt --cluster cluster.toml --slurm-config config.txt
+    """  # noqa: D301  click wants the character itself
+    from adlro.cli import assess_table
+    from adlro.evaluate.report.folder import check_folder
+    from adlro.evaluate.verdict import verdict
+
+    check_json_file(json_file)
+    check_places(json_file, report, anonymous=anonymous)
+    if report is not None:
+        check_folder(report)
+    wanted = given(options)
+    played = _assess(wanted, policies)
+    told = verdict(played.found, wanted.repeated())
+    called = shlex.join(["adlro", *sys.argv[1:]])
+    figures = assess_table.as_json(played.found, told, called)
+    hand_out(assess_table.shown(played.found, told), figures, json_file)
+    if report is not None:
+        path = _write_page(report, played, called, anonymous=anonymous)
+        say(f"page: {path}", err=json_file == PRINTED)
