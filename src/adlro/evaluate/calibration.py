@@ -17,7 +17,7 @@ from adlro.sim.simulator import RunResult
 from adlro.workloads import history_file
 from adlro.workloads.generate import jobs_of
 from adlro.workloads.setting import Setting
-from adlro.workloads.workload import Workload
+from adlro.workloads.workload import Workload, measured
 
 TWIN = "slurm"  # the policy that decides as stock Slurm does
 CLOSE_PCT = 15.0  # a simulation that differs by more does not reproduce the cluster
@@ -106,8 +106,7 @@ class Twin:
         found = times_of(self._setting, played)
         if found is None or not self._is_recorded:
             return
-        count, measured = len(played.rows), self._setting.scenario.measure
-        counted = np.arange(count)[measured.window(count)]
+        counted = measured(played.lost, self._setting.scenario.measure)
         counted = counted[found.is_known[counted]]
         self._pairs[seed] = Pairs(
             played.rows[counted],

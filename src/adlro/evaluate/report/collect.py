@@ -20,7 +20,7 @@ from adlro.policies.registry import Policy
 from adlro.sim.simulator import RunResult
 from adlro.workloads.generate import jobs_of
 from adlro.workloads.setting import Setting
-from adlro.workloads.workload import Workload
+from adlro.workloads.workload import Workload, measured
 
 _BINS_PER_DECADE = 40  # neighbouring edges are 6 % apart
 EDGES = 10 ** (
@@ -168,8 +168,8 @@ class Collector:
 
     def watch(self, policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
         """Add the jobs of one run; `evaluate.compare` calls this after each run."""
-        setting, count = self._setting, len(workload.jobs)
-        counted = np.arange(count)[setting.scenario.measure.window(count)]
+        setting = self._setting
+        counted = workload.measured(setting.scenario.measure)
         jobs, outcome = workload.jobs[counted], result.outcome[counted]
         wait, jct = outcome["start"] - jobs["arrival"], outcome["finish"] - jobs["arrival"]
         rows = np.zeros(0, np.int64)
@@ -197,7 +197,7 @@ def recorded_statistics(setting: Setting, seeds: range) -> JobStatistics | None:
         found = times_of(setting, played)
         if found is None:
             return None
-        counted = np.arange(len(played.rows))[setting.scenario.measure.window(len(played.rows))]
+        counted = measured(played.lost, setting.scenario.measure)
         known = counted[found.is_known[counted]]
         jobs, rows = played.jobs[known], played.rows[known]
         times = JobTimes(seed, known, jobs, rows, found.wait_s[known], found.jct_s[known])
