@@ -310,7 +310,7 @@ def evaluate(study: Study, batch: Batch) -> Plan:
     return Plan(
         history=str(study.variants.file),
         jobs=study.jobs,
-        jobs_compared=len(study.rows),
+        jobs_compared=study.estimated.jobs(study.rows),
         windows=study.windows.total,
         jobs_per_window=study.windows.jobs,
         grow=study.grow,

@@ -111,6 +111,10 @@ class Estimated:
         """Assumptions under which the speeds of all models of the cluster as it is are known."""
         return tuple(self._whole)
 
+    def jobs(self, rows: Counts) -> int:
+        """Return how many of these rows are jobs: runs that requeued jobs lost are not."""
+        return int((~self._variants.history.is_lost[rows]).sum())
+
     def setting(self, speeds: str, cluster: Cluster) -> Setting:
         """Prepare the history on a cluster.
 
@@ -121,7 +125,7 @@ class Estimated:
         found = self._variants.setting(Variant(speeds, "request", cluster))
         assert whole.played is not None
         assert found.played is not None
-        place = np.full(self._variants.history.jobs, -1)
+        place = np.full(self._variants.history.rows, -1)
         place[whole.played.rows] = np.arange(len(whole.played.rows))
         own, names = place[found.played.rows], [model.name for model in whole.models]
         assert (own >= 0).all(), "a job that the union of all clusters cannot play"
@@ -180,11 +184,12 @@ def _contender(option: Alternative, estimated: Estimated, before: Counts | None)
                 continue
             if option.new or before is None:
                 raise
-            return Contender(option, {}, len(before), (*notes, f"{option.name}: {exc}"))
+            return Contender(option, {}, estimated.jobs(before), (*notes, f"{option.name}: {exc}"))
     rows = rows_of(settings[_PLAIN])
     if before is None:
         return Contender(option, settings, 0, tuple(notes))
-    stranded, gained = (int((~np.isin(a, b)).sum()) for a, b in ((before, rows), (rows, before)))
+    stranded = estimated.jobs(before[~np.isin(before, rows)])
+    gained = estimated.jobs(rows[~np.isin(rows, before)])
     if gained:
         notes.append(
             f"{option.name}: {gained:,} more jobs, which fit nowhere today, could run; they are "
@@ -222,7 +227,7 @@ def who_may_use(study: Study, contender: Contender) -> str | None:
         typed = history.allowed[rows] >= 0
     if recorded.gpu_types == "allocated":
         typed = typed | (history.gpu_model[rows] >= 0)
-    counted = np.isin(rows, study.rows)
+    counted = np.isin(rows, study.rows) & ~history.is_lost[rows]
     usable, bound = int((able & counted).sum()), int((~able & typed & counted).sum())
     rest = int(counted.sum()) - usable - bound
     text = f"{option.name}: {usable:,} of {int(counted.sum()):,} jobs can use the new GPUs"
@@ -270,7 +275,7 @@ def make_study(
     check_fit(variants, base.settings[_PLAIN])
     before = rows_of(base.settings[_PLAIN])
     others = [_contender(option, estimated, before) for option in options]
-    most = _MOST_STRANDED * len(before)
+    most = _MOST_STRANDED * estimated.jobs(before)
     kept = [base, *(one for one in others if one.stranded <= most)]
     rest = sorted((one for one in others if one.stranded > most), key=lambda one: one.stranded)
     rows = before
@@ -294,7 +299,7 @@ def make_study(
         rows=rows,
         windows=windows,
         grow=grow,
-        jobs=len(before),
+        jobs=estimated.jobs(before),
         notes=tuple(notes),
         estimated=estimated,
         larger=larger,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from adlro.config.files import find_cluster
 from adlro.errors import ConfigError, TraceError
 from adlro.evaluate.batch import Batch
 from adlro.evaluate.plan import evaluate
@@ -10,7 +11,11 @@ from adlro.evaluate.plan_study import make_study
 from adlro.evaluate.purchase import Money, addition, removal
 from adlro.evaluate.run_store import RunStore
 from adlro.evaluate.significance import kendall_tau
+from adlro.evaluate.variants import Variants
+from adlro.workloads.history_scenario import Source
 from tests import planning_toys as toys
+from tests import truth
+from tests.commands import called
 
 FREE = Money({})
 
@@ -146,7 +151,7 @@ def test_kendalls_tau(a, b, tau):
 
 
 def test_a_short_history_and_the_cluster_of_another_are_refused(tmp_path):
-    with pytest.raises(TraceError, match="100 GPU jobs in .* are too few"):
+    with pytest.raises(TraceError, match=r"100 GPU jobs in .* are too few"):
         planned(tmp_path, add=["1xV100"], text=toys.rows(jobs=100))
     text = toys.rows(queue=lambda i: "elsewhere" if i % 4 else "main")
     with pytest.raises(ConfigError, match="360 of 480 GPU jobs fit no pool"):
@@ -159,3 +164,17 @@ def test_a_model_without_known_speeds_is_simulated_where_they_are_not_needed(tmp
     option = next(one for one in plan.options if one.name == "add 4xMystery")
     assert list(option.by_policy["fcfs"].by_speeds) == ["none"]
     assert any("not simulated with measured mix" in line for line in plan.assumptions)
+
+
+def test_runs_that_requeued_jobs_lost_are_played_but_not_measured(tmp_path):
+    true = truth.write(tmp_path, 3, count=420)
+    cluster = tmp_path / "cluster.toml"
+    called("cluster", "import", str(true.nodes), "--out", str(cluster))
+    own = Variants(Source(true.sacct, find_cluster(str(cluster)), {"unfit": "drop"}, None))
+    study = make_study(own, [addition("4xV100", own.source.cluster, FREE)], ("fcfs",))
+    assert study.rows.max() >= own.history.jobs  # there are such runs
+    plan = evaluate(study, Batch(RunStore(own.file, tmp_path / "runs"), 1))
+    found = plan.options[0].by_policy["fcfs"]
+    assert plan.jobs == plan.jobs_compared == len(true.jobs)
+    assert plan.options[0].name == "add 4xV100"
+    assert np.isfinite([found.mean_jct_s, found.p99_jct_s, found.mean_wait_s]).all()
