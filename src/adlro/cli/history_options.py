@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ import click
 from adlro.cli.options import FILE, named_pairs, slurm_option, slurm_table
 
 if TYPE_CHECKING:
+    from adlro.evaluate.run_store import RunStore
     from adlro.model.history import History
     from adlro.workloads.history_scenario import Source
 
@@ -148,6 +150,19 @@ class Given(NamedTuple):
         slurm = slurm_table(self.slurm_config, partitions_of(cluster))
         return Source(self.file, cluster, recorded, slurm, warm_up)
 
+    def store(self) -> RunStore:
+        """Return the finished runs of the history."""
+        from adlro.evaluate.run_store import RunStore
+
+        return RunStore(self.file)
+
+    def repeated(self) -> str:
+        """Return the options that another command on the same history needs, as text."""
+        text = f" --cluster {shlex.quote(self.cluster)}"
+        if self.slurm_config is not None:
+            text += f" --slurm-config {shlex.quote(str(self.slurm_config))}"
+        return text
+
 
 def study_options(command: C) -> C:
     """Add what `assess`, `plan` and `tune` share; `given` collects it."""
@@ -177,8 +192,11 @@ def given(options: dict[str, Any]) -> Given:
 
 
 @contextlib.contextmanager
-def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar on stderr if that is a terminal; yields a function that advances it."""
+def study_progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Show a progress bar on stderr if that is a terminal; on Ctrl-C say how many runs are kept.
+
+    Yields a function that advances the bar by a number of runs; `total` are expected.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -190,8 +208,14 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object]]:
 
     console = Console(stderr=True)
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda count: bar.advance(task, count)
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task("", total=total)
+    try:
+        with bar:
+            yield lambda count: bar.advance(task, count)
+    except KeyboardInterrupt:
+        done = int(bar.tasks[0].completed)
+        click.echo(
+            f"{done:,} of {total:,} runs are kept: the same command goes on from there", err=True
+        )
+        raise

@@ -38,6 +38,13 @@ class GroupChange(BaseModel):
     assumptions: int
 
     @property
+    def label(self) -> str:
+        """What the group is called in a sentence: "account vision", "gangs of 5 to 8 GPUs"."""
+        if self.grouping != "gang":
+            return f"{self.grouping} {self.name}"
+        return "single-GPU jobs" if self.name == "1" else f"gangs of {self.name} GPUs"
+
+    @property
     def is_longer(self) -> bool:
         """True if the group waits longer on average."""
         return self.change_s.mean > 0

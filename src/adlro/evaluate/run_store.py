@@ -76,7 +76,7 @@ def run_key(setting: Setting, policy: str, seed: int) -> str:
         setting.played.rows.tobytes(),
         policy.encode(),
         _file_digest(Path(policy)),
-        str(seed).encode(),
+        f"{seed} {setting.played.stride}".encode(),
     ):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()

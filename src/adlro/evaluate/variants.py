@@ -25,7 +25,7 @@ SPEED_WORDS = {
     "measured-mix": "measured mix",
     "gavel-types": "Gavel's types",
 }
-WARM_UP = 0.2  # share of the jobs of a window that are not measured: it begins with idle GPUs
+WARM_UP = 0.5  # share of the jobs of a window that lead in: it begins with idle GPUs
 _MOST_WINDOWS = 12
 _SMALLEST, _LARGEST = 80, 3_000  # jobs of a window
 _FEWEST = 4  # windows, below which nothing can be said
@@ -42,10 +42,13 @@ class Variant(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """The windows of consecutive jobs that are played."""
+    """Windows of consecutive jobs; the first half of each leads in, the other is measured.
 
-    jobs: int  # of each
-    seeds: range  # their numbers, as for `adlro compare`
+    A window begins where the measured half of the one before begins, so no job is measured twice.
+    """
+
+    jobs: int  # measured in each window; as many lead in
+    seeds: range  # numbers of the windows
 
 
 def windows_of(jobs: int, fewest: int = _FEWEST) -> Windows | None:
@@ -53,11 +56,11 @@ def windows_of(jobs: int, fewest: int = _FEWEST) -> Windows | None:
 
     fewest: windows that are needed.
     """
-    count = min(_MOST_WINDOWS, jobs // _SMALLEST)
+    count = min(_MOST_WINDOWS, jobs // _SMALLEST - 1)
     if count < fewest:
         return None
-    size = min(jobs // count, _LARGEST)
-    there = jobs // size
+    size = min(jobs // (count + 1), _LARGEST)
+    there = jobs // size - 1
     return Windows(size, range(0, there - there % count, there // count))
 
 
@@ -114,7 +117,7 @@ def restricted(setting: Setting, rows: Counts, windows: Windows, grow: float = 1
     Args:
         setting: of a whole history.
         rows: in the order of arrival; all of them are played by the setting.
-        windows: whose number of jobs a seed plays.
+        windows: of these rows.
         grow: factor on the rate of arrivals.
     """
     played = setting.played
@@ -129,10 +132,11 @@ def restricted(setting: Setting, rows: Counts, windows: Windows, grow: float = 1
         allowed=played.allowed[some],
         rows=played.rows[some],
         est=played.est[some] if len(played.est) else played.est,
+        stride=windows.jobs,
         holds=played.holds._replace(begin=played.holds.begin - begin),
     )
     load = part.rate / setting.capacity_per_s * grow
-    scenario = adjusted(setting.scenario, jobs=windows.jobs, load=load if load > 0 else None)
+    scenario = adjusted(setting.scenario, jobs=2 * windows.jobs, load=load if load > 0 else None)
     return setting._replace(scenario=scenario, played=part)
 
 
@@ -161,5 +165,5 @@ def refuse_short(variants: Variants, jobs: int, fewest: int = _FEWEST) -> TraceE
     days = float(np.ptp(known)) / 86_400 if len(known) else 0.0
     return TraceError(
         f"{variants.file}: {jobs:,} GPU jobs in {days:.1f} days to measure on are too few for "
-        f"{fewest} windows of {_SMALLEST} jobs; bring a longer history (some weeks)"
+        f"{fewest} windows of {_SMALLEST} jobs and a lead-in; bring a longer history (some weeks)"
     )
