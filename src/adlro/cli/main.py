@@ -14,6 +14,7 @@ import click
 
 COMMANDS = (
     "assess",
+    "tune",
     "compare",
     "simulate",
     "scenario",

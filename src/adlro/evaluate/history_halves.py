@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.evaluate.batch import Batch, Case, by_window, runs_of
+from adlro.evaluate.batch import Batch, Case, Runs, by_window
 from adlro.evaluate.run_store import StoredRun
 from adlro.evaluate.slurm_search import Candidate, Order
 from adlro.evaluate.variants import (
@@ -54,14 +54,15 @@ def ordered(cluster: Cluster, order: Order) -> Cluster:
 class Halves:
     """A history whose first half is searched on, and whose later half is measured on."""
 
-    def __init__(self, variants: Variants, batch: Batch) -> None:
-        """Prepare both halves.
+    def __init__(self, variants: Variants) -> None:
+        """Prepare both halves; `play_with` says how they are played.
 
         Raises:
             ConfigError: the history cannot be played on the cluster, or hardly any job of it.
             TraceError: it has too few jobs.
         """
-        self.variants, self._batch = variants, batch
+        self.variants = variants
+        self._batch: Batch | None = None
         self.order: Order = tuple(group.name for group in variants.source.cluster.nodes)
         self._whole: dict[tuple[str, str, Order], Setting] = {}
         self._parts: dict[tuple[str, str, Order, int], Setting] = {}
@@ -77,9 +78,20 @@ class Halves:
             raise refuse_short(variants, len(rows), 2 * _FEWEST)
         self.first, self.later = Half(rows[:middle], first), Half(rows[middle:], later)
 
-    def whole(
-        self, speeds: str, estimates: str = "request", order: Order | None = None
-    ) -> Setting:
+    def play_with(self, batch: Batch) -> None:
+        """Set what plays the runs."""
+        self._batch = batch
+
+    def _play(self, cases: Sequence[Case]) -> list[Runs]:
+        assert self._batch is not None, "play_with comes first"
+        return self._batch.play(cases)
+
+    def expected_runs(self, trials: int) -> int:
+        """Return about how many runs a search with so many trials and its measurement need."""
+        first, later = len(self.first.windows.seeds), len(self.later.windows.seeds)
+        return len(SPEEDS) * (trials * max(2, first // 2) + 12 * first + 5 * later)
+
+    def whole(self, speeds: str, estimates: str = "request", order: Order | None = None) -> Setting:
         """Prepare all jobs under an assumption on speeds, at the recorded rate of arrivals."""
         order = self.order if order is None else order
         key = (speeds, estimates, order)
@@ -114,7 +126,7 @@ class Halves:
             for one in candidates
             for speeds in SPEEDS
         ]
-        played = iter(self._batch.play(cases))
+        played = iter(self._play(cases))
         return [{speeds: next(played)[TWIN] for speeds in SPEEDS} for _ in candidates]
 
     def policies(self, half: Half, names: Sequence[str], estimates: str) -> dict[str, BySpeeds]:
@@ -123,16 +135,10 @@ class Halves:
             Case(self.part(half, speeds, estimates), tuple(names), half.windows.seeds)
             for speeds in SPEEDS
         ]
-        played = dict(zip(SPEEDS, self._batch.play(cases), strict=True))
+        played = dict(zip(SPEEDS, self._play(cases), strict=True))
         return {name: {speeds: played[speeds][name] for speeds in SPEEDS} for name in names}
 
-    def play(self, cases: Sequence[Case]) -> list[dict[str, list[StoredRun]]]:
-        """Play other cases."""
-        return self._batch.play(cases)
-
-    def measure(
-        self, candidates: Sequence[Candidate], count: int, metric: str
-    ) -> list[Floats]:
+    def measure(self, candidates: Sequence[Candidate], count: int, metric: str) -> list[Floats]:
         """Return a metric, mean over the assumptions, in the first `count` windows of the search.
 
         They are spread over the first half.
@@ -146,7 +152,7 @@ class Halves:
             if seed not in values
             for speeds in SPEEDS
         ]
-        played = self._batch.play([case for _, case in cases])
+        played = self._play([case for _, case in cases])
         sums: dict[tuple[int, int], float] = {}
         for (values, case), runs in zip(cases, played, strict=True):
             place = (id(values), case.seeds[0])
@@ -160,6 +166,3 @@ def pooled(runs: BySpeeds, metric: str) -> Floats:
     """Return a metric [W] of each window, mean over the assumptions on speeds."""
     found: Floats = np.mean([by_window(some, metric) for some in runs.values()], axis=0)
     return found
-
-
-__all__ = ["TWIN", "BySpeeds", "Half", "Halves", "ordered", "pooled", "runs_of", "spread"]
