@@ -35,6 +35,8 @@ _RANDOM = 0.5  # share of the trials
 _KEPT = 1 / 3  # share of the candidates that are measured on more windows
 _ERRORS = 2.0  # standard errors that are still noise
 _TRIFLE = 0.1  # percent: a change that brings less is not worth a line
+_GIVEN_UP = 0.2  # share of the gain that fewer changes may cost
+_WORTH = 1.0  # percent: a smaller gain is not worth any change
 _ORDER = "order"  # the dimension that is no setting of Slurm's record
 
 Order = tuple[str, ...]  # names of the cluster's groups of nodes, in which they are filled
@@ -298,24 +300,29 @@ def _taken_back(candidate: Candidate, current: Candidate) -> list[Candidate]:
     return found
 
 
-def _simplified(search: _Search, best: Candidate) -> Candidate:
-    """Take back every change that does not help by more than noise, the least helpful first."""
-    while best.key != search.current.key:
+def _simplified(search: _Search, found: Candidate) -> Candidate:
+    """Take back every change that does not help by more than noise, the least helpful first.
+
+    What goes is within the noise of that step, and all that goes costs at most a fifth of the gain.
+    The whole goes if it gains less than a percent.
+    """
+    now, first = (float(one.mean()) for one in search.values([search.current, found]))
+    least, most = _TRIFLE / 100 * now, _GIVEN_UP * (now - first)
+    best = found
+    while best.key != search.current.key and now - first >= _WORTH / 100 * now:
         without = _taken_back(best, search.current)
-        now, kept, *values = search.values([search.current, best, *without])
-        root = math.sqrt(search.windows)
+        kept, *values = search.values([best, *without])
         losses = [float((one - kept).mean()) for one in values]
-        noise = [_ERRORS * float((one - kept).std(ddof=1)) / root for one in values]
-        least = max(_TRIFLE / 100 * float(now.mean()), 0.0)
+        noise = [_ERRORS * float((one - kept).std(ddof=1)) / len(kept) ** 0.5 for one in values]
         needless = [
             i
-            for i, (loss, error) in enumerate(zip(losses, noise, strict=True))
-            if loss <= max(error, least)
+            for i, one in enumerate(values)
+            if losses[i] <= max(noise[i], least) and float(one.mean()) - first <= max(most, least)
         ]
         if not needless:
             return best
         best = without[min(needless, key=lambda i: losses[i])]
-    return best
+    return search.current
 
 
 def search_best(
