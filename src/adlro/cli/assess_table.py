@@ -61,8 +61,8 @@ def _head(found: Assessment) -> list[str]:
     return [
         f"{found.history} on {found.cluster}: {found.jobs:,} GPU jobs in {found.days:.1f} days, "
         f"{found.gpus:,} GPUs, load {found.load:.2f}",
-        f"{found.windows} windows of {found.window_jobs:,} jobs, each after as many that lead in; "
-        f"the first quarter of the history chose the estimator: {found.estimator.name}",
+        f"{found.windows} windows of {found.window_jobs:,} jobs; the first quarter of the history "
+        f"leads in, and chose the estimator: {found.estimator.name}",
     ]
 
 

@@ -125,8 +125,8 @@ class Given(NamedTuple):
     gpus: tuple[str, ...]
     threads: int
 
-    def source(self, warm_up: float) -> Source:
-        """Return the history on its cluster; warm_up: share of each window not measured.
+    def source(self) -> Source:
+        """Return the history on its cluster.
 
         Raises:
             ConfigError: the cluster or the Slurm configuration cannot be read, or is wrong.
@@ -148,7 +148,7 @@ class Given(NamedTuple):
             "gpu_names": named_pairs(self.gpus, "--gpu", "volta=V100 32GB"),
         }
         slurm = slurm_table(self.slurm_config, partitions_of(cluster))
-        return Source(self.file, cluster, recorded, slurm, warm_up)
+        return Source(self.file, cluster, recorded, slurm)
 
     def store(self) -> RunStore:
         """Return the finished runs of the history."""

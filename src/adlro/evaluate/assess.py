@@ -1,13 +1,14 @@
 """What an operator would gain: today's scheduler, its rivals and ADLRO on the operator's own jobs.
 
-A quarter of the history chooses the estimator of run times; the rest is played in windows, under
-three assumptions on speeds and two on estimates. Today's scheduler is what happened (`recorded`)
-and stock Slurm's twin (`slurm`), to which all others are compared: both are simulations.
+The whole history is replayed. Its first quarter leads in and chooses the estimator of run times;
+the rest is measured in windows, under three assumptions on speeds and two on estimates. Today's
+scheduler is what happened (`recorded`) and stock Slurm's twin (`slurm`), with which all others are
+compared: both are simulations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,11 @@ from pydantic import BaseModel, ConfigDict
 from adlro.config.scenario import EstimateSource
 from adlro.errors import ConfigError
 from adlro.evaluate import findings, recorded
-from adlro.evaluate.batch import Batch, Case, Runs, by_window, name_of, runs_of
+from adlro.evaluate.batch import Case, Runs, by_window, name_of, runs_of
 from adlro.evaluate.calibration import Calibration, Twin
 from adlro.evaluate.findings import Finding
 from adlro.evaluate.group_waits import Compared, GroupChange, measured_rows, wait_changes
 from adlro.evaluate.prediction_error import prediction_errors
-from adlro.evaluate.run_store import RunStore
 from adlro.evaluate.stats import Estimate, estimate, percent_difference
 from adlro.evaluate.variants import (
     SPEEDS,
@@ -35,13 +35,13 @@ from adlro.evaluate.variants import (
     windows_of,
 )
 from adlro.model.state import Counts, Floats
+from adlro.workloads.recorded import times
 from adlro.workloads.setting import Setting
 
 TODAY, OURS, RECORDED = "slurm", "adlro", "recorded"
 POLICIES = (TODAY, "multifactor", "easy-backfill", "min-min", "drain-argmin", OURS)
 REQUEST: EstimateSource = "request"
 REFERENCE: EstimateSource = "oracle"  # knows run times in advance, as no scheduler does
-FIRST = 0.25  # share of the jobs that choose the estimator and are not measured
 _BLIND = (TODAY, "multifactor")  # read no estimates
 _METRICS = ("mean_jct_s", "mean_wait_s", "p99_jct_s", "gpu_utilisation")
 
@@ -85,6 +85,7 @@ class Pooled(BaseModel):
     p99_jct_s: float
     versus_today_pct: Estimate | None  # mean JCT; None = it is the twin
     versus_ours_pct: Estimate | None  # mean JCT; None = it is ours
+    versus_recorded_pct: Estimate | None  # mean JCT; None = starts are not recorded
 
 
 class EstimatorChoice(BaseModel):
@@ -109,7 +110,6 @@ class Assessment(BaseModel):
     load: float  # recorded, of what the cluster can carry
     windows: int
     window_jobs: int
-    measured_jobs: int  # over all windows
     estimator: EstimatorChoice
     cells: list[Cell]
     pooled: list[Pooled]  # shortest mean JCT first
@@ -148,15 +148,10 @@ class Study(NamedTuple):
         return runs_of(self.cases)
 
 
-def _later(rows: Counts) -> Counts:
-    """Return the rows that are measured: all but the first part."""
-    return rows[round(FIRST * len(rows)) :]
-
-
 def choose_estimator(variants: Variants, rows: Counts) -> EstimatorChoice:
-    """Return the estimator with the smallest error on the first part of these rows."""
-    counted = np.zeros(variants.history.jobs, np.bool_)
-    counted[rows[: round(FIRST * len(rows))]] = True
+    """Return the estimator with the smallest error on these rows of the history."""
+    counted = np.zeros(variants.history.rows, np.bool_)
+    counted[rows] = True
     found = prediction_errors(variants.history).errors(counted)
     errors = {name.replace(" ", "-"): one.mae_log for name, one in found.items()}
     known = {name: error for name, error in errors.items() if np.isfinite(error)}
@@ -173,11 +168,10 @@ def make_study(variants: Variants, policies: Sequence[str] = POLICIES) -> Study:
     whole = variants.setting(Variant())
     check_fit(variants, whole)
     rows = rows_of(whole)
-    later = _later(rows)
-    windows = windows_of(len(later))
+    windows = windows_of(len(rows))
     if windows is None:
-        raise refuse_short(variants, len(later))
-    estimator = choose_estimator(variants, rows)
+        raise refuse_short(variants, len(rows))
+    estimator = choose_estimator(variants, rows[: windows.lead_in])
     sources = list(dict.fromkeys((REQUEST, estimator.name, REFERENCE)))
     notes = []
     if estimator.name == REQUEST:
@@ -191,7 +185,7 @@ def make_study(variants: Variants, policies: Sequence[str] = POLICIES) -> Study:
                 notes.append(f"speeds {speeds} are left out: {exc}")
                 break
             played = [p for p in policies if source == REQUEST or p not in _BLIND]
-            setting = restricted(setting, later, windows)
+            setting = restricted(setting, rows, windows)
             assumptions.append((speeds, str(source)))
             cases.append(Case(setting, tuple(played), windows.seeds))
     slurm = whole.scenario.slurm
@@ -204,16 +198,6 @@ def make_study(variants: Variants, policies: Sequence[str] = POLICIES) -> Study:
     return Study(variants, windows, whole, estimator, assumptions, cases, has_flat, notes)
 
 
-def play(
-    study: Study, store: RunStore, threads: int, advance: Callable[[int], object] = lambda _: None
-) -> Assessment:
-    """Play all runs of a study that are not stored yet, and assess them.
-
-    advance: called with the number of runs that have ended.
-    """
-    return assessment(study, Batch(store, threads, advance).play(study.cases))
-
-
 def _cells(study: Study, results: Sequence[Runs]) -> Iterator[tuple[str, str, Runs]]:
     """Yield speeds, estimates and runs of each cell; runs that read no estimates are shared."""
     blind: Runs = {}
@@ -223,48 +207,61 @@ def _cells(study: Study, results: Sequence[Runs]) -> Iterator[tuple[str, str, Ru
         yield speeds, source, blind | runs
 
 
-def _figures(name: str, runs: Runs) -> PolicyFigures:
-    values = {metric: by_window(runs[name], metric) for metric in _METRICS}
-    today = by_window(runs[TODAY], "mean_jct_s")
+def _figures(name: str, runs: Runs, windows: Windows) -> PolicyFigures:
+    values = {metric: by_window(runs[name], windows, metric) for metric in _METRICS}
+    today = by_window(runs[TODAY], windows, "mean_jct_s")
     versus = None if name == TODAY else percent_difference(values["mean_jct_s"], today)
     means = {metric: estimate(value) for metric, value in values.items()}
     return PolicyFigures(name=name, versus_today_pct=versus, **means)
 
 
-def _mean_over(cells: Sequence[Runs], name: str, metric: str) -> Floats:
-    """Return a metric of each window [W], as the mean over cells."""
-    found: Floats = np.mean([by_window(runs[name], metric) for runs in cells], axis=0)
-    return found
+class _Pool(NamedTuple):
+    """Runs under several assumptions, of which each has the same weight."""
+
+    cells: Sequence[Runs]
+    windows: Windows
+    recorded: Floats | None  # [W] mean JCT of each window; None = not recorded
+
+    def mean(self, name: str, metric: str) -> Floats:
+        """Return a metric of each window [W], as the mean over the assumptions."""
+        values = [by_window(runs[name], self.windows, metric) for runs in self.cells]
+        found: Floats = np.mean(values, axis=0)
+        return found
+
+    def row(self, name: str) -> Pooled:
+        """Return the pooled figures of a policy."""
+        jct, wait, p99 = (self.mean(name, metric) for metric in _METRICS[:3])
+
+        def versus(rival: str) -> Estimate | None:
+            theirs = self.mean(rival, _METRICS[0])
+            return None if rival == name else percent_difference(jct, theirs)
+
+        return Pooled(
+            name=name,
+            mean_jct_s=float(jct.mean()),
+            mean_wait_s=float(wait.mean()),
+            p99_jct_s=float(p99.mean()),
+            versus_today_pct=versus(TODAY),
+            versus_ours_pct=versus(OURS),
+            versus_recorded_pct=None
+            if self.recorded is None
+            else percent_difference(jct, self.recorded),
+        )
 
 
-def _pooled(name: str, cells: Sequence[Runs]) -> Pooled:
-    jct, wait, p99 = (_mean_over(cells, name, metric) for metric in _METRICS[:3])
-
-    def versus(rival: str) -> Estimate | None:
-        theirs = _mean_over(cells, rival, _METRICS[0])
-        return None if rival == name else percent_difference(jct, theirs)
-
-    return Pooled(
-        name=name,
-        mean_jct_s=float(jct.mean()),
-        mean_wait_s=float(wait.mean()),
-        p99_jct_s=float(p99.mean()),
-        versus_today_pct=versus(TODAY),
-        versus_ours_pct=versus(OURS),
-    )
-
-
-def _happened(setting: Setting, seeds: range) -> dict[str, Estimate] | None:
-    """Return the recorded metrics of the windows; None = starts are not recorded."""
-    if recorded.absence(setting):
+def _happened(study: Study) -> dict[str, Floats] | None:
+    """Return recorded metrics of each window [W]; None = starts are not recorded."""
+    first = study.cases[0].setting
+    if recorded.absence(first):
         return None
-    found = [one.metrics for seed in seeds if (one := recorded.measure(setting, seed)) is not None]
-    if len(found) < len(seeds):
+    found = [times(study.variants.history, rows) for rows in measured_rows(first, study.windows)]
+    if not all(one.is_known.any() for one in found):
         return None
+    jct = [one.jct_s[one.is_known] for one in found]
     return {
-        key: estimate(np.array([one[key] for one in found]))
-        for key in _METRICS
-        if all(key in one for one in found)
+        "mean_jct_s": np.array([one.mean() for one in jct]),
+        "mean_wait_s": np.array([one.wait_s[one.is_known].mean() for one in found]),
+        "p99_jct_s": np.array([np.percentile(one, 99) for one in jct]),
     }
 
 
@@ -294,10 +291,10 @@ def assessment(study: Study, results: Sequence[Runs]) -> Assessment:
         for case, (_, source) in zip(study.cases, study.assumptions, strict=False)
         if source != REFERENCE
     ]
-    history, seeds = study.variants.history, study.windows.seeds
+    history, windows = study.variants.history, study.windows
     first, whole = study.cases[0].setting, study.whole
     twin = Twin(first)
-    for seed, run in zip(seeds, results[0][TODAY], strict=True):
+    for seed, run in zip(windows.seeds, results[0][TODAY], strict=True):
         twin.add(seed, run.wait_s, run.jct_s)
     pairs = [
         Compared(setting, runs[TODAY], runs[OURS])
@@ -306,9 +303,10 @@ def assessment(study: Study, results: Sequence[Runs]) -> Assessment:
     found = findings.idle_gpus(history, whole) + findings.overloaded_partitions(history, whole)
     if study.has_flat:
         flat = Compared(first, results[0][TODAY], results[-1][TODAY])
-        found += findings.starved_accounts(wait_changes(history, [flat], seeds))
+        found += findings.starved_accounts(wait_changes(history, [flat], windows))
     names = [name_of(policy) for policy in study.cases[0].policies]
-    submit = history.submit_s[rows_of(whole)]
+    submit, happened = history.submit_s[rows_of(whole)], _happened(study)
+    pool = _Pool(counted, windows, None if happened is None else happened["mean_jct_s"])
     return Assessment(
         history=str(study.variants.file),
         cluster=whole.scenario.cluster.name,
@@ -316,23 +314,24 @@ def assessment(study: Study, results: Sequence[Runs]) -> Assessment:
         jobs=len(rows_of(whole)),
         days=float(np.ptp(submit)) / 86_400,
         load=whole.scenario.load,
-        windows=len(seeds),
-        window_jobs=study.windows.jobs,
-        measured_jobs=sum(len(measured_rows(first, seed)) for seed in seeds),
+        windows=windows.total,
+        window_jobs=windows.jobs,
         estimator=study.estimator,
         cells=[
             Cell(
                 speeds=speeds,
                 estimates=source,
                 is_reference=source == REFERENCE,
-                policies=[_figures(name, runs) for name in names if name in runs],
+                policies=[_figures(name, runs, windows) for name in names if name in runs],
             )
             for speeds, source, runs in cells
         ],
-        pooled=sorted((_pooled(name, counted) for name in names), key=lambda row: row.mean_jct_s),
-        recorded=_happened(first, seeds),
-        calibration=twin.calibration(seeds),
-        changes=wait_changes(history, pairs, seeds),
+        pooled=sorted(map(pool.row, names), key=lambda row: row.mean_jct_s),
+        recorded=None
+        if happened is None
+        else {key: estimate(values) for key, values in happened.items()},
+        calibration=twin.calibration(windows.seeds),
+        changes=wait_changes(history, pairs, windows),
         findings=found,
         assumptions=_assumed(study),
         notes=study.notes,

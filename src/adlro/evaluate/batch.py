@@ -1,4 +1,4 @@
-"""Plays many policies on the windows of many settings, and stores each run as soon as it ends."""
+"""Plays many policies on many settings of a history, and stores each run as soon as it ends."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from adlro.errors import PolicyError
 from adlro.evaluate.compare import in_background, run_one
 from adlro.evaluate.metrics import measure
 from adlro.evaluate.run_store import RunStore, StoredRun, run_key
+from adlro.evaluate.variants import Windows
 from adlro.model.state import Floats
 from adlro.policies import registry
 from adlro.policies.registry import Policy
@@ -20,15 +21,15 @@ from adlro.sim.simulator import warm_up
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import Setting
 
-Runs = dict[str, list[StoredRun]]  # policy -> its run of each window
+Runs = dict[str, list[StoredRun]]  # policy -> its run of each seed
 
 
 class Case(NamedTuple):
-    """Policies to play on the windows of one setting."""
+    """Policies to play on one setting."""
 
     setting: Setting
     policies: tuple[str, ...]  # names, or paths of learned policies
-    seeds: range  # numbers of the windows
+    seeds: range  # numbers of the runs
 
 
 def name_of(policy: str) -> str:
@@ -47,7 +48,7 @@ def _load(name: str, setting: Setting) -> Policy:
 
 
 class Batch:
-    """Plays cases, several windows at a time; runs that are stored already are not played again."""
+    """Plays cases, several at a time; runs that are stored already are not played again."""
 
     def __init__(
         self, store: RunStore, threads: int, advance: Callable[[int], object] = lambda _: None
@@ -78,21 +79,19 @@ class Batch:
     ) -> list[Runs]:
         pool = ThreadPoolExecutor(self._threads)
         try:
-            found = iter([pool.submit(self._window, *task) for task in tasks])
+            found = iter([pool.submit(self._seed, *task) for task in tasks])
             results = []
             for case in cases:
-                windows = [next(found).result() for _ in case.seeds]
+                seeds = [next(found).result() for _ in case.seeds]
                 results.append(
-                    {name_of(name): [one[name] for one in windows] for name in case.policies}
+                    {name_of(name): [one[name] for one in seeds] for name in case.policies}
                 )
             return results
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _window(
-        self, case: Case, policies: Mapping[str, Policy], seed: int
-    ) -> dict[str, StoredRun]:
-        """Return the run of each policy on one window."""
+    def _seed(self, case: Case, policies: Mapping[str, Policy], seed: int) -> dict[str, StoredRun]:
+        """Return the run of each policy on one seed."""
         keys = {name: run_key(case.setting, name, seed) for name in policies}
         stored = {name: self._store.get(key) for name, key in keys.items()}
         found = {name: run for name, run in stored.items() if run is not None}
@@ -121,6 +120,24 @@ def runs_of(cases: Iterable[Case]) -> int:
     return sum(len(case.policies) * len(case.seeds) for case in cases)
 
 
-def by_window(runs: Sequence[StoredRun], metric: str) -> Floats:
-    """Return a metric of each window [W]."""
-    return np.array([getattr(run.metrics, metric) for run in runs])
+_BY_JOB: dict[str, Callable[[StoredRun], Floats]] = {
+    "mean_jct_s": lambda run: run.jct_s,
+    "mean_wait_s": lambda run: run.wait_s,
+    "p99_jct_s": lambda run: run.jct_s,
+}
+
+
+def by_window(runs: Sequence[StoredRun], windows: Windows, metric: str) -> Floats:
+    """Return a metric of each window [W].
+
+    Metrics that are not those of jobs (such as use and energy) are of the whole run.
+    """
+    each = windows.per_run
+    if metric not in _BY_JOB:
+        return np.repeat([getattr(run.metrics, metric) for run in runs], each)
+    values = [_BY_JOB[metric](run)[windows.lead_in :].reshape(each, -1) for run in runs]
+    joined = np.concatenate(values)
+    found: Floats = (
+        np.percentile(joined, 99, axis=1) if metric.startswith("p99") else joined.mean(axis=1)
+    )
+    return found

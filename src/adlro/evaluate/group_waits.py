@@ -6,13 +6,15 @@ Groups are accounts, partitions and gang sizes; windows are the unit of the inte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from adlro.evaluate.run_store import StoredRun
 from adlro.evaluate.stats import Estimate, pooled_mean
+from adlro.evaluate.variants import Windows
 from adlro.model.history import History
 from adlro.model.state import Counts, Floats
 from adlro.workloads.generate import jobs_of
@@ -51,23 +53,23 @@ class GroupChange(BaseModel):
 
 
 class Compared(NamedTuple):
-    """Runs of W windows of one setting, before and after a change of the scheduler."""
+    """Runs of one setting, before and after a change of the scheduler."""
 
     setting: Setting
-    before: Sequence[StoredRun]  # [W]
-    after: Sequence[StoredRun]  # [W]
+    before: Sequence[StoredRun]  # one for each seed
+    after: Sequence[StoredRun]
 
 
-def measured_rows(setting: Setting, seed: int) -> Counts:
-    """Return the rows of the history that are measured in a window, in the order of arrival."""
-    rows: Counts = jobs_of(setting, seed).rows
-    return rows[setting.scenario.measure.window(len(rows))]
+def measured_rows(setting: Setting, windows: Windows) -> list[Counts]:
+    """Return the rows of the history in each window [W], in the order of arrival."""
+    runs = [jobs_of(setting, seed).rows for seed in windows.seeds]
+    return _by_window(runs, windows)
 
 
-def measured_waits(setting: Setting, run: StoredRun) -> Floats:
-    """Return the waits of the measured jobs of a run, in the order of arrival."""
-    waits: Floats = run.wait_s[setting.scenario.measure.window(len(run.wait_s))]
-    return waits
+def _by_window(runs: Sequence[NDArray[Any]], windows: Windows) -> list[NDArray[Any]]:
+    """Cut the measured part of one array per run into windows [W]."""
+    measured = [run[windows.lead_in :] for run in runs]
+    return [part for run in measured for part in np.split(run, windows.per_run)]
 
 
 class _Sums(NamedTuple):
@@ -86,39 +88,33 @@ def _sums(codes: Sequence[Counts], waits: Sequence[Floats], code: int) -> _Sums:
 
 
 def wait_changes(
-    history: History, compared: Sequence[Compared], seeds: Sequence[int]
+    history: History, compared: Sequence[Compared], windows: Windows
 ) -> list[GroupChange]:
     """Return how the mean wait of every group changes, those with most additional waiting first.
 
     Args:
         history: of all settings.
         compared: one for each assumption; all play the same jobs.
-        seeds: [W] numbers of the windows.
+        windows: W of them.
     """
-    first = compared[0].setting
-    rows = [measured_rows(first, seed) for seed in seeds]
-    grouped = [groupings(history, own) for own in rows]
-    changes = [
-        _change(
-            key, grouped[0][key].name(code), code, [own[key].codes for own in grouped], compared
-        )
-        for key in SHOWN
-        if all(key in own for own in grouped)
-        for code in np.unique(np.concatenate([own[key].codes for own in grouped])).tolist()
+    grouped = [groupings(history, own) for own in measured_rows(compared[0].setting, windows)]
+    waits = [
+        tuple(_by_window([run.wait_s for run in runs], windows) for runs in (one.before, one.after))
+        for one in compared
     ]
+    changes = []
+    for key in SHOWN:
+        if not all(key in own for own in grouped):
+            continue
+        codes = [own[key].codes for own in grouped]
+        for code in np.unique(np.concatenate(codes)).tolist():
+            pairs = [tuple(_sums(codes, side, code) for side in both) for both in waits]
+            changes.append(_change(key, grouped[0][key].name(code), pairs))
     return sorted(changes, key=lambda one: -one.change_s.mean * one.jobs)
 
 
-def _change(
-    grouping: str, name: str, code: int, codes: Sequence[Counts], compared: Sequence[Compared]
-) -> GroupChange:
-    pairs = [
-        tuple(
-            _sums(codes, [measured_waits(one.setting, run) for run in runs], code)
-            for runs in (one.before, one.after)
-        )
-        for one in compared
-    ]
+def _change(grouping: str, name: str, pairs: Sequence[tuple[_Sums, ...]]) -> GroupChange:
+    """Return the change of one group; pairs: its sums before and after, by assumption."""
     counts = pairs[0][0].jobs
     before = np.mean([pair[0].wait_s for pair in pairs], axis=0)
     after = np.mean([pair[1].wait_s for pair in pairs], axis=0)

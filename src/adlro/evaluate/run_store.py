@@ -1,7 +1,7 @@
 """Finished runs on disk, so that work that was stopped goes on where it ended.
 
 A run is stored under a hash of all that it depends on: the source of ADLRO, the scenario, the
-content of its history, the policy and the window. Files are .npz without objects.
+content of its history, the policy and the part of the history. Files are .npz without objects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FOLDER = "adlro-runs"
 
 
 class StoredRun(NamedTuple):
-    """One policy's run of one window of K jobs."""
+    """One policy's run of K jobs."""
 
     wait_s: Floats  # [K] from a job's arrival to its start
     jct_s: Floats  # [K] from a job's arrival to its end

@@ -294,6 +294,15 @@ def _assumed(setting: Setting, keys: Sequence[str]) -> list[str]:
         "a backfill cycle takes no time: a shorter bf_interval or a larger bf_max_job_test also "
         "costs the controller time",
     ]
+    assert setting.played is not None
+    model = setting.layout.pools["model"]
+    if not any(
+        len(set(model[row].tolist())) > 1 for row in np.unique(setting.played.allowed, axis=0)
+    ):
+        found.append(
+            "every job is bound to one GPU model, so all assumptions on speeds give the same "
+            "result: they count as one, not as three that agree"
+        )
     if "PriorityWeightFairshare" in keys:
         found.append("fair share counts running jobs only, with equal shares for all users")
     return found + list(setting.filled)

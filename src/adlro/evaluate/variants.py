@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,9 +26,10 @@ SPEED_WORDS = {
     "measured-mix": "measured mix",
     "gavel-types": "Gavel's types",
 }
-WARM_UP = 0.5  # share of the jobs of a window that lead in: it begins with idle GPUs
+_LEAD_IN = 0.25  # share of the jobs of a run that are not measured: it begins with idle GPUs
 _MOST_WINDOWS = 12
-_SMALLEST, _LARGEST = 80, 3_000  # jobs of a window
+_SMALLEST, _LARGEST = 60, 3_000  # jobs of a window
+_RUNS = 4  # in which windows of a history are played that is too long to be played in one
 _FEWEST = 4  # windows, below which nothing can be said
 _MOST_LEFT_OUT = 0.5  # share of the jobs that may not fit the cluster
 
@@ -42,26 +44,40 @@ class Variant(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """Windows of consecutive jobs; the first half of each leads in, the other is measured.
+    """Windows of consecutive jobs that are measured, several of them in one run after a lead-in."""
 
-    A window begins where the measured half of the one before begins, so no job is measured twice.
-    """
+    jobs: int  # of a window
+    total: int  # number of windows, over all runs
+    lead_in: int  # jobs at the begin of a run that are not measured
+    stride: int  # jobs from the begin of a run to that of the next
+    seeds: range  # numbers of the runs
 
-    jobs: int  # measured in each window; as many lead in
-    seeds: range  # numbers of the windows
+    @property
+    def per_run(self) -> int:
+        """Windows that one run measures."""
+        return self.total // len(self.seeds)
+
+    @property
+    def run_jobs(self) -> int:
+        """Jobs that one run plays."""
+        return self.lead_in + self.jobs * self.per_run
 
 
 def windows_of(jobs: int, fewest: int = _FEWEST) -> Windows | None:
-    """Divide jobs into up to 12 windows, spread over all of them; None = too few for `fewest`.
+    """Divide jobs into a lead-in and up to 12 windows; None = too few for `fewest` windows.
 
-    fewest: windows that are needed.
+    One run plays all jobs, as the record has them. Of more than 48,000 jobs only some are played:
+    12 windows of 3,000 in 4 runs, spread over all jobs.
     """
-    count = min(_MOST_WINDOWS, jobs // _SMALLEST - 1)
+    lead_in = round(_LEAD_IN * jobs)
+    count = min(_MOST_WINDOWS, (jobs - lead_in) // _SMALLEST)
     if count < fewest:
         return None
-    size = min(jobs // (count + 1), _LARGEST)
-    there = jobs // size - 1
-    return Windows(size, range(0, there - there % count, there // count))
+    size = (jobs - lead_in) // count
+    if size <= _LARGEST:
+        return Windows(size, count, jobs - size * count, 0, range(1))
+    each = (count // _RUNS + 1) * _LARGEST
+    return Windows(_LARGEST, count, _LARGEST, (jobs - each) // (_RUNS - 1), range(_RUNS))
 
 
 class Variants:
@@ -132,11 +148,17 @@ def restricted(setting: Setting, rows: Counts, windows: Windows, grow: float = 1
         allowed=played.allowed[some],
         rows=played.rows[some],
         est=played.est[some] if len(played.est) else played.est,
-        stride=windows.jobs,
+        stride=windows.stride,
+        lost=played.lost[some],
         holds=played.holds._replace(begin=played.holds.begin - begin),
     )
     load = part.rate / setting.capacity_per_s * grow
-    scenario = adjusted(setting.scenario, jobs=2 * windows.jobs, load=load if load > 0 else None)
+    scenario = adjusted(
+        setting.scenario,
+        jobs=windows.run_jobs,
+        load=load if load > 0 else None,
+        measure={"warm_up": windows.lead_in / windows.run_jobs},
+    )
     return setting._replace(scenario=scenario, played=part)
 
 
@@ -158,12 +180,17 @@ def check_fit(variants: Variants, setting: Setting) -> None:
         )
 
 
+def needed(fewest: int = _FEWEST) -> int:
+    """Return the number of jobs from which on there are `fewest` windows."""
+    return math.ceil(fewest * _SMALLEST / (1 - _LEAD_IN))
+
+
 def refuse_short(variants: Variants, jobs: int, fewest: int = _FEWEST) -> TraceError:
     """Return the error for a history with too few jobs."""
     submit = variants.history.submit_s
     known = submit[~np.isnan(submit)]
     days = float(np.ptp(known)) / 86_400 if len(known) else 0.0
     return TraceError(
-        f"{variants.file}: {jobs:,} GPU jobs in {days:.1f} days to measure on are too few for "
-        f"{fewest} windows of {_SMALLEST} jobs and a lead-in; bring a longer history (some weeks)"
+        f"{variants.file}: {jobs:,} GPU jobs in {days:.1f} days are too few: a lead-in and "
+        f"{fewest} windows of {_SMALLEST} jobs take {needed(fewest):,}; bring a longer history"
     )

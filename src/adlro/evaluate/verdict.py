@@ -155,6 +155,17 @@ def _losers(found: Assessment) -> str:
     return f"Who would wait longer: {named}{more}; {settled}."
 
 
+def _against_record(found: Assessment) -> Iterator[str]:
+    """Yield how ours compares with what happened."""
+    ours = found.pooled_row(OURS)
+    if found.recorded is None or ours.versus_recorded_pct is None:
+        return
+    yield (
+        f"Against what was recorded, {duration(found.recorded['mean_jct_s'].mean)}, a simulation "
+        f"against a record: {percent(ours.versus_recorded_pct)}."
+    )
+
+
 def _truth(found: Assessment) -> Iterator[str]:
     """Yield how well the twin reproduces the record, and what that means."""
     if found.calibration is None:
@@ -211,6 +222,7 @@ def verdict(found: Assessment, options: str = "") -> Verdict:
         _rival(found),
         _tail(ours, today),
         _losers(found),
+        *_against_record(found),
         *_truth(found),
         *_warnings(found),
     ]

@@ -70,6 +70,11 @@ def test_what_adlro_would_gain_beyond_is_told(large_first):
     assert [one.policy for one in large_first.others] == ["easy-backfill", "min-min"]
 
 
+def test_assumptions_on_speeds_that_cannot_differ_are_said_to_count_as_one(large_first):
+    assert len({one.mean for one in large_first.by_speeds.values()}) == 1
+    assert any("count as one" in text for text in large_first.assumptions)
+
+
 def test_trials_are_listed_best_first(large_first):
     assert 0 < len(large_first.trials) <= 20
     whole = [one.gain_pct for one in large_first.trials if one.windows == large_first.first_windows]
