@@ -36,10 +36,10 @@ def _tune(wanted: Given, objective: Any, trials: int) -> Tuning:  # noqa: ANN401
     from adlro.evaluate.batch import Batch
     from adlro.evaluate.history_halves import Halves
     from adlro.evaluate.tune import Request, tune
-    from adlro.evaluate.variants import WARM_UP, Variants
+    from adlro.evaluate.variants import Variants
 
     with say_if_slow():
-        halves = Halves(Variants(wanted.source(WARM_UP)))
+        halves = Halves(Variants(wanted.source()))
         request = Request(objective, trials, _written(wanted))
         with study_progress("tuning", halves.expected_runs(trials)) as advance:
             halves.play_with(Batch(wanted.store(), wanted.threads, advance))

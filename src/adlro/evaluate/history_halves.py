@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ class Half(NamedTuple):
     windows: Windows
 
 
-BySpeeds = dict[str, list[StoredRun]]  # assumption on speeds -> run of each window
+BySpeeds = dict[str, list[StoredRun]]  # assumption on speeds -> run of each seed
 
 
 def spread(count: int) -> list[int]:
@@ -66,7 +67,7 @@ class Halves:
         self.order: Order = tuple(group.name for group in variants.source.cluster.nodes)
         self._whole: dict[tuple[str, str, Order], Setting] = {}
         self._parts: dict[tuple[str, str, Order, int], Setting] = {}
-        self._values: dict[tuple[tuple[str, Order], str], dict[int, float]] = {}
+        self._values: dict[tuple[tuple[str, Order], str], dict[int, Floats]] = {}
         for speeds in SPEEDS:
             check_fit(variants, self.whole(speeds))
         rows = rows_of(self.whole(SPEEDS[0]))
@@ -89,7 +90,12 @@ class Halves:
     def expected_runs(self, trials: int) -> int:
         """Return about how many runs a search with so many trials and its measurement need."""
         first, later = len(self.first.windows.seeds), len(self.later.windows.seeds)
-        return len(SPEEDS) * (trials * max(2, first // 2) + 12 * first + 5 * later)
+        return len(SPEEDS) * (trials * max(1, first // 2) + 12 * first + 5 * later)
+
+    @property
+    def few(self) -> int:
+        """Windows of the first half that the fewest runs measure."""
+        return self.first.windows.per_run
 
     def whole(self, speeds: str, estimates: str = "request", order: Order | None = None) -> Setting:
         """Prepare all jobs under an assumption on speeds, at the recorded rate of arrivals."""
@@ -120,7 +126,7 @@ class Halves:
         return found._replace(scenario=scenario)
 
     def runs(self, half: Half, candidates: Sequence[Candidate]) -> list[BySpeeds]:
-        """Play candidates on all windows of a half under every assumption on speeds."""
+        """Play candidates on a half under every assumption on speeds."""
         cases = [
             Case(self.setting(half, speeds, one), (TWIN,), half.windows.seeds)
             for one in candidates
@@ -130,7 +136,7 @@ class Halves:
         return [{speeds: next(played)[TWIN] for speeds in SPEEDS} for _ in candidates]
 
     def policies(self, half: Half, names: Sequence[str], estimates: str) -> dict[str, BySpeeds]:
-        """Play other policies on all windows of a half under every assumption on speeds."""
+        """Play other policies on a half under every assumption on speeds."""
         cases = [
             Case(self.part(half, speeds, estimates), tuple(names), half.windows.seeds)
             for speeds in SPEEDS
@@ -141,28 +147,34 @@ class Halves:
     def measure(self, candidates: Sequence[Candidate], count: int, metric: str) -> list[Floats]:
         """Return a metric, mean over the assumptions, in the first `count` windows of the search.
 
-        They are spread over the first half.
+        Only whole runs are played: as many as these windows need, spread over the first half.
         """
-        seeds = [self.first.windows.seeds[i] for i in spread(len(self.first.windows.seeds))][:count]
+        windows = self.first.windows
+        runs = math.ceil(count / windows.per_run)
+        seeds = [windows.seeds[i] for i in spread(len(windows.seeds))][:runs]
         known = [self._values.setdefault((one.key, metric), {}) for one in candidates]
-        cases = [
-            (values, Case(self.setting(self.first, speeds, one), (TWIN,), range(seed, seed + 1)))
+        missing = [
+            (values, one, seed)
             for one, values in zip(candidates, known, strict=True)
             for seed in seeds
             if seed not in values
-            for speeds in SPEEDS
         ]
-        played = self._play([case for _, case in cases])
-        sums: dict[tuple[int, int], float] = {}
-        for (values, case), runs in zip(cases, played, strict=True):
-            place = (id(values), case.seeds[0])
-            sums[place] = sums.get(place, 0.0) + float(by_window(runs[TWIN], metric)[0])
-        for (values, case), _ in zip(cases, played, strict=True):
-            values[case.seeds[0]] = sums[id(values), case.seeds[0]] / len(SPEEDS)
-        return [np.array([values[seed] for seed in seeds]) for values in known]
+        played = iter(
+            self._play(
+                [
+                    Case(self.setting(self.first, speeds, one), (TWIN,), range(seed, seed + 1))
+                    for _, one, seed in missing
+                    for speeds in SPEEDS
+                ]
+            )
+        )
+        for values, _, seed in missing:
+            own = windows._replace(total=windows.per_run, seeds=range(seed, seed + 1))
+            values[seed] = pooled({s: next(played)[TWIN] for s in SPEEDS}, own, metric)
+        return [np.concatenate([values[seed] for seed in seeds])[:count] for values in known]
 
 
-def pooled(runs: BySpeeds, metric: str) -> Floats:
+def pooled(runs: BySpeeds, windows: Windows, metric: str) -> Floats:
     """Return a metric [W] of each window, mean over the assumptions on speeds."""
-    found: Floats = np.mean([by_window(some, metric) for some in runs.values()], axis=0)
+    found: Floats = np.mean([by_window(some, windows, metric) for some in runs.values()], axis=0)
     return found

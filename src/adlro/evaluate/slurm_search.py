@@ -191,15 +191,13 @@ def space_of(site: Site) -> Space:
 class _Search:
     """State of one search: what was measured so far."""
 
-    def __init__(self, current: Candidate, measure: Measure, windows: int, trials: int) -> None:
-        self.current, self._measure, self.windows = current, measure, windows
+    def __init__(
+        self, current: Candidate, measure: Measure, windows: tuple[int, int], trials: int
+    ) -> None:
+        self.current, self._measure = current, measure
+        self.few, self.windows = windows
         self._left = trials
         self._trials: dict[tuple[str, Order], Trial] = {}
-
-    @property
-    def few(self) -> int:
-        """Windows of the first measurement of a candidate."""
-        return max(2, math.ceil(self.windows / 4))
 
     @property
     def left(self) -> int:
@@ -326,14 +324,14 @@ def _simplified(search: _Search, found: Candidate) -> Candidate:
 
 
 def search_best(
-    site: Site, measure: Measure, windows: int, trials: int, rng: np.random.Generator
+    site: Site, measure: Measure, windows: tuple[int, int], trials: int, rng: np.random.Generator
 ) -> Found:
     """Search for the configuration with the lowest objective, with as few changes as possible.
 
     Args:
         site: where the search begins.
         measure: plays candidates.
-        windows: W >= 2 that there are.
+        windows: those of the first measurement of a candidate, and all W >= 2 that there are.
         trials: candidates to try; those of the last phase, which takes changes back, do not count.
         rng: draws candidates.
     """

@@ -41,7 +41,7 @@ def zeroed(slurm: Slurm) -> dict[str, Slurm]:
 def compared(halves: Halves, half: Half, before: BySpeeds, after: BySpeeds) -> list[GroupChange]:
     """Return how waits change between two sets of runs of one half."""
     pairs = [Compared(halves.part(half, speeds), before[speeds], after[speeds]) for speeds in after]
-    return wait_changes(halves.variants.history, pairs, half.windows.seeds)
+    return wait_changes(halves.variants.history, pairs, half.windows)
 
 
 def starved_accounts(halves: Halves, current: Candidate) -> list[Finding]:

@@ -22,7 +22,7 @@ from adlro.evaluate.history_halves import BySpeeds, Halves, pooled
 from adlro.evaluate.slurm_search import Candidate, Found, Order, Site, Trial
 from adlro.evaluate.starving import compared, starved_accounts
 from adlro.evaluate.stats import Estimate, percent_difference
-from adlro.evaluate.variants import SPEEDS, rows_of
+from adlro.evaluate.variants import SPEEDS, Windows, rows_of
 from adlro.model.cluster import Cluster, host_of
 from adlro.policies import registry
 from adlro.seeds import StudyStream, study_stream
@@ -172,15 +172,15 @@ def site_of(halves: Halves) -> Site:
     )
 
 
-def gain_of(ours: BySpeeds, theirs: BySpeeds, metric: str) -> Estimate | None:
+def gain_of(ours: BySpeeds, theirs: BySpeeds, windows: Windows, metric: str) -> Estimate | None:
     """Return by how many percent a metric is lower than theirs, paired by window.
 
     Metrics are averaged over the assumptions on speeds. None = theirs is 0.
     """
-    before = pooled(theirs, metric)
+    before = pooled(theirs, windows, metric)
     if not before.mean() > 0:
         return None
-    found = percent_difference(pooled(ours, metric), before)
+    found = percent_difference(pooled(ours, windows, metric), before)
     low, high = found.ci95 or (found.mean, found.mean)
     ends = None if found.ci95 is None else (0.0 - high, 0.0 - low)
     return Estimate(mean=0.0 - found.mean, sd=found.sd, ci95=ends)
@@ -209,7 +209,7 @@ class _Tuner:
         return slurm_search.search_best(
             self.site,
             lambda candidates, count: self.halves.measure(candidates, count, self.metric),
-            len(self.halves.first.windows.seeds),
+            (self.halves.few, self.halves.first.windows.total),
             self.request.trials,
             study_stream(StudyStream.SLURM_SEARCH),
         )
@@ -248,12 +248,13 @@ class _Tuner:
         """Play ADLRO and its rivals on the later half."""
         setting = self.halves.part(self.halves.later, SPEEDS[0], _ESTIMATES)
         names = [n for n in (OURS, *RIVALS) if registry.refusal(n, setting) is None]
+        windows = self.halves.later.windows
         played = self.halves.policies(self.halves.later, names, _ESTIMATES)
         return [
             PolicyGain(
                 policy=name,
-                gain=gain_of(runs, now, self.metric),
-                left=gain_of(runs, then, self.metric),
+                gain=gain_of(runs, now, windows, self.metric),
+                left=gain_of(runs, then, windows, self.metric),
             )
             for name, runs in played.items()
         ]
@@ -274,7 +275,7 @@ class _Tuner:
 
     def first_part(self, best: Candidate) -> float:
         """Return the gain of a candidate on the first half, in percent."""
-        count = len(self.halves.first.windows.seeds)
+        count = self.halves.first.windows.total
         now, then = self.halves.measure([self.site.current, best], count, self.metric)
         return 100 * (1 - float(then.mean() / now.mean())) if now.mean() > 0 else 0.0
 
@@ -314,11 +315,12 @@ def tune(halves: Halves, request: Request) -> Tuning:
     found, current = tuner.search(), tuner.site.current
     is_same = found.best.key == current.key
     played = halves.runs(halves.later, [current] if is_same else [current, found.best])
-    now, then = played[0], played[-1]
-    gains = {name: gain_of(then, now, metric) for name, metric in METRICS.items()}
+    now, then, windows = played[0], played[-1], halves.later.windows
+    gains = {name: gain_of(then, now, windows, metric) for name, metric in METRICS.items()}
     gain = gains[request.objective] or _NOTHING
     by_speeds = {
-        speeds: gain_of({speeds: then[speeds]}, {speeds: now[speeds]}, tuner.metric) or _NOTHING
+        speeds: gain_of({speeds: then[speeds]}, {speeds: now[speeds]}, windows, tuner.metric)
+        or _NOTHING
         for speeds in SPEEDS
     }
     is_better = not is_same and is_worth_it(gain)
@@ -331,9 +333,9 @@ def tune(halves: Halves, request: Request) -> Tuning:
         cluster=whole.scenario.cluster.name,
         objective=request.objective,
         jobs=len(halves.first.rows) + len(halves.later.rows),
-        first_windows=len(halves.first.windows.seeds),
-        later_windows=len(halves.later.windows.seeds),
-        window_jobs=halves.later.windows.jobs,
+        first_windows=halves.first.windows.total,
+        later_windows=windows.total,
+        window_jobs=windows.jobs,
         verdict="change" if is_better else "leave it",
         changes=listed if is_better else [],
         lines=tuner.lines(found.best) if is_better else [],

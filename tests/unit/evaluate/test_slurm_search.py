@@ -26,7 +26,7 @@ def searched(site, cost, trials=60):
         windows = 1 + 0.1 * np.arange(count)
         return [cost(one) * windows for one in candidates]
 
-    found = search_best(site, measure, WINDOWS, trials, study_stream(StudyStream.SLURM_SEARCH))
+    found = search_best(site, measure, (2, WINDOWS), trials, study_stream(StudyStream.SLURM_SEARCH))
     return found, calls
 
 
@@ -70,7 +70,7 @@ def test_a_change_within_the_noise_is_taken_back():
         ]
 
     start = site(Slurm(bf_interval_s=60))
-    found = search_best(start, measure, WINDOWS, 300, study_stream(StudyStream.SLURM_SEARCH))
+    found = search_best(start, measure, (2, WINDOWS), 300, study_stream(StudyStream.SLURM_SEARCH))
     assert found.trials[0].candidate.slurm.bf_interval_s == 10
     assert found.best.slurm.favor_small
     assert found.best.slurm.bf_interval_s == 60

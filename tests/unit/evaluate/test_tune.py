@@ -11,7 +11,7 @@ from adlro.evaluate.history_halves import Halves, ordered, spread
 from adlro.evaluate.run_store import RunStore
 from adlro.evaluate.stats import Estimate
 from adlro.evaluate.tune import Request, is_worth_it, tune, units
-from adlro.evaluate.variants import WARM_UP, Variants
+from adlro.evaluate.variants import Variants
 from adlro.model.cluster import Cluster
 from adlro.workloads.history_scenario import Source
 from tests import tuned
@@ -24,7 +24,7 @@ def halves_of(folder, text, config, cluster=tuned.CLUSTER):
     slurm = read_slurm(write(folder, config, "slurm.conf"), ["main"]).slurm
     place = write(folder, cluster, "cluster.toml")
     table = slurm.model_dump(exclude_defaults=True)
-    source = Source(jobs, find_cluster(str(place)), {"unfit": "drop"}, table, WARM_UP)
+    source = Source(jobs, find_cluster(str(place)), {"unfit": "drop"}, table)
     halves = Halves(Variants(source))
     halves.play_with(Batch(RunStore(jobs, folder / "runs"), 1))
     return halves
