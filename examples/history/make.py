@@ -1,4 +1,4 @@
-"""Write jobs.sacct.txt and nodes.txt beside this file: two invented days of a cluster under Slurm.
+"""Write jobs.sacct.txt and nodes.txt beside this file: ten invented days of a cluster under Slurm.
 
 16 A100, 8 V100 and 8 MI250 in two partitions. A job waits for jobs of its partition and GPU type
 that came before it, and starts on the first nodes in order that can hold it.
@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-JOBS = 200
+JOBS = 1000
 BEGIN = datetime(2026, 3, 2, 0, 0, 0)
-DAYS = 2
+DAYS = 10
 FIELDS = (
     "JobIDRaw|JobName|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|"
     "TimelimitRaw|ReqNodes|ReqTRES|AllocTRES|NodeList|Constraints"

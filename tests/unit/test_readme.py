@@ -61,13 +61,13 @@ def check_table(page, scenario, policies, is_played):
     assert shown == {name: pytest.approx(mean, rel=0.001) for name, mean in means.items()}
 
 
-def test_the_three_commands_for_a_history_print_the_table_below_them(tmp_path):
+def test_the_commands_for_a_history_print_the_verdict_below_them(tmp_path):
     commands, table = re.search(
         r"```\n(adlro cluster import .*?)```\n```\n(.*?)```", read("README.md"), re.DOTALL
     ).groups()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for line in commands.splitlines():
-        text = line.partition("#")[0].replace("examples/", f"{ROOT}/examples/")
-        done = called(*text.split()[1:], cwd=tmp_path)
+        done = called(*line.partition("#")[0].split()[1:], cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert [line for line in table.splitlines() if line not in printed] == []

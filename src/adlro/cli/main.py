@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 COMMANDS = (
+    "assess",
     "compare",
     "simulate",
     "scenario",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from adlro.cli import trace_calibrate
+from adlro.cli.history_options import check_names, constraint_options, reading_options
 from adlro.cli.options import FILE, as_json, named_pairs, refuse_same, say, slurm_option, stdout
 
 if TYPE_CHECKING:
     from adlro.model.history import History
-
-C = TypeVar("C", bound=Callable[..., Any])
 
 
 @click.group("trace")
@@ -24,24 +22,6 @@ def command() -> None:
 
 
 command.add_command(trace_calibrate.command)
-
-
-def _reading_options(wrapped: C) -> C:
-    """Add the argument and the options for reading a history to a command."""
-    for option in (
-        click.option("--lenient", is_flag=True, help="Skip lines that are wrong, and count them."),
-        click.option("--format", "format_", default="", help="If the content does not tell it."),
-        click.option(
-            "--column",
-            "columns",
-            multiple=True,
-            metavar="FIELD=COLUMN",
-            help="Of a CSV file: where a field is, with a factor if need be (run_s=minutes*60).",
-        ),
-        click.argument("file", type=FILE),
-    ):
-        wrapped = option(wrapped)
-    return wrapped
 
 
 def _read(file: Path, lenient: bool, format_: str, columns: tuple[str, ...]) -> History:
@@ -69,7 +49,7 @@ def formats() -> None:
 
 
 @command.command("info")
-@_reading_options
+@reading_options
 @click.option("--gpus", type=click.IntRange(1), help="Size of the cluster, to measure load by.")
 @click.option("--json", "is_json", is_flag=True, help="Print everything as JSON instead.")
 def info(
@@ -133,7 +113,7 @@ def _check_out(file: Path, out: Path) -> None:
 
 
 @command.command("convert")
-@_reading_options
+@reading_options
 @click.argument("out", type=FILE)
 def convert(file: Path, lenient: bool, format_: str, columns: tuple[str, ...], out: Path) -> None:
     """Write a history as OUT.npz (adlro's own, all of it), OUT.csv or OUT.swf."""
@@ -145,7 +125,7 @@ def convert(file: Path, lenient: bool, format_: str, columns: tuple[str, ...], o
 
 
 @command.command("anonymise")
-@_reading_options
+@reading_options
 @click.argument("out", type=FILE)
 @click.option("--salt", help="Secret that makes the codes, to have the same again.  [default: new]")
 def anonymise(
@@ -200,7 +180,7 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: float) -> float
 
 
 @command.command("predict")
-@_reading_options
+@reading_options
 @click.option(
     "--warm-up",
     type=click.FloatRange(0, 1, max_open=True),
@@ -237,20 +217,8 @@ def predict(
         say(f"what was learned: {save}", err=is_json)
 
 
-def _check_names(names: Mapping[str, str], history: History) -> None:
-    """Refuse names of GPUs that are not in the history."""
-    from adlro.errors import suggestion
-
-    known = {*history.tables["gpu_model"]}
-    known.update(name for word in history.tables["allowed"] for name in word.split("|"))
-    for name in names:
-        if name not in known:
-            said = suggestion(name, sorted(known)) if known else "it names no GPU at all"
-            raise click.BadParameter(f"the history has no {name!r}; {said}", param_hint="--gpu")
-
-
 @command.command("scenario")
-@_reading_options
+@reading_options
 @click.option("--cluster", required=True, help="Cluster file (TOML), or a scenario's name or file.")
 @click.option("--out", type=FILE, required=True, help="The scenario file to write (TOML).")
 @click.option("--from", "from_", metavar="TIME", help="First submission: seconds, a date, or 70%.")
@@ -269,38 +237,7 @@ def _check_names(names: Mapping[str, str], history: History) -> None:
     show_default=True,
     help="What is assumed of speeds, which histories do not state.",
 )
-@click.option(
-    "--gpus-from",
-    type=click.Choice(["gpus", "cores"]),
-    default="gpus",
-    help="cores: play each processor as a GPU.",
-)
-@click.option(
-    "--unfit",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    help="What becomes of jobs that fit no pool.",
-)
-@click.option(
-    "--partitions",
-    type=click.Choice(["apply", "ignore"]),
-    default="apply",
-    help="Whether jobs are bound to the partitions that they were submitted to.",
-)
-@click.option(
-    "--gpu-types",
-    type=click.Choice(["requested", "allocated", "ignore"]),
-    default="requested",
-    help="GPU types that jobs are bound to; allocated: where none was requested, that it ran on.",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Refuse jobs that ask for a partition, GPU type or feature that no node has.",
-)
-@click.option(
-    "--gpu", "gpus", multiple=True, metavar="NAME=MODEL", help="What a GPU is in the catalogue."
-)
+@constraint_options("refuse")
 @slurm_option
 @click.option("--json", "is_json", is_flag=True, help="Print the figures as JSON instead.")
 def scenario(
@@ -339,7 +276,7 @@ def scenario(
     check_writable(out)
     history = _read(file, lenient, format_, columns)
     names = named_pairs(gpus, "--gpu", "volta=V100 32GB")
-    _check_names(names, history)
+    check_names(names, history)
     recorded = {
         "format": format_,
         "columns": named_pairs(columns, "--column", "run_s=minutes*60"),

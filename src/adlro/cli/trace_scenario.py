@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +13,6 @@ from adlro.cli.options import slurm_table
 if TYPE_CHECKING:
     from adlro.model.history import History
 
-_QOS = {"LS": 1.0, "Guaranteed": 0.75, "Burstable": 0.5, "BE": 0.0}  # of openb
-_SLURM = ("sacct", "sacct-json")  # formats of Slurm, which fills nodes in order
 _WINDOW = 1000  # default jobs of a seed: long histories give many seeds
 
 
@@ -81,37 +78,6 @@ def _check(request: ScenarioRequest) -> None:
         raise click.BadParameter("a share from 0 to below 1 is needed", param_hint="--warm-up")
 
 
-def _tables(request: ScenarioRequest, history: History) -> dict[str, Any]:
-    """Return the tables of the scenario file; the number of jobs and the load are still 1."""
-    from adlro.config.files import find_cluster
-    from adlro.config.scenario import partitions_of
-    from adlro.workloads import history_file
-
-    beside = os.path.relpath(request.file.resolve(), request.out.resolve().parent)
-    recorded: dict[str, Any] = {"file": beside}
-    recorded |= {
-        key: value for key, value in request.recorded.items() if value not in (None, "", {})
-    }
-    known = {word: _QOS[word] for word in history.tables["qos"] if word in _QOS}
-    if known:
-        recorded["priorities"] = known
-    cluster = find_cluster(request.cluster)
-    slurm = slurm_table(request.slurm_config, partitions_of(cluster))
-    return {
-        "about": f"jobs of {history.header.source} ({history.header.format})",
-        "jobs": 1,
-        "load": 1.0,
-        "estimates": "memory",
-        "measure": f"after {request.warm_up * 100:g} %" if request.warm_up else "all",
-        "users": history_file.users_of(history),
-        "accounts": list(history_file.accounts_of(history)),
-        **({"placement": "in-order"} if history.header.format in _SLURM else {}),
-        **({"slurm": slurm} if slurm else {}),
-        "history": recorded,
-        "cluster": cluster.model_dump(exclude_none=True),
-    }
-
-
 def load_text(load: float) -> str:
     """Format a load with three decimals, or three digits if it is very small or large."""
     return f"{load:.3f}" if 0.001 <= load < 1000 else f"{load:.3g}"
@@ -123,17 +89,24 @@ def make(request: ScenarioRequest, history: History) -> ScenarioFile:
     Raises:
         ConfigError: the history cannot be played on the cluster.
     """
-    from adlro.config.files import scenario_of
+    from adlro.config.files import find_cluster, scenario_of
+    from adlro.config.scenario import partitions_of
     from adlro.config.to_toml import to_toml
+    from adlro.workloads import history_scenario
     from adlro.workloads.replay import windows
     from adlro.workloads.setting import prepare
 
     _check(request)
-    tables = _tables(request, history)
+    cluster = find_cluster(request.cluster)
+    slurm = slurm_table(request.slurm_config, partitions_of(cluster))
+    source = history_scenario.Source(
+        request.file, cluster, request.recorded, slurm, request.warm_up
+    )
+    tables = history_scenario.tables_of(source, history, request.out.parent)
     tried = prepare(scenario_of(tables, request.out))
     assert tried.played is not None
     count = len(tried.played.jobs)
-    recorded_load = tried.played.rate / tried.capacity_per_s
+    recorded_load = history_scenario.recorded_load(tried)
     usual = _WINDOW if count >= 2 * _WINDOW else count
     tables["jobs"] = usual if request.jobs is None else request.jobs
     if tables["jobs"] > count:

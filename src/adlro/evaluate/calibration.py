@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from adlro.evaluate.calibration_hints import Pairs, hints
+from adlro.evaluate.durations import duration
 from adlro.evaluate.recorded import absence, times_of
 from adlro.evaluate.significance import rank_correlation
 from adlro.model.state import Floats
@@ -78,7 +79,7 @@ class Calibration(BaseModel):
 
 def _change(means: Means) -> str:
     change = means.difference_pct
-    text = f"{means.recorded:,.0f} s recorded, {means.simulated:,.0f} s simulated"
+    text = f"{duration(means.recorded)} recorded, {duration(means.simulated)} simulated"
     return f"({text})" if change is None else f"{change:+,.1f} % ({text})"
 
 
@@ -92,22 +93,26 @@ class Twin:
 
     def watch(self, policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
         """Collect one run if it is one of the policy; `evaluate.compare` calls this, in threads."""
-        if policy.name != self._policy or not self._is_recorded:
+        if policy.name != self._policy:
             return
+        arrival = workload.jobs["arrival"]
+        self.add(seed, result.outcome["start"] - arrival, result.outcome["finish"] - arrival)
+
+    def add(self, seed: int, wait_s: Floats, jct_s: Floats) -> None:
+        """Collect the simulated waits and completion times [K] of a seed's jobs."""
         played = jobs_of(self._setting, seed)
         found = times_of(self._setting, played)
-        if found is None:
+        if found is None or not self._is_recorded:
             return
         count, measured = len(played.rows), self._setting.scenario.measure
         counted = np.arange(count)[measured.window(count)]
         counted = counted[found.is_known[counted]]
-        outcome, arrival = result.outcome[counted], workload.jobs["arrival"][counted]
         self._pairs[seed] = Pairs(
             played.rows[counted],
             found.wait_s[counted],
             found.jct_s[counted],
-            outcome["start"] - arrival,
-            outcome["finish"] - arrival,
+            wait_s[counted],
+            jct_s[counted],
         )
 
     def calibration(self, seeds: Sequence[int]) -> Calibration | None:

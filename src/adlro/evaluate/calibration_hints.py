@@ -19,6 +19,7 @@ _LONG_S = 60.0  # a job that waits longer has waited for something
 _FEW = 0.02  # share of the jobs that is no hint yet
 _SOME = 0.05  # share of the GPUs, or of the run times, that is no hint yet
 _EMPTY = 0.5  # share of the GPUs in use up to which most jobs could start
+_LEAD_IN = 0.2  # share of the jobs that are not measured, from which on an empty begin is no reason
 _FULL = 0.9  # a busy cluster has had this share of its GPUs in use
 
 
@@ -124,7 +125,7 @@ def _of_use(setting: Setting, seeds: Sequence[int], pairs: Pairs) -> Iterator[st
         return
     begins = np.array([_begin(setting, history, seed) for seed in seeds])
     busy = float(in_use.before(begins).mean()) / gpus
-    if busy > _SOME:
+    if busy > _SOME and setting.scenario.measure.warm_up < _LEAD_IN:
         yield (
             f"{_percent(busy)} of the GPUs were in use when the recorded windows began, but the "
             "simulation begins with an empty cluster: play longer windows (--jobs), or leave out a "

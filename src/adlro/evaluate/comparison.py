@@ -51,7 +51,7 @@ PER_SEED = (
 BASELINE = "min-min"  # the gap to hindsight starts here
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {
         "adlro": __version__,
         "python": platform.python_version(),
@@ -285,7 +285,7 @@ def summarise(
         rows.append(row)
     explained = {key: results.figures[key] for key in (RESPONSE, *REGRESSORS)}
     return Comparison(
-        versions=_versions(),
+        versions=versions(),
         scenario=scenario.name,
         seeds=len(seeds),
         first_seed=seeds[0],

@@ -60,6 +60,26 @@ def estimate(values: Floats) -> Estimate:
     return Estimate(mean=mean, sd=sd, ci95=(mean - half, mean + half))
 
 
+def pooled_mean(totals: Floats, counts: Floats) -> Estimate:
+    """Return the mean over all jobs of several windows, with windows as the unit of its interval.
+
+    Args:
+        totals: [W] sum over the jobs of each window.
+        counts: [W] number of jobs of each window, not 0 in all of them. A window without jobs does
+            not count.
+
+    The interval is that of the ratio of both sums (Student's t).
+    """
+    some = counts > 0
+    totals, counts = totals[some], counts[some]
+    mean, windows = float(totals.sum() / counts.sum()), len(counts)
+    if windows < 2:
+        return Estimate(mean=mean, sd=None, ci95=None)
+    sd = float(np.sqrt(((totals - mean * counts) ** 2).sum() / (windows - 1)) / counts.mean())
+    half = _t_quantile(windows) * sd / math.sqrt(windows)
+    return Estimate(mean=mean, sd=sd, ci95=(mean - half, mean + half))
+
+
 class Bootstrap:
     """B bootstrap resamples of the seeds, drawn from a fixed random stream."""
 

@@ -117,15 +117,39 @@ def _gang_codes(amount: Floats) -> Counts:
     return np.where(np.isnan(amount), -1, codes).astype(np.int64)
 
 
-def _groups(jobs: _Jobs, codes: Counts, words: Sequence[str]) -> list[Group]:
-    """Return the figures of the jobs of each code that occurs, in the order of the codes."""
-    order: Counts = np.argsort(codes, kind="stable")
-    found, first = np.unique(codes[order], return_index=True)
+class Grouping(NamedTuple):
+    """The group of each of K jobs, by one of GROUPINGS."""
+
+    codes: Counts  # [K]; -1 = unknown
+    words: Sequence[str]  # names behind the codes
+
+    def name(self, code: int) -> str:
+        """Return the name of a group."""
+        return self.words[code] if code >= 0 else _UNKNOWN
+
+
+def _groups(jobs: _Jobs, grouping: Grouping) -> list[Group]:
+    """Return the figures of the jobs of each group that occurs, in the order of the codes."""
+    order: Counts = np.argsort(grouping.codes, kind="stable")
+    found, first = np.unique(grouping.codes[order], return_index=True)
     parts = np.split(order, first[1:])
     return [
-        jobs.group(words[code] if code >= 0 else _UNKNOWN, part)
+        jobs.group(grouping.name(code), part)
         for code, part in zip(found.tolist(), parts, strict=True)
     ]
+
+
+def groupings(history: History, rows: Counts) -> dict[str, Grouping]:
+    """Return the groups of these rows of a history, by those of GROUPINGS that it has."""
+    found = {
+        key: Grouping(getattr(history, column)[rows].astype(np.int64), history.tables[column])
+        for key, column in _COLUMNS.items()
+        if history.tables[column]
+    }
+    _, amount = summary.demand(history)
+    if not np.isnan(amount[rows]).all():
+        found["gang"] = Grouping(_gang_codes(amount[rows]), _GANGS)
+    return found
 
 
 def _cluster_shares(history: History, rows: Counts, amount: Floats, size: float) -> Floats:
@@ -160,16 +184,10 @@ def summarise(history: History, size: float) -> Summary:
     found = times(history, rows)
     gpu_s = np.nan_to_num(history.run_s[rows] * amount)
     jobs = _Jobs(found, gpu_s, _cluster_shares(history, rows, amount, size))
-    by = {
-        key: sorted(
-            _groups(jobs, getattr(history, column)[rows].astype(np.int64), history.tables[column]),
-            key=lambda group: -group.gpu_hours,
-        )
-        for key, column in _COLUMNS.items()
-        if history.tables[column] and len(rows)
-    }
-    if len(rows) and not np.isnan(amount).all():
-        by["gang"] = _groups(jobs, _gang_codes(amount), _GANGS)
+    by = {}
+    for key, grouping in groupings(history, rows).items() if len(rows) else ():
+        groups = _groups(jobs, grouping)
+        by[key] = groups if key == "gang" else sorted(groups, key=lambda one: -one.gpu_hours)
     whole = jobs.group("all", np.arange(len(rows)))
     return Summary(whole, int(found.is_early.sum()), history.jobs - len(rows), by)
 

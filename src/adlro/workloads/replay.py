@@ -36,6 +36,7 @@ class Replay(NamedTuple):
     rows: Counts  # [K] rows of the history; [0] = the jobs are drawn
     holds: CoreHolds  # cores of CPU-only jobs
     est: Floats  # [K, M] estimates at submission; [0, M] = made later, by generate
+    stride: int = 0  # jobs from the begin of a window to that of the next; 0 = those of a window
 
     @property
     def rate(self) -> float:
@@ -295,10 +296,10 @@ def windows(played: Replay, count: int) -> int:
 def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
     """Return the jobs that a seed plays: its window of `count` consecutive jobs.
 
-    The window of seed s begins s * count jobs after the first job; beyond the end of the history,
+    The window of seed s begins s * stride jobs after the first job; beyond the end of the history,
     this offset wraps around. Times between arrivals are multiplied by `stretch`.
     """
-    first = seed * count % (len(played.jobs) - count + 1)
+    first = seed * (played.stride or count) % (len(played.jobs) - count + 1)
     some = slice(first, first + count)
     jobs = played.jobs[some].copy()
     jobs["arrival"] = (jobs["arrival"] - jobs["arrival"][0]) * stretch

@@ -139,10 +139,10 @@ def test_the_commands_of_the_example_work(tmp_path, monkeypatch):
     said = printed(*imported, command=cluster.command)
     assert said in text
     assert "cluster.toml: 32 GPUs on 7 nodes in 4 groups" in said
-    assert "200" in printed(*info, command=trace.command)
-    assert "mine.toml: 182 jobs, 3 seeds of 50 jobs in a row" in printed(
+    assert "1,000" in printed(*info, command=trace.command)
+    assert "mine.toml: 908 jobs, 18 seeds of 50 jobs in a row" in printed(
         *made, command=trace.command
     )
     setting = prepare(load_scenario(tmp_path / "mine.toml"))
-    assert replay.windows(setting.played, setting.scenario.jobs) == 3
+    assert replay.windows(setting.played, setting.scenario.jobs) == 18
     assert not [line for line in setting.filled if "run time" in line]  # each GPU is known

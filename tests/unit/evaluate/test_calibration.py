@@ -36,7 +36,7 @@ def test_a_simulation_that_meets_the_record_is_within_0_percent(tmp_path):
     assert found.reasons == []
     text = found.headline()
     assert text.startswith("With slurm, this simulation reproduces your cluster within 0 %")
-    assert "mean JCT +0.0 % (235 s recorded, 235 s simulated)" in text
+    assert "mean JCT +0.0 % (4 min recorded, 4 min simulated)" in text
     assert "mean wait +0.0 % (35 s recorded, 35 s simulated), over 8 jobs" in text
 
 

@@ -1,0 +1,339 @@
+"""What an operator would gain: today's scheduler, its rivals and ADLRO on the operator's own jobs.
+
+A quarter of the history chooses the estimator of run times; the rest is played in windows, under
+three assumptions on speeds and two on estimates. Today's scheduler is what happened (`recorded`)
+and stock Slurm's twin (`slurm`), to which all others are compared: both are simulations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from adlro.config.scenario import EstimateSource
+from adlro.errors import ConfigError
+from adlro.evaluate import findings, recorded
+from adlro.evaluate.batch import Batch, Case, Runs, by_window, name_of, runs_of
+from adlro.evaluate.calibration import Calibration, Twin
+from adlro.evaluate.findings import Finding
+from adlro.evaluate.group_waits import Compared, GroupChange, measured_rows, wait_changes
+from adlro.evaluate.prediction_error import prediction_errors
+from adlro.evaluate.run_store import RunStore
+from adlro.evaluate.stats import Estimate, estimate, percent_difference
+from adlro.evaluate.variants import (
+    SPEEDS,
+    Variant,
+    Variants,
+    Windows,
+    check_fit,
+    refuse_short,
+    restricted,
+    rows_of,
+    windows_of,
+)
+from adlro.model.state import Counts, Floats
+from adlro.workloads.setting import Setting
+
+TODAY, OURS, RECORDED = "slurm", "adlro", "recorded"
+POLICIES = (TODAY, "multifactor", "easy-backfill", "min-min", "drain-argmin", OURS)
+REQUEST: EstimateSource = "request"
+REFERENCE: EstimateSource = "oracle"  # knows run times in advance, as no scheduler does
+FIRST = 0.25  # share of the jobs that choose the estimator and are not measured
+_BLIND = (TODAY, "multifactor")  # read no estimates
+_METRICS = ("mean_jct_s", "mean_wait_s", "p99_jct_s", "gpu_utilisation")
+
+
+class PolicyFigures(BaseModel):
+    """A policy under one assumption: means over windows."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    mean_jct_s: Estimate
+    mean_wait_s: Estimate
+    p99_jct_s: Estimate
+    gpu_utilisation: Estimate
+    versus_today_pct: Estimate | None  # mean JCT against the twin; None = it is the twin
+
+
+class Cell(BaseModel):
+    """All policies under one assumption on speeds and one on estimates of run times."""
+
+    model_config = ConfigDict(frozen=True)
+
+    speeds: str
+    estimates: str
+    is_reference: bool  # run times are known in advance: not to be had
+    policies: list[PolicyFigures]
+
+    def row(self, name: str) -> PolicyFigures | None:
+        """Return the figures of a policy; None = it was not played here."""
+        return next((row for row in self.policies if row.name == name), None)
+
+
+class Pooled(BaseModel):
+    """A policy over all assumptions but the reference, each with the same weight."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    mean_jct_s: float
+    mean_wait_s: float
+    p99_jct_s: float
+    versus_today_pct: Estimate | None  # mean JCT; None = it is the twin
+    versus_ours_pct: Estimate | None  # mean JCT; None = it is ours
+
+
+class EstimatorChoice(BaseModel):
+    """The estimator of run times with the smallest error on the first part of the history."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    errors: dict[str, float]  # estimator -> mean |log error| on the first part
+
+
+class Assessment(BaseModel):
+    """What an operator would gain, as `adlro assess --json` writes it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    history: str
+    cluster: str
+    gpus: int
+    jobs: int  # with GPUs, that can be played
+    days: float
+    load: float  # recorded, of what the cluster can carry
+    windows: int
+    window_jobs: int
+    measured_jobs: int  # over all windows
+    estimator: EstimatorChoice
+    cells: list[Cell]
+    pooled: list[Pooled]  # shortest mean JCT first
+    recorded: dict[str, Estimate] | None  # metric -> what happened; None = not recorded
+    calibration: Calibration | None
+    changes: list[GroupChange]  # waits under ours against the twin, most additional waiting first
+    findings: list[Finding]
+    assumptions: list[str]
+    notes: list[str]
+
+    @property
+    def losers(self) -> list[GroupChange]:
+        """Groups of jobs that would wait longer, on average over the assumptions."""
+        return [one for one in self.changes if one.is_longer]
+
+    def pooled_row(self, name: str) -> Pooled:
+        """Return the pooled figures of a policy."""
+        return next(row for row in self.pooled if row.name == name)
+
+
+class Study(NamedTuple):
+    """All runs that an assessment needs, in order."""
+
+    variants: Variants
+    windows: Windows
+    whole: Setting  # the whole history, all GPUs alike
+    estimator: EstimatorChoice
+    assumptions: list[tuple[str, str]]  # [C] speeds and estimates of each case but the last
+    cases: list[Case]  # [C], and last, if there are weights, the twin without them
+    has_flat: bool  # the last case is the twin without weights
+    notes: list[str]
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return runs_of(self.cases)
+
+
+def _later(rows: Counts) -> Counts:
+    """Return the rows that are measured: all but the first part."""
+    return rows[round(FIRST * len(rows)) :]
+
+
+def choose_estimator(variants: Variants, rows: Counts) -> EstimatorChoice:
+    """Return the estimator with the smallest error on the first part of these rows."""
+    counted = np.zeros(variants.history.jobs, np.bool_)
+    counted[rows[: round(FIRST * len(rows))]] = True
+    found = prediction_errors(variants.history).errors(counted)
+    errors = {name.replace(" ", "-"): one.mae_log for name, one in found.items()}
+    known = {name: error for name, error in errors.items() if np.isfinite(error)}
+    return EstimatorChoice(name=min(known, key=lambda name: known[name]), errors=known)
+
+
+def make_study(variants: Variants, policies: Sequence[str] = POLICIES) -> Study:
+    """Prepare everything that is played.
+
+    Raises:
+        ConfigError: the history cannot be played on the cluster.
+        TraceError: the history is too short.
+    """
+    whole = variants.setting(Variant())
+    check_fit(variants, whole)
+    rows = rows_of(whole)
+    later = _later(rows)
+    windows = windows_of(len(later))
+    if windows is None:
+        raise refuse_short(variants, len(later))
+    estimator = choose_estimator(variants, rows)
+    sources = list(dict.fromkeys((REQUEST, estimator.name, REFERENCE)))
+    notes = []
+    if estimator.name == REQUEST:
+        notes.append("no estimator predicts run times better than the users' requests here")
+    assumptions, cases = [], []
+    for speeds in SPEEDS:
+        for source in sources:
+            try:
+                setting = variants.setting(Variant(speeds, source))
+            except ConfigError as exc:
+                notes.append(f"speeds {speeds} are left out: {exc}")
+                break
+            played = [p for p in policies if source == REQUEST or p not in _BLIND]
+            setting = restricted(setting, later, windows)
+            assumptions.append((speeds, str(source)))
+            cases.append(Case(setting, tuple(played), windows.seeds))
+    slurm = whole.scenario.slurm
+    flat = findings.without_weights(slurm)
+    has_flat = flat != slurm
+    if has_flat:
+        setting = cases[0].setting
+        scenario = setting.scenario.model_copy(update={"slurm": flat})
+        cases.append(Case(setting._replace(scenario=scenario), (TODAY,), windows.seeds))
+    return Study(variants, windows, whole, estimator, assumptions, cases, has_flat, notes)
+
+
+def play(
+    study: Study, store: RunStore, threads: int, advance: Callable[[int], object] = lambda _: None
+) -> Assessment:
+    """Play all runs of a study that are not stored yet, and assess them.
+
+    advance: called with the number of runs that have ended.
+    """
+    return assessment(study, Batch(store, threads, advance).play(study.cases))
+
+
+def _cells(study: Study, results: Sequence[Runs]) -> Iterator[tuple[str, str, Runs]]:
+    """Yield speeds, estimates and runs of each cell; runs that read no estimates are shared."""
+    blind: Runs = {}
+    for (speeds, source), runs in zip(study.assumptions, results, strict=False):
+        if source == REQUEST:
+            blind = {name: runs[name] for name in _BLIND if name in runs}
+        yield speeds, source, blind | runs
+
+
+def _figures(name: str, runs: Runs) -> PolicyFigures:
+    values = {metric: by_window(runs[name], metric) for metric in _METRICS}
+    today = by_window(runs[TODAY], "mean_jct_s")
+    versus = None if name == TODAY else percent_difference(values["mean_jct_s"], today)
+    means = {metric: estimate(value) for metric, value in values.items()}
+    return PolicyFigures(name=name, versus_today_pct=versus, **means)
+
+
+def _mean_over(cells: Sequence[Runs], name: str, metric: str) -> Floats:
+    """Return a metric of each window [W], as the mean over cells."""
+    found: Floats = np.mean([by_window(runs[name], metric) for runs in cells], axis=0)
+    return found
+
+
+def _pooled(name: str, cells: Sequence[Runs]) -> Pooled:
+    jct, wait, p99 = (_mean_over(cells, name, metric) for metric in _METRICS[:3])
+
+    def versus(rival: str) -> Estimate | None:
+        theirs = _mean_over(cells, rival, _METRICS[0])
+        return None if rival == name else percent_difference(jct, theirs)
+
+    return Pooled(
+        name=name,
+        mean_jct_s=float(jct.mean()),
+        mean_wait_s=float(wait.mean()),
+        p99_jct_s=float(p99.mean()),
+        versus_today_pct=versus(TODAY),
+        versus_ours_pct=versus(OURS),
+    )
+
+
+def _happened(setting: Setting, seeds: range) -> dict[str, Estimate] | None:
+    """Return the recorded metrics of the windows; None = starts are not recorded."""
+    if recorded.absence(setting):
+        return None
+    found = [one.metrics for seed in seeds if (one := recorded.measure(setting, seed)) is not None]
+    if len(found) < len(seeds):
+        return None
+    return {
+        key: estimate(np.array([one[key] for one in found]))
+        for key in _METRICS
+        if all(key in one for one in found)
+    }
+
+
+def _assumed(study: Study) -> list[str]:
+    """Return what is assumed; sentences that hold under some speeds only say so."""
+    by_speeds = {
+        speeds: case.setting.filled
+        for case, (speeds, _) in zip(study.cases, study.assumptions, strict=False)
+    }
+    every = [set(filled) for filled in by_speeds.values()]
+    common = set.intersection(*every)
+    shared = [text for text in next(iter(by_speeds.values())) if text in common]
+    return shared + [
+        f"speeds {speeds!r}: {text}"
+        for speeds, filled in by_speeds.items()
+        for text in filled
+        if text not in common
+    ]
+
+
+def assessment(study: Study, results: Sequence[Runs]) -> Assessment:
+    """Return the assessment of the runs of a study, in the order of its cases."""
+    cells = list(_cells(study, results))
+    counted = [runs for _, source, runs in cells if source != REFERENCE]
+    settings = [
+        case.setting
+        for case, (_, source) in zip(study.cases, study.assumptions, strict=False)
+        if source != REFERENCE
+    ]
+    history, seeds = study.variants.history, study.windows.seeds
+    first, whole = study.cases[0].setting, study.whole
+    twin = Twin(first)
+    for seed, run in zip(seeds, results[0][TODAY], strict=True):
+        twin.add(seed, run.wait_s, run.jct_s)
+    pairs = [
+        Compared(setting, runs[TODAY], runs[OURS])
+        for setting, runs in zip(settings, counted, strict=True)
+    ]
+    found = findings.idle_gpus(history, whole) + findings.overloaded_partitions(history, whole)
+    if study.has_flat:
+        flat = Compared(first, results[0][TODAY], results[-1][TODAY])
+        found += findings.starved_accounts(wait_changes(history, [flat], seeds))
+    names = [name_of(policy) for policy in study.cases[0].policies]
+    submit = history.submit_s[rows_of(whole)]
+    return Assessment(
+        history=str(study.variants.file),
+        cluster=whole.scenario.cluster.name,
+        gpus=len(whole.layout.gpus),
+        jobs=len(rows_of(whole)),
+        days=float(np.ptp(submit)) / 86_400,
+        load=whole.scenario.load,
+        windows=len(seeds),
+        window_jobs=study.windows.jobs,
+        measured_jobs=sum(len(measured_rows(first, seed)) for seed in seeds),
+        estimator=study.estimator,
+        cells=[
+            Cell(
+                speeds=speeds,
+                estimates=source,
+                is_reference=source == REFERENCE,
+                policies=[_figures(name, runs) for name in names if name in runs],
+            )
+            for speeds, source, runs in cells
+        ],
+        pooled=sorted((_pooled(name, counted) for name in names), key=lambda row: row.mean_jct_s),
+        recorded=_happened(first, seeds),
+        calibration=twin.calibration(seeds),
+        changes=wait_changes(history, pairs, seeds),
+        findings=found,
+        assumptions=_assumed(study),
+        notes=study.notes,
+    )

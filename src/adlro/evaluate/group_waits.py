@@ -1,0 +1,134 @@
+"""Mean waits of groups of jobs under two schedulers: who would wait longer, and who less.
+
+Groups are accounts, partitions and gang sizes; windows are the unit of the intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from adlro.evaluate.run_store import StoredRun
+from adlro.evaluate.stats import Estimate, pooled_mean
+from adlro.model.history import History
+from adlro.model.state import Counts, Floats
+from adlro.workloads.generate import jobs_of
+from adlro.workloads.recorded import GROUPINGS, groupings
+from adlro.workloads.setting import Setting
+
+SHOWN = ("account", "partition", "gang")  # of GROUPINGS: those by which people are told apart
+assert set(SHOWN) <= set(GROUPINGS)
+
+
+class GroupChange(BaseModel):
+    """Mean waits in seconds of a group's jobs before and after a change of the scheduler."""
+
+    model_config = ConfigDict(frozen=True)
+
+    grouping: str  # one of SHOWN
+    name: str
+    jobs: int  # measured, over all windows
+    before_s: float
+    after_s: float  # mean over the assumptions
+    change_s: Estimate  # after - before, mean over the assumptions
+    longer_in: int  # number of assumptions under which the group waits longer
+    assumptions: int
+
+    @property
+    def label(self) -> str:
+        """What the group is called in a sentence: "account vision", "gangs of 5 to 8 GPUs"."""
+        if self.grouping != "gang":
+            return f"{self.grouping} {self.name}"
+        return "single-GPU jobs" if self.name == "1" else f"gangs of {self.name} GPUs"
+
+    @property
+    def is_longer(self) -> bool:
+        """True if the group waits longer on average."""
+        return self.change_s.mean > 0
+
+
+class Compared(NamedTuple):
+    """Runs of W windows of one setting, before and after a change of the scheduler."""
+
+    setting: Setting
+    before: Sequence[StoredRun]  # [W]
+    after: Sequence[StoredRun]  # [W]
+
+
+def measured_rows(setting: Setting, seed: int) -> Counts:
+    """Return the rows of the history that are measured in a window, in the order of arrival."""
+    rows: Counts = jobs_of(setting, seed).rows
+    return rows[setting.scenario.measure.window(len(rows))]
+
+
+def measured_waits(setting: Setting, run: StoredRun) -> Floats:
+    """Return the waits of the measured jobs of a run, in the order of arrival."""
+    waits: Floats = run.wait_s[setting.scenario.measure.window(len(run.wait_s))]
+    return waits
+
+
+class _Sums(NamedTuple):
+    """Sums [W] by window over the jobs of one group."""
+
+    jobs: Floats
+    wait_s: Floats
+
+
+def _sums(codes: Sequence[Counts], waits: Sequence[Floats], code: int) -> _Sums:
+    inside = [own == code for own in codes]
+    return _Sums(
+        np.array([float(some.sum()) for some in inside]),
+        np.array([float(w[some].sum()) for w, some in zip(waits, inside, strict=True)]),
+    )
+
+
+def wait_changes(
+    history: History, compared: Sequence[Compared], seeds: Sequence[int]
+) -> list[GroupChange]:
+    """Return how the mean wait of every group changes, those with most additional waiting first.
+
+    Args:
+        history: of all settings.
+        compared: one for each assumption; all play the same jobs.
+        seeds: [W] numbers of the windows.
+    """
+    first = compared[0].setting
+    rows = [measured_rows(first, seed) for seed in seeds]
+    grouped = [groupings(history, own) for own in rows]
+    changes = [
+        _change(
+            key, grouped[0][key].name(code), code, [own[key].codes for own in grouped], compared
+        )
+        for key in SHOWN
+        if all(key in own for own in grouped)
+        for code in np.unique(np.concatenate([own[key].codes for own in grouped])).tolist()
+    ]
+    return sorted(changes, key=lambda one: -one.change_s.mean * one.jobs)
+
+
+def _change(
+    grouping: str, name: str, code: int, codes: Sequence[Counts], compared: Sequence[Compared]
+) -> GroupChange:
+    pairs = [
+        tuple(
+            _sums(codes, [measured_waits(one.setting, run) for run in runs], code)
+            for runs in (one.before, one.after)
+        )
+        for one in compared
+    ]
+    counts = pairs[0][0].jobs
+    before = np.mean([pair[0].wait_s for pair in pairs], axis=0)
+    after = np.mean([pair[1].wait_s for pair in pairs], axis=0)
+    return GroupChange(
+        grouping=grouping,
+        name=name,
+        jobs=int(counts.sum()),
+        before_s=float(before.sum() / counts.sum()),
+        after_s=float(after.sum() / counts.sum()),
+        change_s=pooled_mean(after - before, counts),
+        longer_in=sum(pair[1].wait_s.sum() > pair[0].wait_s.sum() for pair in pairs),
+        assumptions=len(pairs),
+    )
