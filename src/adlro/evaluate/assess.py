@@ -151,7 +151,7 @@ class Study(NamedTuple):
 def choose_estimator(variants: Variants, rows: Counts) -> EstimatorChoice:
     """Return the estimator with the smallest error on these rows of the history."""
     counted = np.zeros(variants.history.rows, np.bool_)
-    counted[rows] = True
+    counted[rows] = ~variants.history.is_lost[rows]
     found = prediction_errors(variants.history).errors(counted)
     errors = {name.replace(" ", "-"): one.mae_log for name, one in found.items()}
     known = {name: error for name, error in errors.items() if np.isfinite(error)}
@@ -254,7 +254,9 @@ def _happened(study: Study) -> dict[str, Floats] | None:
     first = study.cases[0].setting
     if recorded.absence(first):
         return None
-    found = [times(study.variants.history, rows) for rows in measured_rows(first, study.windows)]
+    history = study.variants.history
+    windows = [rows[~history.is_lost[rows]] for rows in measured_rows(first, study.windows)]
+    found = [times(history, rows) for rows in windows]
     if not all(one.is_known.any() for one in found):
         return None
     jct = [one.jct_s[one.is_known] for one in found]

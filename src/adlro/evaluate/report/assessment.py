@@ -300,7 +300,7 @@ def _job_table(material: Material) -> str:
         np.concatenate([run.wait_s[windows.lead_in :] for run in runs[name]])
         for name in (TODAY, OURS)
     )
-    worst = np.argsort(before - after, kind="stable")[:_MOST_JOBS]
+    worst = np.argsort(before - after, kind="stable")[:_MOST_JOBS]  # lost runs, nan, come last
     worst = worst[after[worst] > before[worst]]
     if not len(worst):
         return paragraph("No job would wait longer.")
