@@ -15,6 +15,7 @@ import click
 COMMANDS = (
     "assess",
     "plan",
+    "tune",
     "compare",
     "simulate",
     "scenario",
