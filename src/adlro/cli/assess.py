@@ -31,8 +31,9 @@ def _assess(wanted: Given, more: str) -> Assessment:
 
     with say_if_slow():
         study = assess.make_study(Variants(wanted.source()), _policies(more))
-        with study_progress("assessing", study.runs) as advance:
-            return assess.play(study, wanted.store(), wanted.threads, advance)
+        store = wanted.store()
+        with study_progress("assessing", study.runs, store) as advance:
+            return assess.play(study, store, wanted.threads, advance)
 
 
 @click.command("assess")
@@ -61,7 +62,8 @@ def command(policies: str, json_file: Path | None, **options: Any) -> None:  # n
 
     check_json_file(json_file)
     wanted = given(options)
+    wanted.refuse_overwriting(json_file)
     found = _assess(wanted, policies)
-    told = verdict(found, wanted.repeated())
+    told = verdict(found, wanted.repeated(), wanted.calibrated())
     figures = assess_table.as_json(found, told, shlex.join(["adlro", *sys.argv[1:]]))
     hand_out(assess_table.shown(found, told), figures, json_file)
