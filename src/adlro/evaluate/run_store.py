@@ -20,6 +20,7 @@ from adlro.errors import OutputError
 from adlro.evaluate.metrics import Metrics
 from adlro.files import BROKEN, pack_arrays, read_bytes, unpack_arrays, write_bytes
 from adlro.model.state import Floats
+from adlro.policies import lookahead
 from adlro.workloads.setting import Setting
 
 _KEPT = 8  # folders of other histories to keep, the most recently used ones
@@ -60,6 +61,13 @@ def _file_digest(path: Path) -> bytes:
         return b""
 
 
+def _files_of(policy: str) -> list[Path]:
+    """Return the files of a policy; a learned one has two, whichever is named."""
+    path = Path(lookahead.split(policy)[0])
+    learned = (".npz", ".json")
+    return [path.with_suffix(end) for end in learned] if path.suffix in learned else [path]
+
+
 def run_key(setting: Setting, policy: str, seed: int) -> str:
     """Return the hash of all that one run depends on.
 
@@ -75,7 +83,7 @@ def run_key(setting: Setting, policy: str, seed: int) -> str:
         _file_digest(Path(scenario.history.file)),
         setting.played.rows.tobytes(),
         policy.encode(),
-        _file_digest(Path(policy)),
+        *map(_file_digest, _files_of(policy)),
         f"{seed} {setting.played.stride}".encode(),
     ):
         digest.update(len(part).to_bytes(8, "big") + part)
