@@ -153,13 +153,17 @@ class Study(NamedTuple):
 
 
 def choose_estimator(variants: Variants, rows: Counts) -> EstimatorChoice:
-    """Return the estimator with the smallest error on these rows of the history."""
+    """Return the estimator with the smallest error on these rows of the history.
+
+    Of equal ones it is the users' requests, which need no estimator.
+    """
     counted = np.zeros(variants.history.jobs, np.bool_)
     counted[rows] = True
     found = prediction_errors(variants.history).errors(counted)
     errors = {name.replace(" ", "-"): one.mae_log for name, one in found.items()}
     known = {name: error for name, error in errors.items() if np.isfinite(error)}
-    return EstimatorChoice(name=min(known, key=lambda name: known[name]), errors=known)
+    best = min(known, key=lambda name: (known[name], name != REQUEST))
+    return EstimatorChoice(name=best, errors=known)
 
 
 def _refuse_namesakes(policies: Sequence[str]) -> None:

@@ -63,8 +63,10 @@ def answer_of(gains: list[Estimate], pooled: Estimate) -> Answer:
         return "loss"
     if shorter and longer:
         return "depends"
-    if pooled.is_settled:
-        return "likely gain" if pooled.mean < 0 else "likely loss"
+    if pooled.is_settled and pooled.mean < 0 and not longer:
+        return "likely gain"
+    if pooled.is_settled and pooled.mean > 0 and not shorter:
+        return "likely loss"
     return "open"
 
 
