@@ -92,8 +92,13 @@ def test_files_of_code_are_refused_as_their_runs_cannot_be_known_again(setting, 
 
 @pytest.mark.parametrize(
     ("policy", "name"),
-    [("slurm", "slurm"), ("./a/mine.npz", "mine"), ("mine.json", "mine"), ("a+lookahead", "a+lookahead"),
-     ("./b.npz+lookahead", "b+lookahead")],
-)  # fmt: skip
+    [
+        ("slurm", "slurm"),
+        ("./a/mine.npz", "mine"),
+        ("mine.json", "mine"),
+        ("a+lookahead", "a+lookahead"),
+        ("./b.npz+lookahead", "b+lookahead"),
+    ],
+)
 def test_a_policy_is_named_after_its_file(policy, name):
     assert name_of(policy) == name

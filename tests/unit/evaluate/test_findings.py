@@ -1,4 +1,4 @@
-"""What stands out in a record: each kind fires on a small history made for it, and else does not."""
+"""What stands out in a record: each kind fires on a history made for it, and else not."""
 
 import pytest
 

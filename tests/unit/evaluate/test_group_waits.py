@@ -51,9 +51,8 @@ def test_changes_of_waits_by_hand(tmp_path):
 def test_most_additional_waiting_comes_first(tmp_path):
     history, setting = setting_of(tmp_path)
     one = Compared(setting, [run_of([0, 0, 0, 0, 0])], [run_of([0, 10, 25, 10, 10])])
-    told = [
-        (c.name, c.jobs) for c in wait_changes(history, [one], WINDOWS) if c.grouping == "account"
-    ]
+    found = wait_changes(history, [one], WINDOWS)
+    told = [(c.name, c.jobs) for c in found if c.grouping == "account"]
     assert told == [("a", 3), ("b", 1)]  # 30 s in all against 25 s of a longer wait
 
 

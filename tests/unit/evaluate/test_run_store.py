@@ -123,21 +123,22 @@ def test_the_histories_least_recently_used_are_forgotten(tmp_path):
 def test_the_key_changes_with_all_that_a_run_depends_on(setting, tmp_path, monkeypatch):
     played, policy = setting.played, tmp_path / "mine.npz"
     policy.write_bytes(b"weights")
-    other = {"load": setting.scenario.load * 1.01}
+
+    def changed(**keys):
+        return setting._replace(scenario=adjusted(setting.scenario, **keys))
+
     keys = [
         run_key(setting, "slurm", 0),
         run_key(setting, "slurm", 1),
         run_key(setting, "adlro", 0),
-        run_key(setting._replace(scenario=adjusted(setting.scenario, **other)), "slurm", 0),
-        run_key(setting._replace(scenario=adjusted(setting.scenario, estimates="oracle")), "slurm", 0),
-        run_key(setting._replace(scenario=adjusted(setting.scenario, measure="all")), "slurm", 0),
-        run_key(
-            setting._replace(scenario=adjusted(setting.scenario, slurm={"weight_age": 1})), "slurm", 0
-        ),
+        run_key(changed(load=setting.scenario.load * 1.01), "slurm", 0),
+        run_key(changed(estimates="oracle"), "slurm", 0),
+        run_key(changed(measure="all"), "slurm", 0),
+        run_key(changed(slurm={"weight_age": 1}), "slurm", 0),
         run_key(setting._replace(played=played._replace(rows=played.rows[::-1])), "slurm", 0),
         run_key(setting._replace(played=played._replace(stride=7)), "slurm", 0),
         run_key(setting, str(policy), 0),
-    ]  # fmt: skip
+    ]
     ahead = f"{policy}+lookahead"
     keys.append(run_key(setting, ahead, 0))
     policy.write_bytes(b"other weights")
