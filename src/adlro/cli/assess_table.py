@@ -59,14 +59,16 @@ _CAPTION = (
 
 
 def _head(found: Assessment) -> list[str]:
-    is_whole = found.runs == 1
-    parts, each = ("", "") if is_whole else (f" in {found.runs} parts of the history", " of each")
+    lead_in = f"the first {found.lead_in_jobs:,} jobs"
+    if found.runs == 1:
+        told = f"; {lead_in} lead in, and chose the estimator"
+    else:
+        told = f" in {found.runs} parts; {lead_in} of each lead in, those of the first chose the "
+        told += "estimator"
     return [
         f"{found.history} on {found.cluster}: {found.jobs:,} GPU jobs in {found.days:.1f} days, "
         f"{found.gpus:,} GPUs, load {found.load:.2f}",
-        f"{found.windows} windows of {found.window_jobs:,} jobs{parts}; the first "
-        f"{found.lead_in_jobs:,} jobs{each} lead in; those of the history chose the estimator: "
-        f"{found.estimator.name}",
+        f"{found.windows} windows of {found.window_jobs:,} jobs{told}: {found.estimator.name}",
     ]
 
 

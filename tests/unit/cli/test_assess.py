@@ -55,6 +55,7 @@ def test_everything_an_operator_asks_is_there(place):
     assert result.returncode == 0, result.stderr
     asked = (
         "jobs.csv on cluster: 360 GPU jobs in 3.3 days, 4 GPUs", "recorded", "slurm", "multifactor",
+        "4 windows of 67 jobs; the first 92 jobs lead in, and chose the estimator: ",
         "easy-backfill", "min-min", "drain-argmin", "Verdict", "How sure: ", "The strongest rival",
         "Who would wait longer", "How true: ", "What is assumed", "as a reference only",
         "adlro tune jobs.csv --cluster cluster.toml", "all figures: out.json",
