@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test install check format warm warm-policies warm-training prometheus bench slow train experiments clean
+.PHONY: demo test install check format warm warm-policies warm-training prometheus pictures bench slow train experiments clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
@@ -38,7 +38,17 @@ warm-training: $(VENV)/.developer
 
 # Install the Prometheus server that the telemetry tests use.
 prometheus:
-	tests/tools/install_prometheus.sh
+	tests/tools/apt_install.sh Prometheus prometheus prometheus
+
+# The pictures of README and docs, in a headless browser (Debian's chromium).
+pictures: $(VENV)/.package
+	tests/tools/apt_install.sh Chromium chromium chromium
+	mkdir -p out
+	$(BIN)/adlro cluster import examples/history/nodes.txt --out out/nodes.toml
+	$(BIN)/adlro assess examples/history/jobs.sacct.txt --cluster out/nodes.toml --report out/assess
+	$(BIN)/adlro compare paper16 --policies adlro,drain-argmin,min-min,pair-sjf,easy-backfill,static-affinity,fcfs --seeds 50 --report out
+	tests/tools/screenshot.sh out/assess/report.html docs/assess.png 1300,1250
+	tests/tools/screenshot.sh out/report.html docs/report.png 1300,1150
 
 bench: $(VENV)/.rivals
 	mkdir -p out

@@ -24,4 +24,4 @@ def history(folder, content, name="jobs.txt"):
 
 def words(history, column):
     """A column of words as text, "" = missing."""
-    return [history.word(column, job) for job in range(history.jobs)]
+    return [history.word(column, job) for job in range(history.rows)]

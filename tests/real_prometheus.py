@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.request
 
-MISSING = "prometheus is not installed (tests/tools/install_prometheus.sh installs Debian's)"
+MISSING = "prometheus is not installed (make prometheus installs Debian's)"
 
 
 def program():

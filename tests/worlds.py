@@ -164,6 +164,7 @@ def build(
         *_rules(quotas, rows, layout),
         np.zeros(0) if ageing is None else np.array([ageing], np.float64),
         np.zeros(0) if tick is None else np.array([tick], np.float64),
+        np.zeros(len(rows), np.bool_),
     )
     empty = EmptyCluster(layout.pools, layout.nodes, layout.gpus)
     setting = SimpleNamespace(

@@ -24,11 +24,18 @@ def submit(slurm, *options, seconds=0.6):
     return slurm.submit("--output=/dev/null", "--time=1", *options, "--wrap", f"sleep {seconds}")
 
 
-def records(slurm):
-    time.sleep(2)  # slurmctld tells slurmdbd a moment later
-    text = slurm.run("sacct", "-P", "-X", "-o", "JobID,State,Partition,NodeList,ReqTRES,AllocTRES")
-    rows = csv.DictReader(io.StringIO(text), delimiter="|", quoting=csv.QUOTE_NONE)
-    return {int(row["JobID"]): row for row in rows}
+def records(slurm, *jobs, seconds=60.0):
+    """The records of all jobs, when sacct has the ends of these: slurmdbd hears of them later."""
+    fields = "JobID,State,Partition,NodeList,ReqTRES,AllocTRES,End"
+    deadline = time.monotonic() + seconds
+    while True:
+        text = slurm.run("sacct", "-P", "-X", "-o", fields)
+        rows = csv.DictReader(io.StringIO(text), delimiter="|", quoting=csv.QUOTE_NONE)
+        found = {int(row["JobID"]): row for row in rows}
+        if all(job in found and found[job]["End"] != "Unknown" for job in jobs):
+            return found
+        assert time.monotonic() < deadline, f"sacct has no end of {jobs} after {seconds} s: {found}"
+        time.sleep(0.5)
 
 
 def test_jobs_run_on_the_type_and_partition_they_ask_for_and_sacct_says_so(tmp_path):
@@ -39,7 +46,7 @@ def test_jobs_run_on_the_type_and_partition_they_ask_for_and_sacct_says_so(tmp_p
         with pytest.raises(SlurmError, match="node configuration is not available"):
             submit(slurm, "--gres=gpu:volta:1", "--partition=lab")
         slurm.wait_until_empty()
-        done = records(slurm)
+        done = records(slurm, typed, lab, both)
     assert {done[job]["State"] for job in (typed, lab, both)} == {"COMPLETED"}
     assert done[typed]["NodeList"] == "t1"
     assert "gres/gpu:turing=2" in done[typed]["ReqTRES"]
@@ -62,7 +69,7 @@ def test_two_clusters_of_other_shapes_run_side_by_side(tmp_path):
         job = submit(two, "--gpus=tesla:3")
         assert one.jobs() == []
         two.wait_until_empty()
-        assert records(two)[job]["NodeList"] == "x[1-2]"
+        assert records(two, job)[job]["NodeList"] == "x[1-2]"
         assert records(one) == {}
 
 

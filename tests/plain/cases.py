@@ -140,6 +140,7 @@ def as_workload(case: Case) -> Workload:
         *_rules(case),
         np.array([] if case.ageing is None else [case.ageing]),
         np.array([] if case.tick is None else [case.tick]),
+        np.zeros(len(case.jobs), np.bool_),
     )
 
 

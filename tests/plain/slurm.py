@@ -56,9 +56,11 @@ class SlurmTwin:
         self.cores: list[int] = case.nodes["cores"].tolist()
         self.memory: list[int] = case.nodes["memory"].tolist()
         self.look_at_all = self.backfill_at = inf
+        self.counted = (0, 0)
 
     def decide(self, world: PlainWorld) -> list[Decision]:
         if not world.waiting:
+            self.look_at_all = self.backfill_at = inf
             return []
         slurm, order = self.slurm, sorted(world.waiting, key=lambda job: self.key(world, job))
         all_of_them, cycle = world.now >= self.look_at_all, world.now >= self.backfill_at
@@ -68,7 +70,10 @@ class SlurmTwin:
             answer = self.backfill(world, order)
         if answer:
             return answer
-        if any(feasible(world, job) for job in world.waiting):
+        count = (world.arrived, world.arrived - len(world.waiting) - len(world.running))
+        is_event = count != self.counted or not (all_of_them or cycle)
+        self.counted = count
+        if is_event and any(feasible(world, job) for job in world.waiting):
             if len(order) > slurm.default_queue_depth:
                 later = next_multiple(world.now, slurm.sched_interval_s)
                 self.look_at_all = min(self.look_at_all, later)

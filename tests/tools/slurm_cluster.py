@@ -29,7 +29,7 @@ from tests.tools.slurm_config import (
     slurmdbd_conf,
 )
 
-INSTALL = Path(__file__).with_name("install_slurm.sh")
+PACKAGES = "munge slurmctld slurmd slurmdbd slurm-client mariadb-server-core mariadb-client-core"
 PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct")
 SEARCH_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path on Linux
@@ -45,7 +45,8 @@ def missing():
         return "only root can start Slurm's daemons here"
     if _has_programs():
         return ""
-    done = subprocess.run([INSTALL], capture_output=True, text=True, timeout=1500, check=False)
+    install = [Path(__file__).with_name("apt_install.sh"), "Slurm", " ".join(PROGRAMS), PACKAGES]
+    done = subprocess.run(install, capture_output=True, text=True, timeout=1500, check=False)
     return "" if _has_programs() else done.stderr.strip() or "Slurm is not installed"
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from adlro.cli import completion
 from adlro.cli.history_options import Given, given, study_options, study_progress
-from adlro.cli.options import FILE, check_json_file, hand_out, say_if_slow
+from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say, say_if_slow
+from adlro.cli.reporting import check_places
 
 if TYPE_CHECKING:
-    from adlro.evaluate.assess import Assessment
+    from adlro.evaluate.assess import Assessment, Study
+    from adlro.evaluate.batch import Runs
 
 
 def _policies(text: str) -> tuple[str, ...]:
@@ -25,15 +27,33 @@ def _policies(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*POLICIES, *more)))
 
 
-def _assess(wanted: Given, more: str) -> Assessment:
+class _Played(NamedTuple):
+    study: Study
+    results: list[Runs]
+    found: Assessment
+
+
+def _assess(wanted: Given, more: str) -> _Played:
     from adlro.evaluate import assess
+    from adlro.evaluate.batch import Batch
     from adlro.evaluate.variants import Variants
 
     with say_if_slow():
         study = assess.make_study(Variants(wanted.source()), _policies(more))
         store = wanted.store()
         with study_progress("assessing", study.runs, store) as advance:
-            return assess.play(study, store, wanted.threads, advance)
+            results = Batch(store, wanted.threads, advance).play(study.cases)
+    return _Played(study, results, assess.assessment(study, results))
+
+
+def _write_page(folder: Path, played: _Played, command: str, *, anonymous: bool) -> Path:
+    from rich.console import Console
+
+    from adlro.evaluate.report import assessment
+
+    with Console(stderr=True).status("drawing the page …"):
+        material = assessment.gather(*played, command, anonymous=anonymous)
+        return assessment.write(folder, material)
 
 
 @click.command("assess")
@@ -46,7 +66,22 @@ def _assess(wanted: Given, more: str) -> Assessment:
     help="Play these policies too, e.g. ./trained.npz.",
 )
 @click.option("--json", "json_file", type=FILE, help="Also write all figures here; - = print them.")
-def command(policies: str, json_file: Path | None, **options: Any) -> None:  # noqa: ANN401  of click
+@click.option(
+    "--report",
+    type=FILE,
+    metavar="DIR",
+    help="Write a page with tables and charts: DIR/report.html.",
+)
+@click.option(
+    "--anonymous", is_flag=True, help="Codes on the page instead of names, accounts and ids."
+)
+def command(
+    policies: str,
+    json_file: Path | None,
+    report: Path | None,
+    anonymous: bool,
+    **options: Any,  # noqa: ANN401  of click
+) -> None:
     """What would ADLRO gain on your cluster? A verdict on your own jobs, in minutes.
 
     FILE is a history of jobs, such as the output of 'sacct' (docs/traces.md). Policies are played
@@ -58,12 +93,20 @@ def command(policies: str, json_file: Path | None, **options: Any) -> None:  # n
     adlro assess jobs.txt --cluster cluster.toml --slurm-config config.txt
     """  # noqa: D301  click wants the character itself
     from adlro.cli import assess_table
+    from adlro.evaluate.report.folder import check_folder
     from adlro.evaluate.verdict import verdict
 
     check_json_file(json_file)
+    check_places(json_file, report, anonymous=anonymous)
+    if report is not None:
+        check_folder(report)
     wanted = given(options)
     wanted.refuse_overwriting(json_file)
-    found = _assess(wanted, policies)
-    told = verdict(found, wanted.repeated(), wanted.calibrated())
-    figures = assess_table.as_json(found, told, shlex.join(["adlro", *sys.argv[1:]]))
-    hand_out(assess_table.shown(found, told), figures, json_file)
+    played = _assess(wanted, policies)
+    told = verdict(played.found, wanted.repeated(), wanted.calibrated())
+    called = shlex.join(["adlro", *sys.argv[1:]])
+    figures = assess_table.as_json(played.found, told, called)
+    hand_out(assess_table.shown(played.found, told), figures, json_file)
+    if report is not None:
+        path = _write_page(report, played, called, anonymous=anonymous)
+        say(f"page: {path}", err=json_file == PRINTED)

@@ -23,7 +23,7 @@ from adlro.cli.options import (
     say_if_slow,
     scenario_options,
 )
-from adlro.cli.reporting import Reporter
+from adlro.cli.reporting import Reporter, check_places
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -120,18 +120,6 @@ def _progress(*, is_open: bool) -> Progress:
     last = TextColumn("{task.fields[width]}", markup=False) if is_open else TimeRemainingColumn()
     columns = (TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), last)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _check_places(json_file: Path | None, report: Path | None) -> None:
-    """Refuse `--report -`, and a --json file at the path of the report's page or folder."""
-    from adlro.evaluate.report.folder import FILE as PAGE
-
-    if report == PRINTED:
-        raise click.BadParameter("it cannot be printed; name a folder", param_hint="--report")
-    if json_file is None or report is None:
-        return
-    if json_file.resolve() in (report.resolve(), (report / PAGE).resolve()):
-        raise click.BadParameter(f"{json_file} is the place of --report too", param_hint="--json")
 
 
 class _Way(NamedTuple):
@@ -244,6 +232,12 @@ def _play(
     metavar="DIR",
     help="Write a page with tables and charts: DIR/report.html.",
 )
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="The page has codes in place of the history's job ids and names, users, accounts, "
+    "partitions and nodes.",
+)
 def command(
     scenario: str,
     load: float | None,
@@ -258,6 +252,7 @@ def command(
     regression: bool,
     json_file: Path | None,
     report: Path | None,
+    anonymous: bool,
 ) -> None:
     """Run policies on the same jobs and print the tables, best first.
 
@@ -268,8 +263,8 @@ def command(
 
     way = _Way(_seeds(seeds), threads, hindsight)
     check_json_file(json_file)
-    _check_places(json_file, report)
-    reporter = Reporter(report)
+    check_places(json_file, report, anonymous=anonymous)
+    reporter = Reporter(report, anonymous=anonymous)
     wanted = changed_scenario(scenario, load, estimates, jobs, ageing, slurm_config)
     with contextlib.redirect_stdout(sys.stderr):  # a policy that prints must not spoil the JSON
         result, is_whole = _play(wanted, policies, way, reporter)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adlro.cli.options import say
+from adlro.cli.options import PRINTED, say
 
 if TYPE_CHECKING:
     from adlro.evaluate.compare import Watch
@@ -19,16 +19,34 @@ if TYPE_CHECKING:
     from adlro.workloads.setting import Setting
 
 
+def check_places(json_file: Path | None, report: Path | None, *, anonymous: bool) -> None:
+    """Refuse places of --json and --report that cannot be, and --anonymous without a page.
+
+    Raises:
+        click.BadParameter: the page shall be printed, or both have the same place.
+    """
+    from adlro.evaluate.report.folder import FILE as PAGE
+
+    if anonymous and report is None:
+        raise click.BadParameter("it concerns the page of --report", param_hint="--anonymous")
+    if report == PRINTED:
+        raise click.BadParameter("it cannot be printed; name a folder", param_hint="--report")
+    if json_file is None or report is None:
+        return
+    if json_file.resolve() in (report.resolve(), (report / PAGE).resolve()):
+        raise click.BadParameter(f"{json_file} is the place of --report too", param_hint="--json")
+
+
 class Reporter:
     """Collects data during a comparison and writes its page; does nothing without a folder."""
 
-    def __init__(self, folder: Path | None) -> None:
-        """Check that the page can be written.
+    def __init__(self, folder: Path | None, *, anonymous: bool = False) -> None:
+        """Check that the page can be written; an anonymous one names nothing of a history.
 
         Raises:
             OutputError: the folder cannot be written to.
         """
-        self._folder = folder
+        self._folder, self._anonymous = folder, anonymous
         self._write: Callable[[Path, Comparison], Path] | None = None
         if folder is not None:
             from adlro.evaluate.report.folder import check_folder
@@ -48,7 +66,14 @@ class Reporter:
             from adlro.evaluate.report import page
 
             return in_background(
-                lambda: page.write(folder, setting, policies, result, collector.statistics())
+                lambda: page.write(
+                    folder,
+                    setting,
+                    policies,
+                    result,
+                    collector.statistics(),
+                    anonymous=self._anonymous,
+                )
             )
 
         self._write = write

@@ -248,9 +248,11 @@ def _figures(run: _Run, metrics: Metrics, record: _Record) -> str:
 
 def _write_gantt(path: Path, run: _Run, *, quiet: bool) -> None:
     from adlro.evaluate.report.gantt import draw
+    from adlro.evaluate.report.naming import naming_of
     from adlro.files import write_text
 
-    write_text(path, draw(run.setting, run.workload, run.result, str(run)))
+    naming = naming_of(run.setting, run.workload.jobs, run.seed)
+    write_text(path, draw(run.setting, run.workload, run.result, str(run), naming))
     say(f"schedule: {path} (open it in a browser)", err=quiet)
 
 

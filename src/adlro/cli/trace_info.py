@@ -32,18 +32,20 @@ def info(history: History, gpus: int | None) -> Info:
 
     from adlro.workloads import recorded, summary
 
-    submit = history.submit_s[~np.isnan(history.submit_s)]
+    jobs = history.without_lost()
+    submit = jobs.submit_s[~np.isnan(jobs.submit_s)]
     header = history.header
     facts: dict[str, Any] = {
         "file": header.source,
         "format": header.format,
-        "jobs": history.jobs,
+        "jobs": jobs.jobs,
+        "lost_runs": history.rows - jobs.rows,
         "first_submission": summary.date(history, submit.min() if len(submit) else np.nan),
         "last_submission": summary.date(history, submit.max() if len(submit) else np.nan),
         "span_days": float(np.ptp(submit)) / 86_400 if len(submit) else None,
     }
-    unit, amount = summary.demand(history)
-    for name, values in ((f"{unit}_asked", amount), ("run_s", history.run_s)):
+    unit, amount = summary.demand(jobs)
+    for name, values in ((f"{unit}_asked", amount), ("run_s", jobs.run_s)):
         found = summary.spread(values)
         facts[name] = None if found is None else found._asdict()
     busy, total = summary.in_use(history), 0.0
@@ -62,7 +64,7 @@ def info(history: History, gpus: int | None) -> Info:
     }
     for name in ("user", "account", "queue", "gpu_model", "status"):
         facts[f"distinct_{name}"] = len(history.tables[name]) or None
-    facts["missing"] = summary.missing(history)
+    facts["missing"] = summary.missing(jobs)
     facts["defects"] = header.defects
     facts["notes"] = list(header.notes)
     return Info(facts, happened)
@@ -103,6 +105,9 @@ def lines(found: dict[str, Any], history: History) -> list[tuple[str, str]]:
         (f"{unit} asked", _spread_text(found[f"{unit}_asked"])),
         ("run time, s", _spread_text(found["run_s"])),
     ]
+    if found["lost_runs"]:
+        text = f"{found['lost_runs']:,} earlier runs of requeued jobs: they count as use of GPUs"
+        shown.append(("lost runs", text))
     if "in_use" in found:
         busy, size = found["in_use"], found["size"]
         beginning = "" if busy["by"] == "start" else ", as if each job had started at once"

@@ -91,6 +91,7 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
     from adlro.estimates.errors import later_part
     from adlro.evaluate import prediction_error
 
+    history = history.without_lost()
     place = None if job is None else _place(history, job)
     with say_if_slow(), _progress(history) as progress:
         found = prediction_error.prediction_errors(history, progress)

@@ -169,9 +169,10 @@ class Worlds:
         return worlds._replace(**{name: getattr(worlds, name)[i] for name in _OWN})
 
     def workload(self, i: int) -> Workload:
-        """Return the workload that copy i is playing."""
+        """Return the workload that copy i is playing; all of its jobs count in rewards."""
         world = self.world(i)
-        return Workload._make(getattr(world, name) for name in Workload._fields)
+        arrays = [getattr(world, name) for name in Workload._fields[:-1]]
+        return Workload._make([*arrays, np.zeros(len(world.jobs), np.bool_)])
 
     def begin(self, first: int) -> None:
         """Begin an episode in every copy; the episodes are numbered from `first` on."""

@@ -40,8 +40,8 @@ def later_part(history: History, share: float) -> Mask:
 
     Jobs are ranked by submission time; jobs without a submission time are not in the mask.
     """
-    place = np.empty(history.jobs, np.int64)
-    place[np.argsort(history.submit_s, kind="stable")] = np.arange(history.jobs)
+    place = np.empty(history.rows, np.int64)
+    place[np.argsort(history.submit_s, kind="stable")] = np.arange(history.rows)
     known = int((~np.isnan(history.submit_s)).sum())
     later: Mask = (place >= int(share * known)) & ~np.isnan(history.submit_s)
     return later

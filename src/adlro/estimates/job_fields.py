@@ -170,7 +170,7 @@ def of_history(history: History) -> Words:
 
     The recorded priority is not used: Slurm records its last value, which depends on the wait.
     """
-    fillings = np.zeros((history.jobs, SPACE.fillers), np.uint64)
+    fillings = np.zeros((history.rows, SPACE.fillers), np.uint64)
     for role in ("user", "account", "queue", "qos", "name"):
         _fill_words(fillings, role, getattr(history, role), history.tables[role])
     numbers = np.column_stack(
@@ -181,7 +181,7 @@ def of_history(history: History) -> Words:
             history.cores,
             history.memory_mb,
             history.gpu_memory_mb,
-            np.full(history.jobs, np.nan),
+            np.full(history.rows, np.nan),
             history.submit_s + (history.header.origin_unix_s or 0.0),
         )
     )

@@ -74,8 +74,12 @@ def event_order(submit: Floats, end: Floats, run_s: Floats) -> EventOrder:
 
 
 def event_order_of(history: History) -> EventOrder:
-    """Sort the ends and submissions of a history's jobs by time."""
-    return event_order(history.submit_s, end_times(history), history.run_s)
+    """Sort the ends and submissions of a history's rows by time.
+
+    Runs that requeued jobs lost have no end event: how long the job takes is not known by it.
+    """
+    run_s = np.where(history.is_lost, np.nan, history.run_s)
+    return event_order(history.submit_s, end_times(history), run_s)
 
 
 def table(fillings: Words, requested_s: Floats, events: EventOrder) -> JobTable:

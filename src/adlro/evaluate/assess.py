@@ -8,7 +8,7 @@ compared: both are simulations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +17,11 @@ from pydantic import BaseModel, ConfigDict
 from adlro.config.scenario import EstimateSource
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate import findings, recorded
-from adlro.evaluate.batch import Batch, Case, Runs, by_window, name_of, runs_of
+from adlro.evaluate.batch import Case, Runs, by_window, name_of, runs_of
 from adlro.evaluate.calibration import Calibration, Twin
 from adlro.evaluate.findings import Finding
 from adlro.evaluate.group_waits import Compared, GroupChange, measured_rows, wait_changes
 from adlro.evaluate.prediction_error import prediction_errors
-from adlro.evaluate.run_store import RunStore
 from adlro.evaluate.stats import Estimate, estimate, percent_difference
 from adlro.evaluate.variants import (
     SPEEDS,
@@ -157,8 +156,8 @@ def choose_estimator(variants: Variants, rows: Counts) -> EstimatorChoice:
 
     Of equal ones it is the users' requests, which need no estimator.
     """
-    counted = np.zeros(variants.history.jobs, np.bool_)
-    counted[rows] = True
+    counted = np.zeros(variants.history.rows, np.bool_)
+    counted[rows] = ~variants.history.is_lost[rows]
     found = prediction_errors(variants.history).errors(counted)
     errors = {name.replace(" ", "-"): one.mae_log for name, one in found.items()}
     known = {name: error for name, error in errors.items() if np.isfinite(error)}
@@ -213,16 +212,6 @@ def make_study(variants: Variants, policies: Sequence[str] = POLICIES) -> Study:
         scenario = setting.scenario.model_copy(update={"slurm": flat})
         cases.append(Case(setting._replace(scenario=scenario), (TODAY,), windows.seeds))
     return Study(variants, windows, whole, estimator, assumptions, cases, has_flat, notes)
-
-
-def play(
-    study: Study, store: RunStore, threads: int, advance: Callable[[int], object] = lambda _: None
-) -> Assessment:
-    """Play all runs of a study that are not stored yet, and assess them.
-
-    advance: called with the number of runs that have ended.
-    """
-    return assessment(study, Batch(store, threads, advance).play(study.cases))
 
 
 def _cells(study: Study, results: Sequence[Runs]) -> Iterator[tuple[str, str, Runs]]:
@@ -281,8 +270,10 @@ def _happened(study: Study) -> dict[str, Floats] | None:
     first = study.cases[0].setting
     if recorded.absence(first):
         return None
-    found = [times(study.variants.history, rows) for rows in measured_rows(first, study.windows)]
-    if not all(one.is_known.mean() >= _MOST_KNOWN for one in found):
+    history = study.variants.history
+    windows = [rows[~history.is_lost[rows]] for rows in measured_rows(first, study.windows)]
+    found = [times(history, rows) for rows in windows]
+    if not all(one.is_known.any() and one.is_known.mean() >= _MOST_KNOWN for one in found):
         return None
     jct = [one.jct_s[one.is_known] for one in found]
     if not any(one.any() for one in jct):  # no time passed: nothing can be compared with it

@@ -104,7 +104,7 @@ class Batch:
         workload = generate(case.setting, seed)
         for name in missing:
             result = run_one(case.setting, workload, policies[name], seed)
-            arrival = workload.jobs["arrival"]
+            arrival = np.where(workload.lost, np.nan, workload.jobs["arrival"])
             run = StoredRun(
                 result.outcome["start"] - arrival,
                 result.outcome["finish"] - arrival,
@@ -140,6 +140,6 @@ def by_window(runs: Sequence[StoredRun], windows: Windows, metric: str) -> Float
     values = [_BY_JOB[metric](run)[windows.lead_in :].reshape(each, -1) for run in runs]
     joined = np.concatenate(values)
     found: Floats = (
-        np.percentile(joined, 99, axis=1) if metric.startswith("p99") else joined.mean(axis=1)
+        np.nanpercentile(joined, 99, axis=1) if metric.startswith("p99") else np.nanmean(joined, 1)
     )
     return found

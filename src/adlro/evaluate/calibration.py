@@ -17,7 +17,7 @@ from adlro.sim.simulator import RunResult
 from adlro.workloads import history_file
 from adlro.workloads.generate import jobs_of
 from adlro.workloads.setting import Setting
-from adlro.workloads.workload import Workload
+from adlro.workloads.workload import Workload, measured
 
 TWIN = "slurm"  # the policy that decides as stock Slurm does
 CLOSE_PCT = 15.0  # a simulation that differs by more does not reproduce the cluster
@@ -67,14 +67,16 @@ class Calibration(BaseModel):
         told = f"mean JCT {_change(self.jct_s)}, mean wait {_change(self.wait_s)}"
         told += f", over {self.jobs:,} jobs"
         told += "" if rank is None else f"; rank correlation of waits {rank:.2f}"
+        return f"{self.verdict()}: {told}."
+
+    def verdict(self) -> str:
+        """Return whether the simulation reproduces the cluster, without figures in seconds."""
         if self.within_pct is None:
-            return f"{self.policy} cannot be compared with the record: {told}."
+            return f"{self.policy} cannot be compared with the record"
         size = f"{self.within_pct:.2g}" if self.within_pct < 10 else f"{self.within_pct:,.0f}"
         if self.is_close:
-            text = f"With {self.policy}, this simulation reproduces your cluster within {size} %"
-        else:
-            text = f"WARNING: with {self.policy}, this simulation is {size} % off your cluster"
-        return f"{text}: {told}."
+            return f"With {self.policy}, this simulation reproduces your cluster within {size} %"
+        return f"WARNING: with {self.policy}, this simulation is {size} % off your cluster"
 
 
 def _change(means: Means) -> str:
@@ -105,8 +107,7 @@ class Twin:
         found = times_of(self._setting, played)
         if found is None or not self._is_recorded:
             return
-        count, measured = len(played.rows), self._setting.scenario.measure
-        counted = np.arange(count)[measured.window(count)]
+        counted = measured(played.lost, self._setting.scenario.measure)
         counted = counted[found.is_known[counted]]
         self._pairs[seed] = Pairs(
             played.rows[counted],

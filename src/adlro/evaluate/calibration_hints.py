@@ -46,7 +46,7 @@ class _InUse:
     """GPUs in use over time, by the recorded starts and ends of all jobs of a history."""
 
     def __init__(self, history: History, thousandths: Floats) -> None:
-        found = times(history, np.arange(history.jobs))
+        found = times(history, np.arange(history.rows))
         known = found.is_known & (thousandths > 0)
         gpus = thousandths[known] / WHOLE
         moments = np.concatenate((found.end_s[known], found.start_s[known]))

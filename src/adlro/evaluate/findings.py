@@ -45,7 +45,7 @@ class _Played(NamedTuple):
     gpus: Floats  # [K]
     start_s: Floats  # [K]; nan = unknown
     run_s: Floats  # [K]
-    wait_s: Floats  # [K]; nan = unknown
+    wait_s: Floats  # [K]; nan = unknown, or a run that a requeued job lost
     submit_s: Floats  # [K]
 
     @property
@@ -61,7 +61,8 @@ def _played(history: History, setting: Setting) -> tuple[Counts, _Played]:
     found = recorded.times(history, rows)
     gpus = history_file.gpus_of(history, source)[rows] / WHOLE
     run = np.nan_to_num(history.run_s[rows])
-    return rows, _Played(gpus, found.start_s, run, found.wait_s, history.submit_s[rows])
+    wait = np.where(history.is_lost[rows], np.nan, found.wait_s)
+    return rows, _Played(gpus, found.start_s, run, wait, history.submit_s[rows])
 
 
 def idle_gpus(history: History, setting: Setting) -> list[Finding]:

@@ -87,7 +87,7 @@ class _Sums(NamedTuple):
 
 
 def _sums(codes: Sequence[Counts], waits: Sequence[Floats], code: int) -> _Sums:
-    inside = [own == code for own in codes]
+    inside = [(own == code) & ~np.isnan(w) for own, w in zip(codes, waits, strict=True)]
     return _Sums(
         np.array([float(some.sum()) for some in inside]),
         np.array([float(w[some].sum()) for w, some in zip(waits, inside, strict=True)]),
@@ -116,6 +116,8 @@ def wait_changes(
         codes = [own[key].codes for own in grouped]
         for code in np.unique(np.concatenate(codes)).tolist():
             pairs = [tuple(_sums(codes, side, code) for side in both) for both in waits]
+            if not pairs[0][0].jobs.any():  # lost runs only
+                continue
             changes.append(_change(key, grouped[0][key].name(code), pairs))
     return sorted(changes, key=lambda one: -one.change_s.mean * one.jobs)
 

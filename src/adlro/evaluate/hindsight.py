@@ -219,6 +219,6 @@ def hindsight(
 
 def mean_jct(setting: Setting, workload: Workload, seed: int) -> float:
     """Return the mean JCT in seconds of the measured jobs under the hindsight reference."""
-    counted = setting.scenario.measure.window(len(workload.jobs))
+    counted = workload.measured(setting.scenario.measure)
     finish = hindsight(setting, workload, seed).outcome["finish"]
     return float((finish - workload.jobs["arrival"])[counted].mean())

@@ -23,7 +23,11 @@ _NEVER_UP = 1e-9  # share of the makespan: a GPU up for less counts as never up
 
 
 class Metrics(NamedTuple):
-    """Metrics of one run, over the jobs that `measure` selects unless marked "whole run"."""
+    """Metrics of one run, over the jobs that `measure` selects unless marked "whole run".
+
+    Runs that requeued jobs of a history lost are no jobs, but count in times of GPUs, in the queue
+    and in the load.
+    """
 
     mean_jct_s: float  # JCT = finish - arrival
     weighted_jct_s: float  # weighted by priority
@@ -150,7 +154,8 @@ def _user_fairness(jobs: Records, best: Floats, jct: Floats, gpus: int) -> tuple
 def measure(setting: Setting, workload: Workload, result: RunResult) -> Metrics:
     """Compute all metrics of a run."""
     layout, scenario = setting.layout, setting.scenario
-    counted = scenario.measure.window(len(workload.jobs))
+    counted = workload.measured(scenario.measure)
+    count = int((~workload.lost).sum())
     jobs, outcome = workload.jobs[counted], result.outcome[counted]
     jct, wait = outcome["finish"] - jobs["arrival"], outcome["start"] - jobs["arrival"]
     run = outcome["finish"] - outcome["start"]
@@ -159,10 +164,10 @@ def measure(setting: Setting, workload: Workload, result: RunResult) -> Metrics:
     use = _gpu_use(setting, workload, result)
     idle_s = float(result.totals["idle_seconds"])
     up_s = float(result.gpus["busy"].sum()) + idle_s
-    throughput = len(workload.jobs) / span
+    served = len(workload.jobs) / span  # lost runs are work too
     jain_users, fairness = _user_fairness(jobs, best, jct, len(layout.gpus))
     accounts, progress = _mean_by_holder(jobs["account"], best / jct)
-    v = value(float(best.mean() / jct.mean()), throughput / setting.capacity_per_s, use.share)
+    v = value(float(best.mean() / jct.mean()), served / setting.capacity_per_s, use.share)
     p50, p95, p99 = (float(p) for p in np.percentile(jct, (50, 95, 99)))
     weight = jobs["priority"] / jobs["priority"].sum() if jobs["priority"].any() else 1 / len(jobs)
     return Metrics(
@@ -178,7 +183,7 @@ def measure(setting: Setting, workload: Workload, result: RunResult) -> Metrics:
         killed_jobs=float(outcome["killed"].sum()),
         bounded_slowdown=float(np.maximum(1, jct / np.maximum(run, SLOWDOWN_FLOOR_S)).mean()),
         makespan_s=span,
-        throughput_jobs_per_h=throughput * 3600,
+        throughput_jobs_per_h=count / span * 3600,
         offered_load=offered_load(setting, workload),
         gpu_utilisation=use.share,
         idle_gpu_s=idle_s,
@@ -187,13 +192,13 @@ def measure(setting: Setting, workload: Workload, result: RunResult) -> Metrics:
         gpu_imbalance=_variation(use.by_gpu),
         model_imbalance=_variation(use.by_model),
         energy_kwh=use.energy_kwh,
-        energy_per_job_kwh=use.energy_kwh / len(workload.jobs),
+        energy_per_job_kwh=use.energy_kwh / count,
         energy_delay=use.energy_kwh * float(jct.mean()) / 3600,
         cost=use.cost,
-        cost_per_job=use.cost / len(workload.jobs),
+        cost_per_job=use.cost / count,
         jain_users=jain_users,
         jain_accounts=jain(progress, _account_weights(scenario)[accounts]),
         finish_time_fairness=fairness,
-        reward=-(float(jct.mean()) + scenario.idle_weight * idle_s / len(workload.jobs)),
+        reward=-(float(jct.mean()) + scenario.idle_weight * idle_s / count),
         hyperscore=hyperscore(v),
     )

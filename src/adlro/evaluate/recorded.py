@@ -23,6 +23,7 @@ from adlro.workloads.generate import jobs_of, stretch_of
 from adlro.workloads.recorded import Times
 from adlro.workloads.replay import Replay
 from adlro.workloads.setting import Setting
+from adlro.workloads.workload import measured
 
 PER_SEED = ("mean_jct_s", "p99_jct_s", "mean_wait_s", "throughput_jobs_per_h", "gpu_utilisation")
 _SAME_PACE = 1e-6  # relative: arrivals stretched by less are as recorded
@@ -73,7 +74,7 @@ def measure(setting: Setting, seed: int) -> RecordedSeed | None:
     if found is None or not found.is_known.any():
         return None
     counted = np.zeros(len(played.rows), np.bool_)
-    counted[setting.scenario.measure.window(len(played.rows))] = True
+    counted[measured(played.lost, setting.scenario.measure)] = True
     known = counted & found.is_known
     if not known.any():
         return None
@@ -105,7 +106,7 @@ def _job_metrics(found: Times, known: Mask, played: Replay) -> dict[str, float]:
 
 
 def _run_metrics(found: Times, played: Replay, gpus: int) -> dict[str, float]:
-    """Return the metrics over all jobs of the seed; none if they took no time."""
+    """Return the metrics over all jobs and lost runs of the seed; none if they took no time."""
     known = found.is_known
     span = float(found.end_s[known].max() - found.ready_s[known].min())
     if span <= 0:
@@ -114,7 +115,7 @@ def _run_metrics(found: Times, played: Replay, gpus: int) -> dict[str, float]:
     return {
         "mean_queue": float(found.wait_s[known].sum()) / span,
         "makespan_s": span,
-        "throughput_jobs_per_h": float(known.sum()) / span * 3600,
+        "throughput_jobs_per_h": float((known & ~played.lost).sum()) / span * 3600,
         "gpu_utilisation": float(busy.sum()) / (span * gpus),
     }
 

@@ -29,7 +29,7 @@ _FOLDER = "adlro-runs"
 
 
 class StoredRun(NamedTuple):
-    """One policy's run of K jobs."""
+    """One policy's run of K jobs; times are nan for runs that requeued jobs lost."""
 
     wait_s: Floats  # [K] from a job's arrival to its start
     jct_s: Floats  # [K] from a job's arrival to its end

@@ -149,6 +149,7 @@ def restricted(setting: Setting, rows: Counts, windows: Windows, grow: float = 1
         rows=played.rows[some],
         est=played.est[some] if len(played.est) else played.est,
         stride=windows.stride,
+        lost=played.lost[some],
         holds=played.holds._replace(begin=played.holds.begin - begin),
     )
     load = part.rate / setting.capacity_per_s * grow

@@ -74,9 +74,18 @@ def has_free(pool: Row) -> bool:
     return pool.free + pool.sliced > 0
 
 
+@njit
+def any_free(pools: Records) -> bool:
+    """False when no job can start on any pool now, see `has_free`."""
+    open_pools = 0
+    for p in range(len(pools)):
+        open_pools += has_free(pools[p])
+    return open_pools > 0
+
+
 @njit_apart
 def _fits_blocks(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
-    """As `fits`, but skips blocks of nodes that have no room by the index (free_index.py)."""
+    """As `fits`, for any job; skips blocks of nodes without room by the index (free_index.py)."""
     bits, wanted = wide(ANY_FREE), job.gpus
     if job.share < WHOLE:
         bits |= left_between(job.share, WHOLE - 1)
@@ -102,14 +111,12 @@ def fits(job: Row, pool: Row, nodes: Records, gpus: Records) -> bool:
     wanted = job.gpus
     if pool.free < wanted and pool.sliced == 0:
         return False
-    if in_blocks(pool) or job.share < WHOLE:
+    if in_blocks(pool) or job.share < WHOLE or job.one_node:
         return _fits_blocks(job, pool, nodes, gpus)
     for n in range(pool.first_node, pool.first_node + pool.nodes):
-        room = whole_capacity(job, nodes[n])
-        if room >= wanted:
+        wanted -= whole_capacity(job, nodes[n])
+        if wanted <= 0:
             return True
-        if not job.one_node:
-            wanted -= room
     return False
 
 
@@ -119,8 +126,9 @@ def any_feasible(view: View) -> bool:
     jobs, queue, eligible = view.jobs, view.queue, view.eligible
     pools, nodes, gpus = view.pools, view.nodes, view.gpus
     for q in range(len(queue)):
+        job = jobs[queue[q].job]
         for p in range(len(pools)):
-            if eligible[q, p] and fits(jobs[queue[q].job], pools[p], nodes, gpus):
+            if eligible[q, p] and fits(job, pools[p], nodes, gpus):
                 return True
     return False
 
@@ -154,10 +162,11 @@ def smallest_feasible(view: View) -> tuple[int, int]:
     best, best_q, best_p = float("inf"), -1, -1
     for q in range(len(queue)):
         j = queue[q].job
+        job = jobs[j]
         for p in range(len(pools)):
             if eligible[q, p]:
                 seconds = est[j, pools[p].model] * queue[q].left
-                if seconds < best and fits(jobs[j], pools[p], nodes, gpus):
+                if seconds < best and fits(job, pools[p], nodes, gpus):
                     best, best_q, best_p = seconds, q, p
     return best_q, best_p
 

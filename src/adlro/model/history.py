@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from adlro.errors import printable
 from adlro.model.record import Record
-from adlro.model.state import Counts, Floats
+from adlro.model.state import Counts, Floats, Mask
 
 Codes = NDArray[np.int32]
 Printable = Annotated[str, AfterValidator(printable)]  # names of files need not be UTF-8
@@ -32,7 +32,7 @@ NUMBERS = (
     "gpu_memory_mb",
     "priority",
 )
-WHOLE_NUMBERS = ("gpus", "nodes", "one_node")
+WHOLE_NUMBERS = ("gpus", "nodes", "one_node", "lost")
 WORDS = (
     "gpu_model",
     "allowed",
@@ -64,11 +64,15 @@ class Header(Record):
 
 
 class History(NamedTuple):
-    """J jobs as recorded, in the order of the file; times are seconds since the origin."""
+    """R rows in the order of the file: jobs as recorded, and runs that requeued jobs lost.
+
+    Of a requeued job, the last run is the job. Earlier runs are marked as lost: they used GPUs, but
+    are no jobs of their own. Times are seconds since the origin.
+    """
 
     header: Header
-    id: tuple[str, ...]  # [J], or () = none
-    submit_s: Floats  # [J]
+    id: tuple[str, ...]  # [R], or () = none; a lost run has the id of its job
+    submit_s: Floats  # [R]
     start_s: Floats
     end_s: Floats
     eligible_s: Floats  # when it could start: not held, its dependencies met, its begin time passed
@@ -81,6 +85,7 @@ class History(NamedTuple):
     gpus: Counts  # thousandths of a GPU of the whole job
     nodes: Counts
     one_node: Counts  # 1 = its GPUs were asked for on one node, 0 = they may be on several
+    lost: Counts  # 1 = an earlier run of a requeued job
     gpu_model: Codes  # that it ran on
     allowed: Codes  # GPU types that it may run on: names with | between them
     partitions: Codes  # that it was submitted to, with | between them, if `queue` is not all
@@ -95,9 +100,20 @@ class History(NamedTuple):
     tables: Tables
 
     @property
-    def jobs(self) -> int:
-        """Number of jobs."""
+    def rows(self) -> int:
+        """Number of rows: jobs and lost runs."""
         return len(self.submit_s)
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs; lost runs do not count."""
+        return self.rows - int(self.is_lost.sum())
+
+    @property
+    def is_lost(self) -> Mask:
+        """Mask [R] of the earlier runs of requeued jobs."""
+        lost: Mask = self.lost == 1
+        return lost
 
     def word(self, column: str, job: int) -> str:
         """Word behind the code of a job in one of the columns WORDS; "" = unknown."""
@@ -105,22 +121,26 @@ class History(NamedTuple):
         return self.tables[column][code] if code >= 0 else ""
 
     def missing(self, column: str) -> int:
-        """Number of jobs whose value in a column is unknown."""
+        """Number of rows whose value in a column is unknown."""
         if column == "id":
-            return 0 if self.id else self.jobs
+            return 0 if self.id else self.rows
         values = getattr(self, column)
         absent = np.isnan(values) if column in NUMBERS else values < 0
         return int(absent.sum())
 
     def ready_s(self) -> Floats:
-        """Return the time [J] when each job could first start: eligible, or else submitted."""
+        """Return the time [R] when each job could first start: eligible, or else submitted."""
         return np.fmax(self.submit_s, self.eligible_s)
 
-    def take(self, jobs: Counts) -> History:
-        """Return a history of only the jobs with these indices, in the order given."""
-        columns = {name: getattr(self, name)[jobs] for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS)}
-        ids = tuple(self.id[job] for job in jobs.tolist()) if self.id else ()
+    def take(self, rows: Counts) -> History:
+        """Return a history of only the rows with these indices, in the order given."""
+        columns = {name: getattr(self, name)[rows] for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS)}
+        ids = tuple(self.id[row] for row in rows.tolist()) if self.id else ()
         return self._replace(id=ids, **columns)
+
+    def without_lost(self) -> History:
+        """Return the history of the jobs alone, without runs that were lost."""
+        return self.take(np.flatnonzero(~self.is_lost)) if self.is_lost.any() else self
 
     def by_submission(self) -> History:
         """Return the history sorted by submission time; ties keep their order."""

@@ -213,6 +213,22 @@ def _update_gang_nodes(g: int, pools: Records, nodes: Records, gpus: Records) ->
         g = next_gpu
 
 
+@njit_apart
+def _withhold_drained(g: int, pool: Row, nodes: Records, gpus: Records) -> None:
+    """Take those GPUs of the gang whose first GPU is g that are out of service from the free ones.
+
+    `release` has just counted all of them as free.
+    """
+    while g >= 0:
+        node = nodes[gpus[g].node]
+        if not node.up:
+            gpus[g].free = 0
+            node.free -= 1
+            pool.free -= 1
+            pool.draining -= 1
+        g = gpus[g].next
+
+
 @njit
 def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Records) -> None:
     """Release everything that a run holds.
@@ -228,16 +244,14 @@ def release(run: Row, jobs: Records, pools: Records, nodes: Records, gpus: Recor
     g = run.gpu
     while g >= 0:
         node = nodes[gpus[g].node]
+        node.free += 1
         node.free_cores += job.cores
         node.free_memory += job.memory
+        gpus[g].free = WHOLE
         gpus[g].job = -1
-        if node.up:
-            node.free += 1
-            gpus[g].free = WHOLE
-        else:
-            pool.free -= 1
-            pool.draining -= 1
         g = gpus[g].next
+    if pool.draining > 0:
+        _withhold_drained(wide(run.gpu), pool, nodes, gpus)
     if in_blocks(pool):
         _update_gang_nodes(wide(run.gpu), pools, nodes, gpus)
 

@@ -95,11 +95,12 @@ def shortest_pairs(limit: int, view: View, pairs: Pairs) -> int:
     count = wide(0)
     for q in range(len(queue)):
         j, left = queue[q].job, queue[q].left
+        job = jobs[j]
         for p in range(len(pools)):
             if eligible[q, p]:
                 seconds = est[j, pools[p].model] * left
                 is_short = count < limit or seconds < pairs.seconds[limit - 1]
-                if is_short and fits(jobs[j], pools[p], nodes, gpus):
+                if is_short and fits(job, pools[p], nodes, gpus):
                     count = _put_pair(count, limit, q, p, seconds, pairs)
     return count
 
@@ -153,8 +154,9 @@ def _shortest_places(view: View, lengths: Floats, places: Floats) -> int:
     pools, count = view.pools, 0
     for q in range(len(queue)):
         j, best = queue[q].job, np.inf
+        job = jobs[j]
         for p in range(len(pools)):
-            if eligible[q, p] and large_enough(jobs[j], pools[p]):
+            if eligible[q, p] and large_enough(job, pools[p]):
                 best = min(best, est[j, pools[p].model] * queue[q].left)
         if best < np.inf and (count < MAX_SHORTEST or best < lengths[count - 1]):
             i = min(count, MAX_SHORTEST - 1)

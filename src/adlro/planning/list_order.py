@@ -13,13 +13,7 @@ from adlro.compiled import njit, njit_allocating, wide
 from adlro.model.feasibility import any_feasible, fits
 from adlro.model.state import WHOLE, Floats, Mask, Records, Row
 from adlro.model.view import View
-from adlro.planning.min_min import (
-    asked,
-    fill_free_times,
-    fill_one_node_times,
-    ready_time,
-    reserve,
-)
+from adlro.planning.min_min import fill_plan, is_plain, plain_ready_time, ready_time, reserve
 
 BY_END, BY_LOSS, BY_WEIGHT = range(3)  # rules for the next job, see `largest_first_start`
 _MIN_PRIORITY = 0.01  # lower priorities count as this
@@ -53,15 +47,18 @@ def may_start(first: int, view: View, counts: Floats, times: Floats) -> bool:
 def best_in_plan(q: int, view: View, times: Floats, one_node: Floats) -> Best:
     """Find the pool where the job at queue position q completes first in the plan.
 
-    times [G]: expected free times of the plan; one_node [G]: from `fill_one_node_times`.
+    times [G]: expected free times of the plan; one_node [G]: from `fill_plan`.
     """
     est, eligible, pools = view.est, view.eligible, view.pools
     j, left = view.queue[q].job, view.queue[q].left
-    job = view.jobs[j]
+    job, plain = view.jobs[j], is_plain(view.jobs[j])
     end, pool, second = np.inf, 0, np.inf
     for p in range(len(pools)):
         if eligible[q, p]:
-            ready = ready_time(job, pools[p], view, times, one_node)
+            if plain:
+                ready = plain_ready_time(job, pools[p], times)
+            else:
+                ready = ready_time(job, pools[p], view, times, one_node)
             other = ready + est[j, pools[p].model] * left
             if other < end:
                 end, pool, second = other, p, end
@@ -122,8 +119,7 @@ def _first_start(
 ) -> tuple[int, int]:
     """As `largest_first_start`, with scratch times and one_node [G], counts [P], planned [Q]."""
     jobs, queue, pools = view.jobs, view.queue, view.pools
-    fill_free_times(asked(jobs, queue), view, counts, times)
-    fill_one_node_times(view, one_node)
+    fill_plan(view, counts, times, one_node)
     while may_start(wide(0), view, counts, times):
         q, best = _largest(rule, view, times, one_node, planned)
         if q < 0:
@@ -138,8 +134,9 @@ def _first_start(
 
 @njit_allocating
 def _with_scratch(rule: int, view: View) -> tuple[int, int]:
-    times, one_node = np.empty(len(view.gpus)), np.empty(len(view.gpus))
-    counts, planned = np.empty(len(view.pools)), np.zeros(len(view.queue), np.bool_)
+    total, planned = len(view.gpus), np.zeros(len(view.queue), np.bool_)
+    scratch = np.empty(2 * total + len(view.pools))
+    times, one_node, counts = scratch[:total], scratch[total : 2 * total], scratch[2 * total :]
     return _first_start(rule, view, times, one_node, counts, planned)
 
 

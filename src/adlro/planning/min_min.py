@@ -35,13 +35,22 @@ def _possible_starts(jobs: Records, queue: Records, pools: Records) -> int:
     return count
 
 
+class Asked(NamedTuple):
+    """What all waiting jobs request."""
+
+    gpus: int  # number of GPUs; a slice counts as one
+    one_node: int  # number of jobs that need one node
+
+
 @njit
-def asked(jobs: Records, queue: Records) -> int:
-    """Number of GPUs that all waiting jobs request; a slice counts as one."""
-    count = 0
+def asked(jobs: Records, queue: Records) -> Asked:
+    """Sum up what all waiting jobs request."""
+    gpus, one_node = wide(0), wide(0)
     for q in range(len(queue)):
-        count += jobs[queue[q].job].gpus
-    return count
+        job = jobs[queue[q].job]
+        gpus += job.gpus
+        one_node += job.one_node
+    return Asked(gpus, one_node)
 
 
 @njit
@@ -149,9 +158,9 @@ def _on_nodes_up(run: Row, nodes: Records, gpus: Records) -> int:
 @njit
 def returned(run: Row, view: View) -> int:
     """Number of GPUs that other jobs can use after a run: all but those on draining nodes."""
+    count: int = wide(view.jobs[run.job].gpus)
     if view.pools[run.pool].draining > 0:
-        return _on_nodes_up(run, view.nodes, view.gpus)
-    count: int = view.jobs[run.job].gpus
+        count = _on_nodes_up(run, view.nodes, view.gpus)
     return count
 
 
@@ -201,15 +210,9 @@ def _sort_node(first: int, count: int, times: Floats) -> None:
 def fill_one_node_times(view: View, times: Floats) -> None:
     """Write when one node of each pool is expected to have 1, 2, 3 … GPUs free, by its runs.
 
-    times [G]: entry p.first_gpu + k - 1 is the time for k GPUs of pool p. Nothing is written unless
-    a waiting gang needs one node.
+    times [G]: entry p.first_gpu + k - 1 is the time for k GPUs of pool p.
     """
-    jobs, queue, pools, nodes = view.jobs, view.queue, view.pools, view.nodes
-    wanted = False
-    for q in range(len(queue)):
-        wanted = wanted or needs_one_node(jobs[queue[q].job])
-    if not wanted:
-        return
+    pools, nodes = view.pools, view.nodes
     _fill_gpu_times(view, times)
     for p in range(len(pools)):
         first = pools[p].first_gpu
@@ -263,6 +266,19 @@ def fill_free_times(wanted: int, view: View, counts: Floats, times: Floats) -> N
 
 
 @njit
+def fill_plan(view: View, counts: Floats, times: Floats, one_node: Floats) -> None:
+    """Write the plan before any waiting job is planned.
+
+    counts [P] and times [G] are filled by `fill_free_times`, one_node [G] by `fill_one_node_times`
+    if a waiting job needs one node.
+    """
+    wanted = asked(view.jobs, view.queue)
+    fill_free_times(wanted.gpus, view, counts, times)
+    if wanted.one_node > 0:
+        fill_one_node_times(view, one_node)
+
+
+@njit
 def reserve(first: int, count: int, gpus: int, until: float, times: Floats) -> None:
     """Replace the `gpus` smallest of the sorted times[first : first + count] by `until`."""
     i = first + gpus
@@ -274,11 +290,29 @@ def reserve(first: int, count: int, gpus: int, until: float, times: Floats) -> N
 
 
 @njit
+def is_plain(job: Row) -> bool:
+    """True for a job of whole GPUs on any nodes: the plan alone tells when it can start."""
+    plain: bool = job.share == WHOLE and not job.one_node
+    return plain
+
+
+@njit
+def plain_ready_time(job: Row, pool: Row, times: Floats) -> float:
+    """As `ready_time`, for a job that is plain."""
+    if pool.gpus < job.gpus:
+        return np.inf
+    ready: float = times[pool.first_gpu + job.gpus - 1]
+    return ready
+
+
+@njit
 def ready_time(job: Row, pool: Row, view: View, times: Floats, one_node: Floats) -> float:
     """Earliest start of a job on a pool in the plan; infinite if too few of its GPUs are up.
 
     times [G]: the plan; one_node [G]: from `fill_one_node_times`.
     """
+    if is_plain(job):
+        return plain_ready_time(job, pool, times)
     if job.share < WHOLE and fits(job, pool, view.nodes, view.gpus):
         return view.now
     if not large_enough(job, pool):
@@ -304,11 +338,15 @@ def completions(first: int, last: int, view: View, plan: QueuePlan) -> None:
     jobs, est, queue, eligible, pools = view.jobs, view.est, view.queue, view.eligible, view.pools
     for q in range(first, last):
         j, left = queue[q].job, queue[q].left
+        job, plain = jobs[j], is_plain(jobs[j])
         best, best_pool = np.inf, 0
         for p in range(len(pools)):
             pool = pools[p]
             if eligible[q, p]:
-                ready = ready_time(jobs[j], pool, view, plan.times, plan.one_node)
+                if plain:
+                    ready = plain_ready_time(job, pool, plan.times)
+                else:
+                    ready = ready_time(job, pool, view, plan.times, plan.one_node)
                 end = ready + est[j, pool.model] * left
                 if end < best:
                     best, best_pool = end, p
@@ -370,8 +408,7 @@ def _first_start(view: View, scratch: Floats) -> tuple[int, int]:
     times, one_node, counts = scratch[:total], scratch[total : 2 * total], scratch[2 * total :]
     ends, choice = scratch[split : split + count], scratch[split + count : split + 2 * count]
     heap, plan = scratch[split + 2 * count :], QueuePlan(times, one_node, ends, choice)
-    fill_free_times(asked(jobs, queue), view, counts, times)
-    fill_one_node_times(view, one_node)
+    fill_plan(view, counts, times, one_node)
     completions(wide(0), count, view, plan)
     possible = _possible_starts(jobs, queue, pools)  # upper bound; the plan ends at 0
     if count > _MAX_SCAN:

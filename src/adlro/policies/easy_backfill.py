@@ -14,6 +14,7 @@ import numpy as np
 
 from adlro.compiled import njit, njit_apart, wide
 from adlro.model.feasibility import (
+    any_free,
     capacity,
     fastest_feasible,
     fits,
@@ -101,12 +102,12 @@ def _node_beside(job, hold, view):
 @njit
 def _is_harmless(job, p, length, hold, view):
     """True when a younger job can start on pool p now without delaying the reservation `hold`."""
-    pool, nodes, gpus = view.pools[p], view.nodes, view.gpus
-    if p != hold.pool or view.now + length <= hold.at:
-        return fits(job, pool, nodes, gpus)
-    if hold.node >= 0:
-        return _node_beside(job, hold, view) >= 0
-    return job.gpus <= hold.spare and fits(job, pool, nodes, gpus)
+    if p == hold.pool and view.now + length > hold.at:
+        if hold.node >= 0:
+            return _node_beside(job, hold, view) >= 0
+        if job.gpus > hold.spare:
+            return False
+    return fits(job, view.pools[p], view.nodes, view.gpus)
 
 
 @njit
@@ -133,7 +134,7 @@ def _backfill(hold, view, out):
 def decide(view, params, memory, out):
     """Start the oldest job if it fits, else the first younger job that does not delay it."""
     queue, gpus = view.queue, len(view.gpus)
-    if len(queue) == 0:
+    if len(queue) == 0 or not any_free(view.pools):
         return 0
     p = fastest_feasible(wide(0), view)
     if p >= 0:
@@ -141,7 +142,8 @@ def decide(view, params, memory, out):
     times, one_node, counts = memory[:gpus], memory[gpus : 2 * gpus], memory[2 * gpus :]
     head = view.jobs[queue[0].job]
     fill_free_times(wide(head.gpus), view, counts, times)
-    fill_one_node_times(view, one_node)
+    if needs_one_node(head):
+        fill_one_node_times(view, one_node)
     pool, at = _reservation(view, times, one_node)
     spare, node = wide(0), wide(-1)
     if pool >= 0:

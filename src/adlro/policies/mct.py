@@ -11,7 +11,7 @@ import numpy as np
 from adlro.compiled import njit
 from adlro.model.feasibility import any_feasible, start
 from adlro.planning.list_order import best_in_plan, hold, is_due, may_start
-from adlro.planning.min_min import asked, fill_free_times, fill_one_node_times
+from adlro.planning.min_min import fill_plan
 
 
 def memory(context):
@@ -26,8 +26,7 @@ def decide(view, params, memory, out):
         return 0
     jobs, queue, pools, total = view.jobs, view.queue, view.pools, len(view.gpus)
     times, one_node, counts = memory[:total], memory[total : 2 * total], memory[2 * total :]
-    fill_free_times(asked(jobs, queue), view, counts, times)
-    fill_one_node_times(view, one_node)
+    fill_plan(view, counts, times, one_node)
     for q in range(len(queue)):
         if not may_start(q, view, counts, times):
             return 0

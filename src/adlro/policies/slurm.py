@@ -62,6 +62,7 @@ from adlro.planning.fair_share import usage_by_user
     _TABLES,
 ) = range(20)  # params; from _TABLES on the factors and the tiers of the partitions, by their bits
 _PASS, _CYCLE = 1, 2  # memory: when all jobs are looked at, and when backfill runs; 0 = not planned
+_CHANGES = 3  # memory: arrivals and ends up to the last call
 _TIER = 2.0**32  # larger than any priority
 
 
@@ -86,8 +87,8 @@ def params(context):
 
 
 def memory(context):
-    """Length of the memory: the run's seed (unused), next look at all jobs, next backfill cycle."""
-    return 3
+    """Length: the run's seed (unused), next look at all jobs, next backfill cycle, changes."""
+    return 4
 
 
 @njit
@@ -206,14 +207,20 @@ def _next_multiple(now, step):
 
 
 @njit
-def _plan_calls(params, view, memory, out):
+def _changes(view):
+    """Return the number of arrivals and ends so far; a start does not change it."""
+    return float(2 * view.arrived - len(view.queue) - len(view.running))
+
+
+@njit
+def _plan_calls(has_event, params, view, memory, out):
     """Plan the next look at all jobs and the next backfill cycle; returns the number of decisions.
 
     Neither is planned before an event changes something, nor if no job fits anywhere.
     """
     is_long = len(view.queue) > params[_DEPTH] and memory[_PASS] == 0.0
     can_fill = params[_BACKFILL] > 0.0 and params[_BF_INTERVAL] > 0.0 and memory[_CYCLE] == 0.0
-    if (is_long or can_fill) and any_feasible(view):
+    if has_event and (is_long or can_fill) and any_feasible(view):
         if is_long:
             memory[_PASS] = _next_multiple(view.now, params[_INTERVAL])
         if can_fill:
@@ -252,7 +259,9 @@ def _schedule(order, params, view, memory, out):
         q, n = backfill_start(order, _limits(params), view)
         if q >= 0:
             return _start(q, n, view, out)
-    planned = _plan_calls(params, view, memory, out)
+    has_event = not (is_pass or is_cycle) or memory[_CHANGES] != _changes(view)
+    memory[_CHANGES] = _changes(view)
+    planned = _plan_calls(has_event, params, view, memory, out)
     if is_pass:
         memory[_PASS] = 0.0
     if is_cycle:
@@ -269,5 +278,6 @@ def _answer(view, params, memory, out):
 def decide(view, params, memory, out):
     """Start the next job of the main scheduler, else the next one of a backfill cycle."""
     if len(view.queue) == 0:
+        memory[_PASS] = memory[_CYCLE] = 0.0  # what was planned, or under way, was for these jobs
         return 0
     return _answer(view, params, memory, out)

@@ -38,16 +38,16 @@ def decide(view, params, memory, out):
     shut = 0
     for q in range(len(queue)):
         j = queue[q].job
-        own = -1
+        job, own_model, own = jobs[j], params[jobs[j].type], -1
         for p in range(len(pools)):
-            own_model = pools[p].model == params[jobs[j].type]
-            if own_model and eligible[q, p] and large_enough(jobs[j], pools[p]):
+            is_own = eligible[q, p] and pools[p].model == own_model
+            if is_own and large_enough(job, pools[p]):
                 own = p
                 break
         if own < 0:
-            own = fastest_up(jobs[j], est[j], eligible[q], pools)
+            own = fastest_up(job, est[j], eligible[q], pools)
         if own >= 0 and closed[own] == 0.0:
-            if fits(jobs[j], pools[own], nodes, gpus):
+            if fits(job, pools[own], nodes, gpus):
                 return start(out, j, own)
             closed[own] = 1.0
             shut += 1

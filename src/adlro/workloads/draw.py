@@ -134,7 +134,8 @@ def draw_jobs(setting: Setting, seed: int | None) -> replay.Replay:
     jobs["arrival"] = times
     nothing = replay.no_estimates(setting.layout)
     rows, holds = np.empty(0, np.int64), cpu_jobs.no_holds()
-    return replay.Replay(jobs, sizes, setting.lists[types], (), rows, holds, nothing)
+    lost = np.zeros(len(jobs), np.bool_)
+    return replay.Replay(jobs, sizes, setting.lists[types], (), rows, holds, nothing, lost)
 
 
 def true_seconds(setting: Setting, coming: replay.Replay, seed: int | None) -> Floats:

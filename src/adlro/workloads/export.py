@@ -45,7 +45,7 @@ def _refuse_unsubmitted(history: History) -> None:
     count = history.missing("submit_s")
     if count:
         raise TraceError(
-            f"{history.header.source}: {count:,} of {history.jobs:,} jobs have no time of "
+            f"{history.header.source}: {count:,} of {history.rows:,} jobs have no time of "
             "submission, which CSV and SWF files need; write OUT.npz instead"
         )
 
@@ -75,7 +75,7 @@ def as_csv(history: History) -> Iterator[str]:
         TraceError: a job has no time of submission, or names are too long for the CSV reader.
     """
     _refuse_unsubmitted(history)
-    present = {name for name in FIELDS if history.missing(name) < history.jobs}
+    present = {name for name in FIELDS if history.missing(name) < history.rows}
     # A reader needs two columns, and without run_s it would compute run times from start and end.
     names = [name for name in FIELDS if name in present | {"run_s"}]
     texts = (history.id, *history.tables.values())
@@ -88,7 +88,7 @@ def as_csv(history: History) -> Iterator[str]:
 
 
 def _csv_lines(history: History, names: list[str]) -> Iterator[str]:
-    for first in range(0, history.jobs, _ROWS):
+    for first in range(0, history.rows, _ROWS):
         some = slice(first, first + _ROWS)
         for row in zip(*(_column(history, name, some) for name in names), strict=True):
             yield ",".join(row) + "\n"
@@ -97,11 +97,13 @@ def _csv_lines(history: History, names: list[str]) -> Iterator[str]:
 def as_swf(history: History) -> Iterator[str]:
     """Return the lines of an SWF file: jobs numbered by submission, GPUs written as processors.
 
+    Lost runs of requeued jobs are left out.
+
     Raises:
         TraceError: a job has no time of submission.
     """
     _refuse_unsubmitted(history)
-    return _swf_lines(history.by_submission())
+    return _swf_lines(history.without_lost().by_submission())
 
 
 def _swf_lines(ordered: History) -> Iterator[str]:
@@ -115,7 +117,7 @@ def _swf_lines(ordered: History) -> Iterator[str]:
         yield f"; UnixStartTime: {start}\n"
     submit = ordered.submit_s + (origin - start)
     words = (ordered.user, ordered.account, ordered.name, ordered.queue)
-    for job in range(ordered.jobs):
+    for job in range(ordered.rows):
         status = _STATUS.get(ordered.word("status", job), -1)
         codes = [code[job] + 1 if code[job] >= 0 else -1 for code in words]
         wait = ordered.start_s[job] - ordered.submit_s[job]

@@ -73,7 +73,7 @@ def with_estimates(setting: Setting, reference_s: Floats) -> Setting:
 
     Args:
         setting: of a scenario with a history and an estimator that learns, such as `memory`.
-        reference_s: [J] estimated seconds on the reference GPU, for every job of the file.
+        reference_s: [J] estimated seconds on the reference GPU, for every row of the file.
 
     Raises:
         ConfigError: the scenario has no history, or its estimator does not learn.
@@ -134,4 +134,5 @@ def generate(setting: Setting, seed: int) -> Workload:
         rules.caps,
         rules.ageing,
         np.full(int(scenario.tick_s > 0), scenario.tick_s),
+        coming.lost,
     )

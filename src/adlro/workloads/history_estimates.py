@@ -1,6 +1,7 @@
 """Run-time estimates of a history's jobs, each made at the job's recorded submission.
 
-The estimator learns from all jobs of the history in time order, also from those not played.
+The estimator learns from all jobs of the history in time order, also from those not played. It
+does not learn from runs that requeued jobs lost, but estimates them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _whole_file(text: str, source: str, names: tuple[str, ...], _: tuple[int, ..
     estimator = ESTIMATORS[scenario.estimates.source]
     history = history_file.history_of(recorded)
     jobs = job_table.table_of(history)
-    types = history_file.types_of(scenario, recorded, history, np.arange(history.jobs))
+    types = history_file.types_of(scenario, recorded, history, np.arange(history.rows))
     known = history_file.ran_on(history, recorded, scenario.cluster)
     named = tuple(model.name for model in known.models)
     models = tuple(dict.fromkeys((*named, *names))) if named else names

@@ -87,10 +87,14 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
         inside &= submit >= recorded.from_s
     if recorded.to_s is not None:
         inside &= submit < recorded.to_s
+    without_run = inside & (gpus > 0) & np.isnan(history.run_s)
+    cancelled = np.isin(history.status, _codes(history, "status", "cancelled"))
+    never = without_run & cancelled & np.isnan(history.start_s)
     reasons = (
         ("have no time of submission", np.isnan(submit)),
         ("do not say how many GPUs", inside & np.isnan(gpus)),
-        ("have no run time", inside & (gpus > 0) & np.isnan(history.run_s)),
+        ("were cancelled before they started", never),
+        ("have no run time", without_run & ~never),
     )
     left_out = [f"left out: {mask.sum():,} jobs {why}" for why, mask in reasons if mask.any()]
     kept = np.flatnonzero(inside & (gpus > 0) & ~np.isnan(history.run_s))
@@ -101,9 +105,21 @@ def window(history: History, recorded: Recorded) -> tuple[Counts, list[str]]:
     return kept[np.argsort(history.ready_s()[kept], kind="stable")], left_out
 
 
+def _codes(history: History, column: str, word: str) -> list[int]:
+    """Return the code of a word in a column, as a list; empty if it does not occur."""
+    words = history.tables[column]
+    return [words.index(word)] if word in words else []
+
+
 def skipped(history: History) -> list[str]:
     """Return a sentence for each kind of lines that were skipped or corrected."""
-    told = ("skipped: ", "earlier records of requeued jobs", "times corrected")
+    told = (
+        "skipped: ",
+        "earlier records of requeued jobs",
+        "job ids",
+        "times corrected",
+        "starts before",
+    )
     return [
         f"{kind}: {count:,} lines of the file"
         for kind, count in history.header.defects.items()
@@ -124,7 +140,7 @@ def _uniform(file: str, options: ReadOptions, state: tuple[int, ...]) -> Floats:
     state: edition of the file, a part of the cache key.
     """
     history = _read(file, options, state)
-    keys = history.id or tuple(map(str, range(history.jobs)))
+    keys = history.id or tuple(map(str, range(history.rows)))
     return np.array([_hashed(key) for key in keys])
 
 

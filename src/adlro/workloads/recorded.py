@@ -87,17 +87,19 @@ class _Jobs(NamedTuple):
     """Recorded figures of each of K jobs."""
 
     times: Times
+    is_job: Mask  # [K] False = a run that a requeued job lost: it counts in GPU time only
     gpu_s: Floats  # [K] GPU-seconds; 0 = unknown
     share: Floats  # [K] share of the cluster's GPU-time that the job used; nan = unknown
 
     def group(self, name: str, members: Counts) -> Group:
         """Return the figures of the members, indices of jobs."""
-        known = members[self.times.is_known[members]]
+        jobs = members[self.is_job[members]]
+        known = jobs[self.times.is_known[jobs]]
         use = float(self.share[members].sum())
         return Group(
             name,
-            len(members),
-            len(members) - len(known),
+            len(jobs),
+            len(jobs) - len(known),
             float(self.gpu_s[members].sum()) / 3600,
             use if np.isfinite(use) else None,
             _distribution(self.times.wait_s[known]),
@@ -171,8 +173,8 @@ def _cluster_shares(history: History, rows: Counts, amount: Floats, size: float)
 def summarise(history: History, size: float) -> Summary:
     """Return what a history recorded, over all jobs with GPUs and by GROUPINGS.
 
-    A history without GPUs counts processors instead. A grouping is left out if the history does not
-    have it.
+    Runs that requeued jobs lost count in GPU-hours and use alone. A history without GPUs counts
+    processors instead. A grouping is left out if the history does not have it.
 
     Args:
         history: the jobs.
@@ -183,13 +185,15 @@ def summarise(history: History, size: float) -> Summary:
     amount = amount[rows]
     found = times(history, rows)
     gpu_s = np.nan_to_num(history.run_s[rows] * amount)
-    jobs = _Jobs(found, gpu_s, _cluster_shares(history, rows, amount, size))
+    is_job = ~history.is_lost[rows]
+    jobs = _Jobs(found, is_job, gpu_s, _cluster_shares(history, rows, amount, size))
     by = {}
     for key, grouping in groupings(history, rows).items() if len(rows) else ():
         groups = _groups(jobs, grouping)
         by[key] = groups if key == "gang" else sorted(groups, key=lambda one: -one.gpu_hours)
     whole = jobs.group("all", np.arange(len(rows)))
-    return Summary(whole, int(found.is_early.sum()), history.jobs - len(rows), by)
+    early = int((found.is_early & is_job).sum())
+    return Summary(whole, early, history.jobs - int(is_job.sum()), by)
 
 
 def merged(groups: Sequence[Group], name: str) -> Group:

@@ -27,7 +27,10 @@ _AFTER, _DAY = 1.0, 86_400.0
 
 
 class Replay(NamedTuple):
-    """K jobs to play on a cluster of P pools and M GPU models, in the order of submission."""
+    """K jobs to play on a cluster of P pools and M GPU models, in the order of arrival.
+
+    Runs that requeued jobs lost are played like jobs, but not measured.
+    """
 
     jobs: Records  # [K] JOB; arrival = seconds since the first job's
     sizes: Floats  # [K] seconds on the reference GPU
@@ -36,6 +39,7 @@ class Replay(NamedTuple):
     rows: Counts  # [K] rows of the history; [0] = the jobs are drawn
     holds: CoreHolds  # cores of CPU-only jobs
     est: Floats  # [K, M] estimates at submission; [0, M] = made later, by generate
+    lost: Mask  # [K] runs that requeued jobs lost
     stride: int = 0  # jobs from the begin of a seed's to that of the next; 0 = those of a seed
 
     @property
@@ -168,7 +172,7 @@ def _records(
     ready = history.ready_s()[rows]
     later = int((ready > history.submit_s[rows]).sum())
     assumed.add(later, "held, dependent or with a begin time: waits from when it became eligible")
-    if history.missing("eligible_s") == history.jobs:
+    if history.missing("eligible_s") == history.rows:
         assumed.add(len(rows), "eligible as soon as it was submitted: nothing else is recorded")
     jobs["arrival"] = ready - ready[0]
     return jobs
@@ -217,6 +221,10 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
     jobs["type"] = types
     sizes, is_known = _sizes(scenario, recorded, history, rows, types)
     _add_types(recorded, history, rows, assumed)
+    assumed.add(
+        int(history.is_lost[rows].sum()),
+        "run that a requeued job lost: played as load from when it was eligible, not measured",
+    )
     assumed.add(int((~is_known).sum()), f"run time taken as that on a {gpu.REFERENCE}")
     assumed.add(int((history.run_s[rows] < _SHORTEST).sum()), f"played as {_SHORTEST:g} s long")
     asked = constraints.allowed_pools(history, recorded, rows, layout, assumed)
@@ -241,7 +249,8 @@ def play(scenario: Scenario, recorded: Recorded, layout: Layout, lists: Mask) ->
             f"{len(jobs):,} that can be played; lower it or widen the window"
         )
     sentences = (*left_out, *assumed.sentences)
-    return Replay(jobs, sizes, allowed, sentences, rows, cpu.holds, no_estimates(layout))
+    lost = history.is_lost[rows]
+    return Replay(jobs, sizes, allowed, sentences, rows, cpu.holds, no_estimates(layout), lost)
 
 
 def _refuse_empty(scenario: Scenario, recorded: Recorded, fits: Mask, assumed: Assumptions) -> None:
@@ -298,9 +307,16 @@ def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
 
     The window of seed s begins s * stride jobs after the first job; beyond the end of the history,
     this offset wraps around. Times between arrivals are multiplied by `stretch`.
+
+    Raises:
+        ConfigError: all jobs of the window are lost runs.
     """
     first = seed * (played.stride or count) % (len(played.jobs) - count + 1)
     some = slice(first, first + count)
+    if played.lost[some].all():
+        raise ConfigError(
+            f"seed {seed}: plays only runs that requeued jobs lost; play more jobs (--jobs)"
+        )
     jobs = played.jobs[some].copy()
     jobs["arrival"] = (jobs["arrival"] - jobs["arrival"][0]) * stretch
     begin, last = played.jobs["arrival"][[first, first + count - 1]]
@@ -312,6 +328,7 @@ def part(played: Replay, count: int, stretch: float, seed: int) -> Replay:
         allowed=played.allowed[some],
         rows=played.rows[some],
         est=played.est[some],
+        lost=played.lost[some],
     )
 
 

@@ -120,7 +120,8 @@ def missing(history: History) -> dict[str, int]:
     """Return the number of jobs that lack each field, for fields that at least one job lacks.
 
     A job with a queue does not lack its partitions: these are recorded only where there are others.
+    Nor does a job lack a mark of lost runs.
     """
-    counts = {field: history.missing(field) for field in FIELDS}
+    counts = {field: history.missing(field) for field in FIELDS if field != "lost"}
     counts["partitions"] = int(((history.partitions < 0) & (history.queue < 0)).sum())
     return {field: count for field, count in counts.items() if count}

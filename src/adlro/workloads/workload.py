@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from adlro.config.scenario import Measure
 from adlro.model.state import Counts, Floats, Mask, Records
 
 
@@ -26,3 +29,17 @@ class Workload(NamedTuple):
     caps: Counts  # [H, M] most GPUs of a model that a holder may use at once, -1 = any number
     ageing: Floats  # [1] seconds of waiting after which a job claims a pool; [0] = no ageing
     tick: Floats  # [1] seconds between scheduling cycles; [0] = decisions follow events at once
+    lost: Mask  # [J] runs that requeued jobs of a history lost: load, but not measured
+
+    def measured(self, which: Measure) -> Counts:
+        """Return the jobs (indices) whose waits and completion times count."""
+        return measured(self.lost, which)
+
+
+def measured(lost: Mask, which: Measure) -> Counts:
+    """Return the indices of the jobs to measure: the part that `which` says, without lost runs.
+
+    lost [J]: runs that requeued jobs lost, in order of arrival.
+    """
+    jobs: Counts = np.flatnonzero(~lost)
+    return jobs[which.window(len(jobs))]

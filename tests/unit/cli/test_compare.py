@@ -14,6 +14,7 @@ from adlro.config.files import find_scenario, scenario_of
 from adlro.evaluate.compare import Until, compare
 from adlro.policies import registry
 from adlro.workloads.setting import prepare
+from tests.commands import called
 from tests.comparisons import STEADY, compared
 from tests.recorded import setting, summarised
 
@@ -270,3 +271,9 @@ def test_one_window_settles_nothing_and_two_say_how_many_would(tmp_path):
     figures["mean_jct_pct"] = open_
     text = as_one_line(printed(result, two.scenario))
     assert "that takes some 155 seeds. The history has 2 windows of 4 jobs" in text
+
+
+def test_an_anonymous_page_needs_a_page():
+    done = called("compare", "paper16", "--policies", "fcfs", "--seeds", "1", "--anonymous")
+    assert done.returncode == 2
+    assert "--report" in done.stderr

@@ -31,6 +31,13 @@ def test_ends_and_submissions_come_in_the_order_of_time(tmp_path):
     assert events.time[[3, 7, 8]].tolist() == [110, 500, 500]
 
 
+def test_lost_runs_are_predicted_but_teach_nothing(tmp_path):
+    rows = "id,submit_time,end_s,run_s,lost\na,0,100,100,1\na,100,300,200,\n"
+    events = job_table.event_order_of(history(tmp_path, rows))
+    assert events.order.tolist() == [-1, -2, 1]
+    assert np.isnan(events.log_s[0])
+
+
 def test_a_job_that_ends_at_once_is_not_known_at_its_own_submission(tmp_path):
     events = job_table.event_order_of(history(tmp_path, JOBS))
     order = events.order.tolist()

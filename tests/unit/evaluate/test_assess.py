@@ -191,7 +191,7 @@ def test_two_policies_of_one_name_are_refused(more, tmp_path):
 
 
 def test_a_stored_study_gives_the_same_assessment_again(found, study, folder):
-    store = RunStore(folder / "jobs.csv", folder / "runs")
     ended = []
-    assert assess.play(study, store, 1, ended.append) == found
-    assert sum(ended) == study.runs
+    batch = Batch(RunStore(folder / "jobs.csv", folder / "runs"), 1, ended.append)
+    assert assessment(study, batch.play(study.cases)) == found
+    assert (batch.played, sum(ended)) == (0, study.runs)

@@ -56,6 +56,17 @@ def test_times_of_the_hand_worked_schedule(by_hand):
     assert metrics.bounded_slowdown == pytest.approx((1 + 2.6 + 13) / 3)
 
 
+def test_lost_runs_are_load_but_not_measured(by_hand):
+    setting, workload, result, all_three = by_hand
+    found = measure(setting, workload._replace(lost=np.array([True, False, False])), result)
+    assert found.mean_jct_s == pytest.approx(130)
+    assert found.mean_wait_s == pytest.approx(100)
+    assert found.throughput_jobs_per_h == pytest.approx(2 / 3 * all_three.throughput_jobs_per_h)
+    assert found.energy_per_job_kwh == pytest.approx(1.5 * all_three.energy_per_job_kwh)
+    same = ("gpu_utilisation", "mean_queue", "makespan_s", "offered_load", "cost", "energy_kwh")
+    assert [getattr(found, name) for name in same] == [getattr(all_three, name) for name in same]
+
+
 def test_use_of_the_cluster_in_the_hand_worked_schedule(by_hand):
     metrics = by_hand[3]
     # 160 s from first arrival to last finish; GPU 0 busy 160 s, GPU 1 busy 50 s

@@ -148,13 +148,13 @@ def test_run_times_that_no_scheduler_has_are_marked(tmp_path):
 def test_the_report_has_the_row_first_and_every_policy_against_it(tmp_path):
     result = summarised(setting(tmp_path), {"a": 107.5, "b": 215.0})
     ((_, html),) = table.tables(result)
-    head, first, second, _ = html.split("<tr")[1:]
+    head, first, second = html.split("<tr")[1:4]
     assert "vs recorded" in head
     assert "recorded (what happened, not simulated)" in first
-    assert "235 ±" in first
+    assert "3.9\u00a0±" in first  # minutes: 235 s
     assert "<td></td>" in first  # what the record does not have, such as the time of a decision
     assert 'class="best"' not in first
     assert 'class="best"' in second
-    assert "-54.3 %" in second  # 107.5 / 235
+    assert "-54.3\u00a0%" in second  # 107.5 / 235
     (told,) = (text for text in summary.summary(result) if "What happened" in text)
-    assert "mean completion time of 235 ±" in told
+    assert "mean completion time of 3.9 ±" in told

@@ -13,11 +13,12 @@ from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
 from adlro.evaluate.report.collect import (
     EDGES,
-    GANG_SIZES,
-    PRIORITY_CLASSES,
+    MOST_LONG_WAITS,
     Collector,
+    JobTimes,
     job_statistics,
 )
+from adlro.evaluate.report.groups import GANG_SIZES, PRIORITY_CLASSES, groupings
 from adlro.evaluate.report.timeline import mean_level, usage_timeline
 from adlro.model.state import OUTCOME
 from adlro.policies import registry
@@ -25,6 +26,14 @@ from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
 from tests.worlds import World, build, fails, fill, is_repaired, job, nodes, play, records
+
+
+def _statistics(jobs, outcome):
+    """The statistics of one run of a scenario with three job types."""
+    wait, jct = outcome["start"] - jobs["arrival"], outcome["finish"] - jobs["arrival"]
+    none, every = np.zeros(0, np.int64), np.arange(len(jobs))
+    ways = groupings(prepare(find_scenario("paper16")))
+    return job_statistics(JobTimes(0, every, jobs, none, wait, jct), ways)
 
 
 def _four_jobs():
@@ -44,7 +53,7 @@ def _four_jobs():
             {"start": 12, "finish": 17},
         ],
     )
-    return job_statistics(jobs, outcome, 3)
+    return _statistics(jobs, outcome)
 
 
 def test_a_bin_holds_the_jobs_up_to_its_edge():
@@ -58,20 +67,28 @@ def test_jobs_that_did_not_wait_are_in_the_first_bin():
     assert _four_jobs().wait[0] == 2
 
 
+def test_the_longest_waits_come_first():
+    assert [(one.job, one.wait_s) for one in _four_jobs().longest] == [
+        (1, 90), (3, 5), (0, 0), (2, 0),
+    ]  # fmt: skip
+
+
 def test_jobs_are_grouped_by_type_priority_and_size():
     found = _four_jobs()
-    np.testing.assert_array_equal(found.by_type.jobs, [3, 1, 0])
-    np.testing.assert_allclose(found.by_type.mean_s, [(10 + 100 + 10) / 3, 1000, np.nan])
-    classes = dict(zip(PRIORITY_CLASSES, found.by_priority.jobs.tolist(), strict=True))
+    by_type, by_priority = found.groups["type"], found.groups["priority"]
+    np.testing.assert_array_equal(by_type.jobs, [3, 1, 0])
+    np.testing.assert_allclose(by_type.mean_s, [(10 + 100 + 10) / 3, 1000, np.nan])
+    np.testing.assert_allclose(by_type.mean_wait_s, [(0 + 90 + 5) / 3, 0, np.nan])
+    classes = dict(zip(PRIORITY_CLASSES, by_priority.jobs.tolist(), strict=True))
     assert classes == {"low, below 1/3": 1, "middle": 2, "high, from 2/3": 1}
-    sizes = dict(zip(GANG_SIZES, found.by_gang.jct_s.tolist(), strict=True))
+    sizes = dict(zip(GANG_SIZES, found.groups["gang"].jct_s.tolist(), strict=True))
     wanted = {"slice": 10, "1 GPU": 100, "2 GPUs": 0, "3 or 4": 1000, "5 to 8": 0, "9 or more": 10}
     assert sizes == wanted
 
 
 def test_a_time_beyond_all_bins_is_in_the_last():
     jobs, late = records([job(0, 1)]), fill(OUTCOME, [{"start": 0, "finish": 1e12}])
-    assert job_statistics(jobs, late, 1).jct[-1] == 1
+    assert _statistics(jobs, late).jct[-1] == 1
 
 
 def test_statistics_collected_from_many_threads_match_the_metrics():
@@ -85,7 +102,8 @@ def test_statistics_collected_from_many_threads_match_the_metrics():
         list(pool.map(lambda run: collector.watch(*run), runs))
     found = collector.statistics()["fcfs"]
     jct = [measure(setting, workload, result).mean_jct_s for _, _, workload, result in runs]
-    for totals in (found.by_type, found.by_priority, found.by_gang):
+    assert set(found.groups) == {"type", "priority", "gang"}
+    for totals in found.groups.values():
         assert totals.jobs.sum() == found.jct.sum() == found.wait.sum() == 6 * 42  # 70 % of 60
         assert totals.jct_s.sum() / totals.jobs.sum() == pytest.approx(np.mean(jct))
 
@@ -103,8 +121,10 @@ def test_what_is_collected_does_not_depend_on_the_order_in_which_runs_end():
         for i in rng.permutation(len(runs)):
             collector.watch(*runs[i])
         sums = collector.statistics()["fcfs"]
-        found.add(tuple(float(s) for part in sums[2:] for s in part.jct_s))
-        assert sums.by_type.jct_s.dtype == np.float64
+        seconds = (s for part in sums.groups.values() for s in (*part.jct_s, *part.wait_s))
+        found.add((*map(float, seconds), *sums.longest))
+        assert sums.groups["type"].jct_s.dtype == np.float64
+        assert len(sums.longest) == MOST_LONG_WAITS
     assert len(found) == 1
 
 

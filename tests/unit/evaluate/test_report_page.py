@@ -22,8 +22,8 @@ from adlro.workloads.setting import prepare
 
 MARKUP = "</script><img src=x onerror=alert(1)>"
 SECTIONS = (
-    "table", "times", "differences", "course", "schedules", "groups", "waits", "regression",
-    "hyperscore", "repeat",
+    "table", "times", "differences", "course", "schedules", "groups", "waits", "assumed", "repeat",
+    "research",
 )  # fmt: skip
 
 
@@ -84,6 +84,13 @@ def test_the_page_is_written_whole_into_a_folder_that_is_made(written, text):
 def test_the_sections_stand_in_their_order_and_are_linked(own):
     assert tuple(re.findall(r'<h2 id="(\w+)">', own)) == SECTIONS
     assert tuple(re.findall(r'<a href="#(\w+)">', own)) == SECTIONS
+
+
+def test_research_metrics_stand_in_a_section_of_their_own_at_the_end(own):
+    before, _, research = own.partition('<h2 id="research">')
+    for word in ("HyperScore</button>", "least squares", "p\u00a0(Holm)", "Jain, users</button>"):
+        assert word not in before
+        assert word in research
 
 
 def test_nothing_is_loaded_from_anywhere(own, text):
@@ -215,9 +222,7 @@ def test_a_regression_that_has_no_answer_says_why_and_draws_nothing():
     _, policies, result, statistics = _compared(setting, ("fcfs",), 1)
     assert "too few" in regression.coefficients(result)
     assert regression.scatters(result) == []
-    parts = "".join(
-        page.compose(setting, result, statistics, seed_charts.replay(setting, policies, result))
-    )
+    parts = "".join(page.compose(page.gather(setting, policies, result, statistics)))
     assert 'id="differences"' not in parts
 
 

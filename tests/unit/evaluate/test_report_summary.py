@@ -5,11 +5,13 @@ import re
 
 import pytest
 
+from adlro.config.files import find_scenario
 from adlro.evaluate.comparison import Comparison, JctDifference, PolicyRow
 from adlro.evaluate.metrics import Metrics
 from adlro.evaluate.regression import Regression, Regressions
-from adlro.evaluate.report import charts, formatting, summary, table
+from adlro.evaluate.report import assumptions, charts, formatting, summary, table
 from adlro.evaluate.stats import Estimate
+from adlro.workloads.setting import prepare
 
 
 def _estimate(mean, half=None):
@@ -72,8 +74,13 @@ def _numbers(text):
 
 
 def _cells(result):
-    parts = [text for _, text in table.tables(result)]
-    return html.unescape(re.sub(r"<[^>]+>", " ", " ".join(parts)))
+    parts = [text for _, text in (*table.tables(result), *table.research_tables(result))]
+    return _spaced(html.unescape(re.sub(r"<[^>]+>", " ", " ".join(parts))))
+
+
+def _spaced(text):
+    """The text with plain spaces within its figures."""
+    return text.replace("\u00a0±\u00a0", " ± ")
 
 
 MANY = (
@@ -167,9 +174,17 @@ def test_the_policy_with_the_longest_wait_is_named():
     assert "shortest such wait is las with 40 ± 0 s, the longest is sjf with 7,000 ± 0 s." in text
 
 
+def test_notes_are_not_among_the_conclusions():
+    noted = _comparison(_row("fcfs", 1.0), notes=["a < b is left out", "Stopped."])
+    assert summary.summary(noted) == summary.summary(_comparison(_row("fcfs", 1.0)))
+
+
 def test_notes_are_copied_and_end_with_a_full_stop():
-    text = _text(_comparison(_row("fcfs", 1.0), notes=["a < b is left out", "Stopped."]))
-    assert text.endswith("a < b is left out. Stopped.")
+    noted = _comparison(_row("fcfs", 1.0), notes=["a < b is left out", "Stopped."])
+    setting = prepare(find_scenario("paper16"))
+    found = assumptions.section(setting, noted, None)
+    assert found.title == "Notes"
+    assert found.parts == ["<ul><li>a &lt; b is left out.</li><li>Stopped.</li></ul>"]
 
 
 def test_long_times_are_shown_in_hours():
@@ -191,16 +206,17 @@ def test_the_best_of_a_column_is_bold_whichever_way_is_better():
         _row("sjf", 2.0, p99_jct_s=20.0, gpu_utilisation=0.25),
     )
     ((_, text),) = table.tables(_comparison(*rows))
-    bold = re.findall(r"<b>([^<]+)</b>", text)
+    bold = re.findall(r"<b>([^<]+)</b>", _spaced(text))
     assert {"20 ± 0", "50.0 ± 0.0"} <= set(bold)
     assert {"30 ± 0", "25.0 ± 0.0"}.isdisjoint(bold)
 
 
 def test_a_table_has_an_order_for_every_cell_that_has_a_figure():
-    ((_, text),) = table.tables(_comparison(_row("fcfs", 1.5), _row("sjf", 2.5)))
+    result = _comparison(_row("fcfs", 1.5), _row("sjf", 2.5))
+    ((_, text),), ((_, tests),) = table.tables(result), table.research_tables(result)
     assert '<td data-order="1.5">' in text
     assert '<td data-order="2.5">' in text
-    assert "<td>\u2013</td>" in text  # no p: sorted last
+    assert "<td>\u2013</td>" in tests  # no p: sorted last
 
 
 def test_rare_columns_are_left_out_if_they_are_0_for_every_policy():

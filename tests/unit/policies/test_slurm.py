@@ -281,6 +281,24 @@ def test_the_policy_is_not_called_for_cycles_in_which_nothing_can_change():
     assert result.totals["decisions"] < 15
 
 
+def test_looks_at_all_jobs_and_cycles_do_not_plan_each_other():
+    # As above, but both timers are in use: more jobs wait than the main scheduler looks at.
+    jobs = [asks(0, 50_000), asks(1, 10, gpus=2), asks(2, 90_000), asks(2, 90_000)]
+    settings = {"bf_interval_s": 30, "sched_interval_s": 70, "default_queue_depth": 1}
+    result = played([nodes("V100", 2)], jobs, **settings)
+    assert result.outcome["start"].tolist() == [0, 50_000, 50_010, 50_010]
+    assert result.totals["decisions"] < 25
+
+
+def test_a_cycle_is_over_when_no_job_waits_any_more():
+    # For jobs 1 and 2 a cycle is planned at 30, but at 25 all have started. Job 3 comes at 100 and
+    # waits for job 2; job 4 may go through with the next cycle, at 120.
+    jobs = [asks(0, 20, limit=60), asks(1, 5, gpus=2), asks(2, 900, limit=2000)]
+    jobs += [asks(100, 5, gpus=2), asks(100, 5)]
+    found = starts([nodes("V100", 2)], jobs, bf_interval_s=30)
+    assert found == [0, 20, 25, 925, 120]
+
+
 # Nodes.
 
 

@@ -40,6 +40,7 @@ def histories(draw):
         row |= {name: _maybe(draw, AMOUNT) for name in NUMBERS if name not in row}
         row |= {"gpus": draw(st.integers(-1, 9000)), "nodes": draw(st.integers(-1, 9))}
         row |= {"one_node": draw(st.integers(-1, 1))}
+        row |= {"lost": draw(st.integers(-1, 1)) if rows else -1}  # one is a job
         rows.append(row)
     columns = {name: np.array([row[name] for row in rows]) for name in (*NUMBERS, *WHOLE_NUMBERS)}
     for name in draw(st.sets(st.sampled_from([*NUMBERS[1:], *WHOLE_NUMBERS]))):
@@ -103,6 +104,7 @@ def test_a_csv_file_is_read_again_equal(tmp_path, before):
 @given(before=histories())
 def test_an_swf_file_is_read_again_with_what_it_can_hold(tmp_path, before):
     after, ordered = read_again(tmp_path, before, as_swf(before), "swf"), before.by_submission()
+    ordered = ordered.without_lost()
     same_times(after, ordered, ("submit_s", "start_s"), rtol=1e-12, atol=1e-6)
     same_numbers(after, ordered, ("run_s", "requested_s"))
     for name in ("user", "account", "name", "queue"):

@@ -265,3 +265,33 @@ def test_failures_are_counted_at_the_load_that_is_played(tmp_path):
 def test_seven_jobs_have_three_windows_of_two(tmp_path):
     setting = prepare(scenario(tmp_path, rows=f"{JOBS}g,1600,9,1,ann,short,etl,,2,10,60\n", jobs=2))
     assert windows(setting.played, 2) == 3
+
+
+# The first is a run that b lost.
+LOST = JOBS.replace("\na,", "\nb,").replace("\n", ",\n").replace("requested_s,", "requested_s,lost")
+LOST = LOST.replace("V100,4,2048,100,", "V100,4,2048,100,1")
+
+
+def test_lost_runs_are_played_but_not_measured(tmp_path):
+    setting = recorded(scenario(tmp_path, rows=LOST, more='measure = "after 50 %"'))
+    workload = generate(setting, 0)
+    assert workload.lost.tolist() == [True] + 5 * [False]
+    assert workload.seconds[0, 0] == 60
+    assert workload.measured(setting.scenario.measure).tolist() == [3, 4, 5]  # of five jobs
+    assert any("1 of 6 jobs: run that a requeued job lost" in text for text in setting.filled)
+
+
+def test_a_window_of_lost_runs_alone_is_refused(tmp_path):
+    setting = recorded(scenario(tmp_path, rows=LOST, jobs=1))
+    with pytest.raises(ConfigError, match="seed 0: plays only runs that requeued jobs lost"):
+        generate(setting, 0)
+    assert len(generate(setting, 1).jobs) == 1
+
+
+def test_jobs_cancelled_before_they_started_are_left_out_and_named(tmp_path):
+    rows = JOBS.replace("requested_s\n", "requested_s,status\n").replace("0\n", "0,completed\n")
+    rows = rows.replace("900\n", "900,completed\n").replace(",,,\n", ",,,,\n")
+    rows += "g,1600,,1,ann,short,etl,,2,10,60,cancelled\nh,1700,,1,ann,short,etl,,2,10,60,failed\n"
+    filled = prepare(scenario(tmp_path, rows=rows)).filled
+    assert "left out: 1 jobs were cancelled before they started" in filled
+    assert "left out: 1 jobs have no run time" in filled

@@ -23,17 +23,11 @@ from adlro.evaluate.report.chart import (
     show_first,
     styles,
 )
-from adlro.evaluate.report.collect import (
-    EDGES,
-    GANG_SIZES,
-    PRIORITY_CLASSES,
-    Counts,
-    GroupTotals,
-    JobStatistics,
-)
+from adlro.evaluate.report.collect import EDGES, JobStatistics
 from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
+from adlro.evaluate.rows import RECORDED
 from adlro.evaluate.stats import Estimate
-from adlro.model.state import Floats
+from adlro.model.state import Counts, Floats
 
 _TICKS = (
     1,
@@ -64,11 +58,14 @@ _TICKS = (
 _TICK_ROOM = 0.09  # share of the axis that a tick label takes up
 _TEXT_ROOM = 0.6  # share of the axis on the right for the figures beside the intervals
 _COLOUR = "#1f83c4"
+_RECORDED_LINE = {
+    "name": "recorded (what happened)",
+    "mode": "lines",
+    "line": {"color": "#888888", "width": 2.2, "dash": "dash"},
+    "legendgroup": RECORDED,
+}
 _LEAST_RATIO = 0.05  # intervals are clipped here: a logarithmic axis has no 0
 _LEAST_SHOWN = 1 / 3  # of the smallest mean: intervals that reach lower run off the axis
-_MOST_TEXTS = 12  # columns up to which heat-map cells have room for a number
-_LEAST_SCALE = 6  # policies from which the colour bar is tall enough to read
-_DARKEST = 3.0  # ratio to the best of the column
 
 Axis = dict[str, list[float] | list[str]]  # attribute of a layout -> value
 
@@ -103,6 +100,9 @@ def distribution(result: Comparison, statistics: dict[str, JobStatistics]) -> Ch
                 hovertemplate=f"{escape(name)}: %{{y:.1f}} % within %{{x:,.4~g}} {unit.unit}"
                 "<extra></extra>",
             )
+        if RECORDED in statistics:
+            times, share = _cumulated(getattr(statistics[RECORDED], pick), unit)
+            figure.add_scatter(**_RECORDED_LINE, x=times, y=share, meta=choice)
     show_first(figure, choices)
     figure.update_xaxes(**LOG_AXIS, title=unit.unit + ", logarithmic")
     figure.update_yaxes(title="% of jobs", range=[0, 101])
@@ -223,80 +223,6 @@ def forest(group: PolicyGroup) -> Chart:
         "not settled. The axis counts in ratios: twice and half are equally far from 0 %."
     )
     return Chart(figure, caption, tuple(rivals), "Against")
-
-
-def heat(
-    names: list[str], columns: list[str], totals: list[GroupTotals], unit: TimeUnit
-) -> go.Figure:
-    """Return a heat map of mean JCT by policy and job group.
-
-    The colour shows the ratio to the best policy in the same job group.
-    """
-    has_jobs = totals[0].jobs > 0
-    mean = np.array([own.mean_s[has_jobs] for own in totals]) / unit.seconds
-    shown = [escape(column) for column, has in zip(columns, has_jobs, strict=True) if has]
-    ratio = mean / mean.min(axis=0)
-    margin = {"l": 10, "r": 15, "t": 55, "b": 15}
-    figure = plain_figure(rows_px(len(names), 80), margin=margin)
-    texts = [[f"{value:,.{unit.digits}f}" for value in row] for row in mean.tolist()]
-    hover = [
-        [
-            f"{escape(name)}, {column}: {text} {unit.unit}, {times:.2f} × the best"
-            for column, text, times in zip(shown, row, own, strict=True)
-        ]
-        for name, row, own in zip(names, texts, ratio.tolist(), strict=True)
-    ]
-    figure.add_heatmap(
-        z=np.log2(ratio).astype(np.float32),
-        x=shown,
-        y=list(range(len(names))),
-        zmin=0,
-        zmax=math.log2(_DARKEST),
-        colorscale="Blues",
-        showscale=len(names) >= _LEAST_SCALE,
-        text=texts,
-        texttemplate="%{text}" if len(shown) <= _MOST_TEXTS else None,
-        hovertext=hover,
-        hoverinfo="text",
-        colorbar={
-            "title": {"text": "× best", "side": "top"},
-            "tickvals": [0, math.log2(1.5), 1, math.log2(_DARKEST)],
-            "ticktext": ["1", "1.5", "2", "≥ 3"],
-            "thickness": 12,
-            "len": 1,
-        },
-        xgap=1,
-        ygap=1,
-    )  # fmt: skip
-    figure.update_xaxes(side="top", tickangle=0 if len(shown) <= _MOST_TEXTS else -45)
-    name_axis(figure, names)
-    return figure
-
-
-def by_groups(
-    result: Comparison, statistics: dict[str, JobStatistics], types: list[str]
-) -> list[Chart]:
-    """Return heat maps of mean JCT by job type, priority and gang size.
-
-    A heat map is left out if all jobs are in one of its groups.
-    """
-    unit = formatting.time_unit(result)
-    names = [row.name for row in formatting.ranked(result)]
-    own = [statistics[name] for name in names]
-    kinds = (
-        ("by job type", types, [jobs.by_type for jobs in own]),
-        ("by priority (0 to 1)", list(PRIORITY_CLASSES), [jobs.by_priority for jobs in own]),
-        ("by GPUs asked for", list(GANG_SIZES), [jobs.by_gang for jobs in own]),
-    )
-    return [
-        Chart(
-            heat(names, columns, totals, unit),
-            f"Mean JCT in {unit.unit} {what}, jobs of all seeds together. Darker: further from "
-            "the best of that column.",
-        )
-        for what, columns, totals in kinds
-        if (totals[0].jobs > 0).sum() > 1
-    ]
 
 
 def _add_dots(

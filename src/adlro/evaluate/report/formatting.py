@@ -13,6 +13,8 @@ from adlro.evaluate.stats import Estimate
 
 BASELINES = ("min-min", "fcfs")  # policies that all others are compared with, if present
 _HOURS_FROM_S = 10_000.0  # from this best mean JCT on, times are shown in hours
+_MINUTES_BELOW_S = 2 * 3600.0  # a history's times are shown in minutes below, in hours from here
+_DAYS_FROM_S = 4 * 86_400.0  # and in days from here on
 _SIGNIFICANCE = 0.05
 _MOST_SEEDS = 100_000  # larger numbers of seeds are not spelled out
 
@@ -73,9 +75,37 @@ def groups(result: Comparison) -> list[PolicyGroup]:
 
 
 def time_unit(result: Comparison) -> TimeUnit:
-    """Return hours if the best mean JCT is at least _HOURS_FROM_S seconds, else seconds."""
-    in_hours = min(row.jct for row in result.policies) >= _HOURS_FROM_S
-    return TimeUnit("h", 3600.0, 2) if in_hours else TimeUnit("s", 1.0, 0)
+    """Return the unit of a page's times, by the best mean JCT.
+
+    It is minutes, hours or days for a history; otherwise seconds, or hours from _HOURS_FROM_S on.
+    """
+    best = min(row.jct for row in result.policies)
+    if result.windows is not None:
+        return human_unit(best)
+    return TimeUnit("h", 3600.0, 2) if best >= _HOURS_FROM_S else TimeUnit("s", 1.0, 0)
+
+
+def human_unit(seconds: float) -> TimeUnit:
+    """Return the unit in which a person reads times of this size: minutes, hours or days."""
+    if seconds < _MINUTES_BELOW_S:
+        return TimeUnit("min", 60.0, 1)
+    if seconds < _DAYS_FROM_S:
+        return TimeUnit("h", 3600.0, 2)
+    return TimeUnit("days", 86_400.0, 2)
+
+
+def duration(seconds: float) -> str:
+    """Return a time with its unit as a person reads it, such as "40 s", "12 min" or "3.5 h"."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    unit = human_unit(seconds)
+    digits = 0 if unit.unit == "min" else 1
+    return f"{seconds / unit.seconds:,.{digits}f} {unit.unit}"
+
+
+def in_unit(seconds: float, unit: TimeUnit) -> str:
+    """Return a time in a unit, without its symbol."""
+    return f"{seconds / unit.seconds:,.{unit.digits}f}"
 
 
 def percent_difference(row: Row, rival: Row) -> PercentDifference:

@@ -4,130 +4,44 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from adlro.evaluate.downtime import Downtime, Window, downtime, window
-from adlro.evaluate.report.runs import RunDetails, lanes, run_details
-from adlro.model.cluster import Layout
-from adlro.model.state import FAILURE, FINISH, PREEMPTION, SPEED, WHOLE, Floats, Records
+from adlro.evaluate.report.naming import Colouring, Naming, by_type
+from adlro.evaluate.report.runs import lanes
+from adlro.evaluate.report.schedule import HOUR, Limits, Schedule, select
+from adlro.model.state import FAILURE, FINISH, PREEMPTION, WHOLE, Floats, Mask, Records
 from adlro.sim.simulator import RunResult
 from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b")
+_OTHERS = "#9a9a9a"
 _INK = "#707070"  # visible on white and on black
-_HOUR = 3600.0
 _LABEL = 0.15  # share of the width that a label takes up
 _ROW = 0.84  # share of a row's height that its bars fill
 _ENDS = {FINISH: "finished", PREEMPTION: "preempted", FAILURE: "lost to a failure"}
 
 
-class Limits(NamedTuple):
-    """Largest numbers of GPUs and bars in one chart, and the length of its hover texts."""
+class _Bars(NamedTuple):
+    """Where the bars of S spans are drawn, and their hover texts."""
 
-    gpus: int = 256  # more rows are unreadable
-    bars: int = 20_000  # more slow a browser down
-    is_brief: bool = False  # shorter hover texts, for pages with several schedules
-
-
-class _Chart(NamedTuple):
-    """The data that a chart shows: a whole run, or the part of it that is within the limits."""
-
-    layout: Layout
-    types: tuple[str, ...]  # names, escaped
-    nodes: list[str]  # names, escaped
-    jobs: Records
-    outcome: Records
-    first: float  # seconds: left end of the time axis
-    until: float  # seconds: right end
-    gpus: NDArray[np.intp]  # GPUs with a row, ascending
-    spans: Records
-    runs: RunDetails
-    changes: Records  # EVENT of kind SPEED
-    down: Downtime
-    left_out: str  # what the limits exclude, in words
-    is_brief: bool
-
-    def hours(self, times: Floats) -> Floats:
-        """Return times in hours since the left end of the time axis."""
-        shown: Floats = (times - self.first) / _HOUR
-        return shown
-
-    def rows(self, gpus: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-        """Return the row of the chart that shows each GPU."""
-        return np.searchsorted(self.gpus, gpus)
+    middle: Floats  # [S] on the y axis
+    height: Floats  # [S]
+    texts: NDArray[np.object_]  # [S]
 
 
-def _chosen_gpus(layout: Layout, most: int) -> NDArray[np.intp]:
-    """Return all GPUs, or if these are more than `most`, those of each pool's first nodes."""
-    nodes = layout.nodes
-    rank = np.arange(len(nodes)) - layout.pools["first_node"][nodes["pool"]]
-    order = np.lexsort((nodes["pool"], rank))
-    count = max(int((np.cumsum(nodes["gpus"][order]) <= most).sum()), 1)
-    return np.flatnonzero(np.isin(layout.gpus["node"], order[:count]))
-
-
-def _last_start_shown(starts: Floats, within: Window, most: int) -> float:
-    """Return the end of the part of the window in which at most `most` intervals start.
-
-    The part is never empty: its end is later than the start of the window.
-    """
-    if len(starts) <= most:
-        return within.last
-    return float(max(np.partition(starts, most)[most], np.nextafter(within.first, within.last)))
-
-
-def _select(setting: Setting, workload: Workload, result: RunResult, limits: Limits) -> _Chart:
-    layout, time = setting.layout, window(workload, result)
-    gpus = _chosen_gpus(layout, limits.gpus)
-    within = np.isin(result.spans["gpu"], gpus)
-    spans = result.spans[within]
-    runs = RunDetails._make(fact[within] for fact in run_details(result.spans, workload.jobs))
-    changes = workload.events[workload.events["kind"] == SPEED]
-    changes = changes[(changes["gpu"] < 0) | np.isin(changes["gpu"], gpus)]
-    down = downtime(workload.events, time)
-    seen = np.isin(down.node, layout.gpus["node"][gpus])
-    down = Downtime._make(column[seen] for column in down)
-    starts = (spans["start"], changes["time"], down.start)
-    until = min(_last_start_shown(own, time, limits.bars) for own in starts)
-    early = spans["start"] < until if until < time.last else np.ones(len(spans), np.bool_)
-    known = down.start < until
-    notes = []
-    if len(gpus) < len(layout.gpus):
-        notes.append(f"{len(layout.gpus) - len(gpus):,} of {len(layout.gpus):,} GPUs")
-    if until < time.last:
-        hours = (until - time.first) / _HOUR, time.length / _HOUR
-        notes.append(f"what began after {hours[0]:,.2f} of {hours[1]:,.2f} h")
-    return _Chart(
-        layout=layout,
-        types=tuple(html.escape(job_type.name) for job_type in setting.scenario.types),
-        nodes=[html.escape(name) for name in layout.node_names],
-        jobs=workload.jobs,
-        outcome=result.outcome,
-        first=time.first,
-        until=until,
-        gpus=gpus,
-        spans=spans[early],
-        runs=RunDetails._make(fact[early] for fact in runs),
-        changes=changes[changes["time"] < until],
-        down=Downtime._make(column[known] for column in down),
-        left_out=" and ".join(notes),
-        is_brief=limits.is_brief,
-    )
-
-
-def _gpu_names(chart: _Chart) -> list[str]:
+def _gpu_names(chart: Schedule, nodes: list[str]) -> list[str]:
     """Return the escaped names of the GPUs with a row: node/GPU (model)."""
     layout, names = chart.layout, []
     for g in chart.gpus:
         n = layout.gpus["node"][g]
         model = layout.models[layout.pools["model"][layout.nodes["pool"][n]]].name
         place = g - layout.nodes["first_gpu"][n]
-        names.append(f"{chart.nodes[n]}/{place} ({html.escape(model)})")
+        names.append(f"{nodes[n]}/{place} ({html.escape(model)})")
     return names
 
 
@@ -137,39 +51,43 @@ def _size(job: Records) -> str:
     return f"{job['gpus']} GPU{'s' if job['gpus'] > 1 else ''}"
 
 
-def _brief_texts(chart: _Chart) -> NDArray[np.object_]:
-    """Return a short hover text for each span [S]: job, type, size, wait and run time."""
-    spans, jobs = chart.spans, chart.jobs
-    texts = [
-        f"job {span['job']} · {chart.types[jobs['type'][span['job']]]} · "
-        f"{_size(jobs[span['job']])}<br>waited {waited:,.0f} s, "
-        f"ran {span['end'] - span['start']:,.0f} s"
-        for span, waited in zip(spans, chart.runs.waited, strict=True)
-    ]
+def _brief_texts(chart: Schedule, naming: Naming) -> NDArray[np.object_]:
+    """Return a short hover text for each span [S]: job, its facts, size, wait and run time."""
+    texts = []
+    for span, waited in zip(chart.spans, chart.runs.waited, strict=True):
+        named, size = naming.job(span["job"]), _size(chart.jobs[span["job"]])
+        between = "<br>" if naming.is_recorded else " · "
+        texts.append(
+            f"{named.title}{between}{named.facts} · {size}<br>waited {naming.duration(waited)}, "
+            f"ran {naming.duration(span['end'] - span['start'])}"
+        )
     return np.array(texts, object)
 
 
-def _texts(chart: _Chart, names: list[str]) -> NDArray[np.object_]:
+def _texts(chart: Schedule, naming: Naming, names: list[str]) -> NDArray[np.object_]:
     """Return the hover text of each span [S]."""
     if chart.is_brief:
-        return _brief_texts(chart)
-    texts = []
+        return _brief_texts(chart, naming)
+    texts, duration = [], naming.duration
     for i, span in enumerate(chart.spans):
         j, number = span["job"], int(chart.runs.number[i])
-        job, outcome = chart.jobs[j], chart.outcome[j]
-        begun = "since its last run" if number else f"from {job['arrival'] - chart.first:,.0f} s"
+        job, outcome, named = chart.jobs[j], chart.outcome[j], naming.job(j)
+        arrived = duration(job["arrival"] - chart.first)
+        begun = "since its last run" if number else f"from {arrived}"
         lines = [
-            f"<b>job {j}</b> · {chart.types[job['type']]} · {_size(job)}",
-            f"waited {chart.runs.waited[i]:,.0f} s {begun}, "
-            f"ran {span['end'] - span['start']:,.0f} s",
+            f"<b>{named.title}</b> · {named.facts} · {_size(job)}",
+            f"waited {duration(chart.runs.waited[i])} {begun}, "
+            f"ran {duration(span['end'] - span['start'])}",
         ]
         if outcome["restarts"]:
             lines.append(f"run {number + 1} of {outcome['restarts'] + 1}")
         if chart.runs.restoring[i] > 0:
-            lines[-1] += f", the first {chart.runs.restoring[i]:,.0f} s restoring a checkpoint"
+            restoring = duration(chart.runs.restoring[i])
+            lines[-1] += f", the first {restoring} restoring a checkpoint"
         ended = "killed by its limit" if _is_killed(span, outcome) else _ENDS[int(span["why"])]
         lines.append(f"{ended} at {chart.hours(span['end']):,.3f} h")
-        lines.append(f"priority {job['priority']:.2f} · user {job['user']}")
+        user = "" if naming.is_recorded else f" · user {job['user']}"
+        lines.append(f"priority {job['priority']:.2f}{user}")
         lines.append(names[chart.rows(span["gpu"])])
         texts.append("<br>".join(lines))
     return np.array(texts, object)
@@ -185,40 +103,83 @@ def _lighter(colour: str) -> str:
     return "#" + "".join(f"{(part + 2 * 255) // 3:02x}" for part in parts)
 
 
-def _add_runs(figure: go.Figure, chart: _Chart, names: list[str]) -> None:
-    """Add a bar for each span in the colour of its type; hatched if the run was cut short."""
-    spans, texts = chart.spans, _texts(chart, names)
+def _add_runs(figure: go.Figure, chart: Schedule, naming: Naming, names: list[str]) -> None:
+    """Add a bar for each span in the colours of all colourings, and marks where runs were cut.
+
+    With several colourings, all traces of one have its choice as `meta`; the hover texts, which
+    are the same for all, belong to bars on top that are not seen.
+    """
+    spans = chart.spans
     low, height = lanes(spans)
     middle = chart.rows(spans["gpu"]) + _ROW * (low + height / 2 - 0.5)
-    own_type, is_cut = chart.jobs["type"][spans["job"]], spans["why"] != FINISH
-    for t, name in enumerate(chart.types):
-        colour = _COLOURS[t % len(_COLOURS)]
-        pattern = {"shape": "/", "fgcolor": colour, "bgcolor": _lighter(colour), "size": 5}
-        for own, look in (
-            ((own_type == t) & ~is_cut, {"color": colour}),
-            ((own_type == t) & is_cut, {"color": colour, "pattern": pattern}),
-        ):
-            if "pattern" in look and not own.any():
-                continue
-            figure.add_bar(
-                name=name,
-                legendgroup=f"type {t}",
-                showlegend="pattern" not in look,
-                orientation="h",
-                base=chart.hours(spans["start"][own]),
-                x=(spans["end"] - spans["start"])[own] / _HOUR,
-                y=middle[own],
-                width=_ROW * height[own],
-                customdata=texts[own],
-                hovertemplate="%{customdata}<extra></extra>",
-                marker={**look, "line": {"color": "white", "width": 0.5}},
-            )
+    bars = _Bars(middle, _ROW * height, _texts(chart, naming, names))
+    is_only = len(naming.colourings) == 1
+    for colouring in naming.colourings:
+        hover = {} if is_only else {"hoverinfo": "skip", "meta": colouring.choice}
+        _add_coloured(figure, chart, colouring, bars, hover)
+    if not is_only:
+        whole = np.ones(len(spans), np.bool_)
+        look = {"opacity": 0, "showlegend": False, "name": "runs"}
+        _add_bars(figure, chart, bars, whole, {**look, **_hover(bars, whole)})
     for why, label, marker in (
         (PREEMPTION, "preempted", {"symbol": "line-ns", "line": {"width": 3, "color": _INK}}),
         (FAILURE, "lost to a failure", {"symbol": "x", "color": "#d00000"}),
     ):
         own = spans["why"] == why
-        _add_marks(figure, label, chart.hours(spans["end"][own]), middle[own], texts[own], marker)
+        ends = chart.hours(spans["end"][own])
+        _add_marks(figure, label, ends, middle[own], bars.texts[own], marker)
+
+
+def _add_coloured(
+    figure: go.Figure,
+    chart: Schedule,
+    colouring: Colouring,
+    bars: _Bars,
+    hover: Mapping[str, object],
+) -> None:
+    """Add the bars in the colours of one colouring; hatched if the run was cut short.
+
+    hover: attributes of the traces in place of their hover texts.
+    """
+    group, is_cut = colouring.of_job[chart.spans["job"]], chart.spans["why"] != FINISH
+    last = len(colouring.names) - 1
+    for k, name in enumerate(colouring.names):
+        colour = _COLOURS[k % len(_COLOURS)]
+        if colouring.has_others and k == last:
+            colour = _OTHERS
+        pattern = {"shape": "/", "fgcolor": colour, "bgcolor": _lighter(colour), "size": 5}
+        for own, marker in (
+            ((group == k) & ~is_cut, {"color": colour}),
+            ((group == k) & is_cut, {"color": colour, "pattern": pattern}),
+        ):
+            if "pattern" in marker and not own.any():
+                continue
+            look = {
+                "name": name,
+                "legendgroup": f"{colouring.choice} {k}",
+                "showlegend": "pattern" not in marker,
+                "marker": {**marker, "line": {"color": "white", "width": 0.5}},
+            }
+            _add_bars(figure, chart, bars, own, {**look, **(hover or _hover(bars, own))})
+
+
+def _hover(bars: _Bars, own: Mask) -> dict[str, object]:
+    return {"customdata": bars.texts[own], "hovertemplate": "%{customdata}<extra></extra>"}
+
+
+def _add_bars(
+    figure: go.Figure, chart: Schedule, bars: _Bars, own: Mask, look: Mapping[str, object]
+) -> None:
+    """Add one trace with the bars of the spans in the mask `own` [S]."""
+    spans = chart.spans[own]
+    figure.add_bar(
+        orientation="h",
+        base=chart.hours(spans["start"]),
+        x=(spans["end"] - spans["start"]) / HOUR,
+        y=bars.middle[own],
+        width=bars.height[own],
+        **look,
+    )
 
 
 def _add_marks(
@@ -242,13 +203,13 @@ def _add_marks(
         )
 
 
-def _add_downtime(figure: go.Figure, chart: _Chart) -> None:
+def _add_downtime(figure: go.Figure, chart: Schedule, named: list[str]) -> None:
     """Add a grey bar over all GPUs of a node while it is down."""
     down, nodes = chart.down, chart.layout.nodes
     if len(down.node) == 0:
         return
     texts = [
-        f"<b>{chart.nodes[n]} down</b> ({'planned' if planned else 'failure'})"
+        f"<b>{named[n]} down</b> ({'planned' if planned else 'failure'})"
         f"<br>{chart.hours(start):,.3f} h to {chart.hours(end):,.3f} h"
         for n, start, end, planned in zip(*down, strict=True)
     ]
@@ -256,7 +217,7 @@ def _add_downtime(figure: go.Figure, chart: _Chart) -> None:
         name="node down",
         orientation="h",
         base=chart.hours(down.start),
-        x=(down.end - down.start) / _HOUR,
+        x=(down.end - down.start) / HOUR,
         y=chart.rows(nodes["first_gpu"][down.node]) + (nodes["gpus"][down.node] - 1) / 2,
         width=nodes["gpus"][down.node].astype(np.float64),
         customdata=np.array(texts, object),
@@ -265,7 +226,7 @@ def _add_downtime(figure: go.Figure, chart: _Chart) -> None:
     )
 
 
-def _add_speed_changes(figure: go.Figure, chart: _Chart, names: list[str]) -> None:
+def _add_speed_changes(figure: go.Figure, chart: Schedule, names: list[str]) -> None:
     """Mark each change of a GPU's speed: triangle down = slower than before, up = faster."""
     changes = chart.changes[chart.changes["gpu"] >= 0]
     before: dict[int, float] = {}
@@ -288,7 +249,7 @@ def _add_speed_changes(figure: go.Figure, chart: _Chart, names: list[str]) -> No
         _add_marks(figure, label, x[own], y[own], shown[own], look)
 
 
-def _add_updates(figure: go.Figure, chart: _Chart) -> None:
+def _add_updates(figure: go.Figure, chart: Schedule) -> None:
     """Add a dotted line at each time when a job type changes its speed on a GPU model."""
     updates = chart.changes[chart.changes["gpu"] < 0]
     if len(updates) == 0:
@@ -311,7 +272,7 @@ def _add_updates(figure: go.Figure, chart: _Chart) -> None:
     )
     far = -np.inf  # overlapping labels are left out; hovering shows them
     for at, text in zip(hours.tolist(), texts, strict=True):
-        if at - far >= _LABEL * (chart.until - chart.first) / _HOUR:
+        if at - far >= _LABEL * (chart.until - chart.first) / HOUR:
             far = at
             figure.add_annotation(
                 x=at, y=1, yref="paper", yanchor="bottom", text=text, showarrow=False,
@@ -319,7 +280,7 @@ def _add_updates(figure: go.Figure, chart: _Chart) -> None:
             )  # fmt: skip
 
 
-def _add_node_lines(figure: go.Figure, chart: _Chart) -> None:
+def _add_node_lines(figure: go.Figure, chart: Schedule) -> None:
     """Add a thin line between the GPUs of adjacent nodes."""
     between = np.flatnonzero(np.diff(chart.layout.gpus["node"][chart.gpus])) + 0.5
     for y in between:
@@ -335,6 +296,7 @@ def compose(
     result: RunResult,
     title: str,
     limits: Limits | None = None,
+    naming: Naming | None = None,
 ) -> go.Figure:
     """Draw the schedule of one run as a figure.
 
@@ -344,14 +306,19 @@ def compose(
         result: a run with `keep_spans`.
         title: the heading; a note below it says what was left out.
         limits: how much the chart can show; None = the defaults.
+        naming: of jobs and nodes; None = by number and type. With several colourings, the traces
+            of each have its choice as `meta`, and only those of the first are visible.
     """
-    chart = _select(setting, workload, result, limits or Limits())
-    names, figure = _gpu_names(chart), go.Figure()
+    chart = select(setting, workload, result, limits or Limits())
+    naming = naming or by_type(setting, workload.jobs)
+    names, figure = _gpu_names(chart, naming.nodes), go.Figure()
     _add_node_lines(figure, chart)
-    _add_downtime(figure, chart)
-    _add_runs(figure, chart, names)
+    _add_downtime(figure, chart, naming.nodes)
+    _add_runs(figure, chart, naming, names)
     _add_speed_changes(figure, chart, names)
     _add_updates(figure, chart)
+    for trace in figure.data:
+        trace.visible = trace.meta in (None, naming.colourings[0].choice)
     rows = len(names)
     plot_px = rows * min(max(1100 // rows, 13), 26) + 20
     note = f"<br><sup>left out: {chart.left_out}</sup>" if chart.left_out else ""
@@ -365,7 +332,7 @@ def compose(
         margin={"l": 10, "r": 20, "t": 130, "b": 60},
         hoverlabel={"align": "left"},
     )  # fmt: skip
-    end = (chart.until - chart.first) / _HOUR
+    end = (chart.until - chart.first) / HOUR
     figure.update_xaxes(title="hours since the first arrival", range=[0, end * 1.005])
     figure.update_yaxes(
         range=[rows - 0.5, -0.5], tickvals=list(range(rows)), ticktext=names, automargin=True,
@@ -374,8 +341,19 @@ def compose(
     return figure
 
 
-def draw(setting: Setting, workload: Workload, result: RunResult, title: str) -> str:
-    """Draw the schedule of one run as a self-contained HTML page; the mouse wheel zooms."""
-    figure = compose(setting, workload, result, title)
+def draw(
+    setting: Setting,
+    workload: Workload,
+    result: RunResult,
+    title: str,
+    naming: Naming | None = None,
+) -> str:
+    """Draw the schedule of one run as a self-contained HTML page; the mouse wheel zooms.
+
+    naming: of jobs and nodes, of which only the first colouring is drawn; None = by type.
+    """
+    if naming is not None:
+        naming = naming._replace(colourings=naming.colourings[:1])
+    figure = compose(setting, workload, result, title, naming=naming)
     page: str = figure.to_html(include_plotlyjs=True, full_html=True, config={"scrollZoom": True})
     return page

@@ -76,7 +76,7 @@
     const menu = select(box);
     if (!menu || !box.drawn) return;
     const wanted = menu.selectedOptions[0].textContent;
-    const visible = box.data.map((trace) => trace.meta === wanted);
+    const visible = box.data.map((trace) => trace.meta === undefined || trace.meta === wanted);
     Plotly.update(box, { visible }, { ...(box.layout.meta || {})[wanted] });
   }
 
@@ -85,14 +85,15 @@
     const upward = heading.getAttribute("aria-sort") !== "ascending";
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", upward ? "ascending" : "descending");
+    const isWords = heading.classList.contains("words");
     const key = (row) => {
       const cell = row.cells[column];
-      return column === 0 ? cell.textContent : parseFloat(cell.dataset.order);
+      return isWords ? cell.textContent : parseFloat(cell.dataset.order);
     };
     const rows = [...table.tBodies[0].rows].sort((a, b) => {
       const x = key(a), y = key(b);
-      if (column > 0 && (isNaN(x) || isNaN(y))) return isNaN(x) - isNaN(y);
-      const order = column === 0 ? x.localeCompare(y) : x - y;
+      if (!isWords && (isNaN(x) || isNaN(y))) return isNaN(x) - isNaN(y);
+      const order = isWords ? x.localeCompare(y, undefined, { numeric: true }) : x - y;
       return upward ? order : -order;
     });
     table.tBodies[0].append(...rows);

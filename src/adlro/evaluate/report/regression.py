@@ -25,13 +25,15 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.4g}"
 
 
-def _lines(label: str, fit: Regression) -> str:
+def _lines(label: str, fit: Regression, seconds: float) -> str:
+    """Return the rows of a fit; coefficients are times of `seconds` seconds."""
     if fit.problem is not None:
         why = f'<td colspan="5">{escape(fit.problem)}</td>'
         return f'<tr><th scope="row">{escape(label)}</th>{why}</tr>'
     lines = []
     for i, term in enumerate(fit.coefficients):
-        one = _factor(term.name)  # for columns shown in percent, the coefficient is per 1 %
+        # For columns shown in percent, the coefficient is per 1 %.
+        one = _factor(term.name) * seconds
         interval = f"{term.ci95[0] / one:,.4g} to {term.ci95[1] / one:,.4g}"
         head = f'<th scope="row">{escape(label) if i == 0 else ""}</th>'
         tail = f"{_number(fit.r2)} ({fit.n:,} runs)" if i == 0 else ""
@@ -51,20 +53,24 @@ def _table(head: str, body: str) -> str:
 def coefficients(result: Comparison) -> str:
     """Return HTML tables of the coefficients: over all runs, and per policy in a folded section."""
     overall, each = result.regression.pooled, result.regression.by_policy
+    unit = formatting.time_unit(result)
+    name = {"s": "seconds", "min": "minutes", "h": "hours"}.get(unit.unit, unit.unit)
     headings = (
         "runs of",
         "term",
-        "seconds of mean JCT for 1 more",
+        f"{name} of mean JCT for 1 more",
         "95 % interval",
         "standardised",
         "R²",
     )
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     own = "".join(
-        _lines(row.name, each[row.name]) for row in formatting.ranked(result) if row.name in each
+        _lines(row.name, each[row.name], unit.seconds)
+        for row in formatting.ranked(result)
+        if row.name in each
     )
     return (
-        _table(head, _lines("all policies", overall))
+        _table(head, _lines("all policies", overall, unit.seconds))
         + (f"<p>Intervals: {escape(overall.intervals)}.</p>" if overall.intervals else "")
         + f"<details><summary>Policy by policy</summary>{_table(head, own)}</details>"
     )

@@ -22,14 +22,18 @@ from adlro.evaluate.report.chart import (
     show_first,
     styles,
 )
+from adlro.evaluate.report.labels import Labels
+from adlro.evaluate.report.naming import Naming, naming_of
+from adlro.evaluate.report.schedule import Limits
 from adlro.evaluate.report.timeline import UsageTimeline, usage_timeline
 from adlro.model.state import Floats
+from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import Setting
 
 _MOST_SCHEDULES = 4  # in addition to fcfs
-_LIMITS = gantt.Limits(gpus=64, bars=2_500, is_brief=True)  # about 300 KB per schedule
+_LIMITS = Limits(gpus=64, bars=2_500, is_brief=True)  # about 300 KB per schedule
 _TITLE_PX = 55
 _LEGEND_COLUMNS = 3
 _COLOURS = ("#1f83c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#a6761d")
@@ -49,28 +53,61 @@ def drawn_schedules(result: Comparison) -> list[str]:
     return ranked[:_MOST_SCHEDULES] + [name for name in ranked[_MOST_SCHEDULES:] if name == "fcfs"]
 
 
-def replay(setting: Setting, policies: Sequence[Policy], result: Comparison) -> SeedReplay:
+def replay(
+    setting: Setting,
+    policies: Sequence[Policy],
+    result: Comparison,
+    labels: Labels | None = None,
+) -> SeedReplay:
     """Run every policy on the first seed again and return the data of the charts over time.
+
+    labels: names of a history's jobs and nodes in the Gantt charts; None = its own.
 
     Raises:
         PolicyError: a policy made an infeasible decision, unlike in its first run.
     """
     seed, timelines, figures = result.first_seed, {}, {}
     workload, wanted = generate(setting, seed), drawn_schedules(result)
+    naming = naming_of(setting, workload.jobs, seed, labels=labels)
     for policy in policies:
         run = run_one(setting, workload, policy, seed, keep_spans=True)
         timelines[policy.name] = usage_timeline(setting, workload, run)
         if policy.name in wanted:
-            figures[policy.name] = gantt.compose(setting, workload, run, policy.name, _LIMITS)
-    end = max(figure.layout.xaxis.range[1] for figure in figures.values())
-    for figure in figures.values():
+            figures[policy.name] = gantt.compose(
+                setting, workload, run, policy.name, _LIMITS, naming
+            )
+    return SeedReplay(seed, timelines, as_grid([figures[name] for name in wanted], naming))
+
+
+def as_grid(figures: Sequence[go.Figure], naming: Naming) -> list[Chart]:
+    """Return Gantt charts of the same jobs as charts for a grid, all with the same time axis."""
+    end = max(figure.layout.xaxis.range[1] for figure in figures)
+    for figure in figures:
         _fit_into_grid(figure, end)
-    return SeedReplay(seed, timelines, [Chart(figures[name], "") for name in wanted])
+    choices = tuple(colouring.choice for colouring in naming.colourings)
+    return [Chart(figure, "", choices, "Colour by") for figure in figures]
+
+
+def schedules(setting: Setting, policies: Sequence[str], labels: Labels | None) -> list[Chart]:
+    """Run policies on the first seed again and return their Gantt charts."""
+    workload = generate(setting, 0)
+    naming = naming_of(setting, workload.jobs, 0, labels=labels)
+    figures = []
+    for name in policies:
+        policy = registry.load(name, setting)
+        run = run_one(setting, workload, policy, 0, keep_spans=True)
+        figures.append(gantt.compose(setting, workload, run, policy.name, _LIMITS, naming))
+    return as_grid(figures, naming)
 
 
 def _fit_into_grid(figure: go.Figure, end: float) -> None:
     """Adapt a Gantt chart to the grid: time axis from 0 to `end` h, legend below, float32 data."""
-    lines = math.ceil(len({trace.name for trace in figure.data}) / _LEGEND_COLUMNS)
+    choices = {trace.meta for trace in figure.data} - {None} or {None}
+    entries = max(
+        len({trace.name for trace in figure.data if trace.meta in (None, choice)})
+        for choice in choices
+    )
+    lines = math.ceil(entries / _LEGEND_COLUMNS)
     below = 70 + 20 * lines
     rows_px = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
     height = rows_px + _TITLE_PX + below

@@ -10,7 +10,10 @@ from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
 
 
 def summary(result: Comparison) -> list[str]:
-    """Return HTML sentences on the best policy, its lead (settled or not) and the longest waits."""
+    """Return HTML sentences on the best policy, its lead (settled or not) and the longest waits.
+
+    These are the conclusions; what they rest on is in the section on assumptions.
+    """
     unit, parts = formatting.time_unit(result), formatting.groups(result)
     sentences = [_best(group, result, unit) for group in parts[:1]]
     if result.seeds == 1:
@@ -18,15 +21,7 @@ def summary(result: Comparison) -> list[str]:
     sentences += _rest(parts[0], result)
     for group in parts[1:]:
         sentences += [_best(group, result, unit), *_rest(group, result), *_across(parts[0], group)]
-    sentences += [*_starvation(result, unit), *_happened(parts[0], result, unit)]
-    if result.calibration is not None:
-        told = (result.calibration.headline(), *result.calibration.reasons)
-        sentences += [_sentence(escape(text)) for text in told]
-    return [*sentences, *(_sentence(escape(note)) for note in result.notes)]
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else text + "."
+    return [*sentences, *_starvation(result, unit), *_happened(parts[0], result, unit)]
 
 
 def _bold(row: PolicyRow) -> str:

@@ -7,9 +7,11 @@ from html import escape
 from typing import NamedTuple
 
 from adlro.evaluate.comparison import Comparison, PolicyRow
-from adlro.evaluate.report import formatting
+from adlro.evaluate.report import formatting, html_table
 from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
-from adlro.evaluate.rows import RECORDED, RecordedRow, Row
+from adlro.evaluate.report.frame import details
+from adlro.evaluate.report.html_table import NOTHING, Cell, Column
+from adlro.evaluate.rows import RecordedRow, Row
 
 
 class MetricFormat(NamedTuple):
@@ -93,28 +95,15 @@ METRICS = {
     ),
 }  # fmt: skip
 
-SHOWN = (
-    "p99_jct_s", "longest_wait_s", "mean_wait_s", "throughput_jobs_per_h", "gpu_utilisation",
-    "restarts", "lost_gpu_s", "killed_jobs", "fragmentation", "cost", "energy_kwh", "jain_users",
-    "jain_accounts", "finish_time_fairness", "hyperscore",
+_MAIN = ("mean_wait_s", "p99_jct_s", "longest_wait_s", "throughput_jobs_per_h", "gpu_utilisation")
+_FURTHER = (
+    "p50_jct_s", "p95_jct_s", "mean_queue", "makespan_s", "restarts", "lost_gpu_s", "killed_jobs",
+    "fragmentation", "cost", "energy_kwh",
 )  # fmt: skip
-
-
-class _Cell(NamedTuple):
-    text: str
-    order: float | None  # sort key; None = last
-    is_best: bool = False
-
-
-_NOTHING = _Cell("", None)  # what the record does not have
-
-
-class _Column(NamedTuple):
-    """A column of the table with its cells."""
-
-    heading: str
-    about: str
-    cells: list[_Cell]
+_RESEARCH = (
+    "bounded_slowdown", "jain_users", "jain_accounts", "finish_time_fairness", "gpu_imbalance",
+    "energy_delay", "hyperscore",
+)  # fmt: skip
 
 
 def columns_of(result: Comparison, keys: tuple[str, ...]) -> list[str]:
@@ -142,7 +131,7 @@ def text_of(row: Row, key: str, unit: TimeUnit) -> str:
     return formatting.format_estimate(figure, column.digits, column.factor)
 
 
-def _metric(rows: Sequence[Row], key: str, unit: TimeUnit) -> _Column:
+def _metric(rows: Sequence[Row], key: str, unit: TimeUnit) -> Column:
     """Return the column of a metric; the best policy is marked."""
     column = METRICS[key]
     values = [row.metrics[key].mean for row in rows if isinstance(row, PolicyRow)]
@@ -151,43 +140,43 @@ def _metric(rows: Sequence[Row], key: str, unit: TimeUnit) -> _Column:
     cells = []
     for row in rows:
         if key not in row.metrics:
-            cells.append(_NOTHING)
+            cells.append(NOTHING)
             continue
         value = row.metrics[key].mean
         is_best = marked and value == best and isinstance(row, PolicyRow)
-        cells.append(_Cell(text_of(row, key, unit), value, is_best))
-    return _Column(heading(key, unit), column.about, cells)
+        cells.append(Cell(text_of(row, key, unit), value, is_best))
+    return Column(heading(key, unit), column.about, cells)
 
 
-def _versus(rows: Sequence[Row], rival: Row, heading: str, about: str) -> _Column:
+def _versus(rows: Sequence[Row], rival: Row, heading: str, about: str) -> Column:
     cells = []
     for row in rows:
         if row.name == rival.name:
-            cells.append(_Cell("–", 0.0))
+            cells.append(Cell("–", 0.0))
         else:
             gap = formatting.percent_difference(row, rival)
-            cells.append(_Cell(str(gap), gap.mean))
-    return _Column(heading, about, cells)
+            cells.append(Cell(str(gap), gap.mean))
+    return Column(heading, about, cells)
 
 
-def _verdict(row: Row, best: PolicyRow) -> _Cell:
+def _verdict(row: Row, best: PolicyRow) -> Cell:
     if isinstance(row, RecordedRow):
-        return _NOTHING
+        return NOTHING
     if row.name == best.name:
-        return _Cell("best", -1.0, is_best=True)
+        return Cell("best", -1.0, is_best=True)
     gap = formatting.percent_difference(row, best)
     if gap.is_settled:
-        return _Cell("yes", 0.0)
+        return Cell("yes", 0.0)
     if gap.seeds is None:
-        return _Cell("no", None)
-    return _Cell(f"no, by {formatting.format_seeds(gap.seeds)} seeds", float(gap.seeds))
+        return Cell("no", None)
+    return Cell(f"no, by {formatting.format_seeds(gap.seeds)} seeds", float(gap.seeds))
 
 
-def _holm(row: Row, best: PolicyRow) -> _Cell:
+def _holm(row: Row, best: PolicyRow) -> Cell:
     if isinstance(row, RecordedRow):
-        return _NOTHING
+        return NOTHING
     p = None if row.name == best.name else formatting.percent_difference(row, best).p
-    return _Cell("–", None) if p is None else _Cell(formatting.format_p(p), p)
+    return Cell("–", None) if p is None else Cell(formatting.format_p(p), p)
 
 
 def _rows(result: Comparison, group: PolicyGroup) -> list[Row]:
@@ -195,95 +184,108 @@ def _rows(result: Comparison, group: PolicyGroup) -> list[Row]:
     return [*([result.recorded] if result.recorded else []), *group.rows]
 
 
-def _columns(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[_Column]:
-    happened, best = result.recorded, group.best
-    rows = _rows(result, group)
+def _columns(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[Column]:
+    """Return the columns that matter most, few enough to fit on a screen."""
+    best, rows = group.best, _rows(result, group)
     columns = [_metric(rows, "mean_jct_s", unit)]
     if len(group.rows) > 1:
         versus = "mean JCT, paired seed by seed, with its 95 % interval"
         columns += [
             _versus(rows, best, f"vs {best.name}", versus),
-            _Column(
-                "p\u00a0(Holm)",
-                "Wilcoxon signed-rank test against the best, corrected for the number of rivals",
-                [_holm(row, best) for row in rows],
-            ),
-            _Column(
+            Column(
                 "settled",
                 "whether the interval excludes 0 and p < 0.05, where there is a p; otherwise how "
                 "many seeds would be enough if the observed difference is the true one",
                 [_verdict(row, best) for row in rows],
             ),
         ]
-    by_name: dict[str, Row] = {r.name: r for r in result.policies if r.name != best.name}
-    if happened is not None:
-        by_name[happened.name] = happened
-    for name in (RECORDED, *BASELINES):
-        if name in by_name:
-            rival = by_name[name]
-            about = f"mean JCT against {rival.name}, paired seed by seed, with its 95 % interval"
-            columns.append(_versus(rows, rival, f"vs {rival.name}", about))
+    if result.recorded is not None:
+        columns.append(_against(rows, result.recorded))
+    return columns + [_metric(rows, key, unit) for key in columns_of(result, _MAIN)]
+
+
+def _against(rows: Sequence[Row], rival: Row) -> Column:
+    about = f"mean JCT against {rival.name}, paired seed by seed, with its 95 % interval"
+    return _versus(rows, rival, f"vs {rival.name}", about)
+
+
+def _further(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[Column]:
+    rows, best = _rows(result, group), group.best
+    rivals = {row.name: row for row in result.policies if row.name != best.name}
+    columns = [_against(rows, rivals[name]) for name in BASELINES if name in rivals]
+    return columns + [_metric(rows, key, unit) for key in columns_of(result, _FURTHER)]
+
+
+def _gap_closed(rows: Sequence[Row]) -> list[Column]:
     closed = [row.gap_closed if isinstance(row, PolicyRow) else None for row in rows]
-    if any(figure is not None for figure in closed):
-        cells = [
-            _Cell("–", None)
-            if figure is None
-            else _Cell(formatting.format_estimate(figure, 0), figure.mean)
-            for figure in closed
-        ]
-        about = (
-            "share of the gap between min-min and the hindsight reference, which knows the future"
-        )
-        columns.append(_Column("gap closed\u00a0%", about, cells))
-    columns += [_metric(rows, key, unit) for key in columns_of(result, SHOWN)]
-    decision = [
-        _Cell(f"{row.decision_us:,.1f}", row.decision_us)
-        if isinstance(row, PolicyRow)
-        else _NOTHING
-        for row in rows
+    if all(figure is None for figure in closed):
+        return []
+    cells = [
+        Cell("–", None)
+        if figure is None
+        else Cell(formatting.format_estimate(figure, 0), figure.mean)
+        for figure in closed
     ]
-    about = "CPU time of a run / calls of decide, including the simulator's own work"
-    return [*columns, _Column("µs per decision", about, decision)]
+    about = "share of the gap between min-min and the hindsight reference, which knows the future"
+    return [Column("gap closed\u00a0%", about, cells)]
 
 
-def _td(cell: _Cell) -> str:
-    order = "" if cell.order is None else f' data-order="{cell.order:.9g}"'
-    text = escape(cell.text)
-    return f"<td{order}>{f'<b>{text}</b>' if cell.is_best else text}</td>"
+def _decision(row: Row) -> Cell:
+    if not isinstance(row, PolicyRow):
+        return NOTHING
+    return Cell(f"{row.decision_us:,.1f}", row.decision_us)
 
 
-def _th(column: _Column) -> str:
-    return (
-        f'<th scope="col" title="{escape(column.about)}"><button type="button">'
-        f"{escape(column.heading)}</button></th>"
-    )
+def _for_research(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[Column]:
+    rows = _rows(result, group)
+    test = "Wilcoxon signed-rank test against the best, corrected for the number of rivals"
+    cpu = "CPU time of a run / calls of decide, including the simulator's own work"
+    tested = [Column("p\u00a0(Holm)", test, [_holm(row, group.best) for row in rows])]
+    return [
+        *(tested if len(group.rows) > 1 else []),
+        *_gap_closed(rows),
+        *(_metric(rows, key, unit) for key in columns_of(result, _RESEARCH)),
+        Column("µs per decision", cpu, [_decision(row) for row in rows]),
+    ]
 
 
-def _html(rows: list[Row], best: PolicyRow, columns: list[_Column]) -> str:
-    first = _Column("policy", "click a heading to sort", [])
-    head = "".join(_th(column) for column in (first, *columns))
-    lines = []
-    for i, row in enumerate(rows):
-        cells = "".join(_td(column.cells[i]) for column in columns)
-        mark = ' class="best"' if row is best else ""
-        about = "" if isinstance(row, PolicyRow) else " (what happened, not simulated)"
-        lines.append(f'<tr{mark}><th scope="row">{escape(row.name)}{about}</th>{cells}</tr>')
-    return (
-        f'<div class="wide"><table class="sortable"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
-    )
+def _html(result: Comparison, group: PolicyGroup, columns: list[Column]) -> str:
+    names = [
+        html_table.Row(
+            row.name
+            if isinstance(row, PolicyRow)
+            else f"{row.name} (what happened, not simulated)",
+            row is group.best,
+        )
+        for row in _rows(result, group)
+    ]
+    return html_table.render("policy", names, columns)
+
+
+def _title(group: PolicyGroup) -> str:
+    return "Policies that may preempt" if group.is_preemptive else "Policies that never preempt"
 
 
 def tables(result: Comparison) -> list[tuple[str, str]]:
-    """Return heading and HTML table of each group of policies (preemptive or not)."""
+    """Return heading and HTML of each group of policies (preemptive or not).
+
+    The HTML has a table with the columns that matter most, and further ones that are folded away.
+    """
     unit, made = formatting.time_unit(result), []
     for group in formatting.groups(result):
-        title = (
-            "Policies that may preempt" if group.is_preemptive else "Policies that never preempt"
-        )
-        rows = _rows(result, group)
-        made.append((title, _html(rows, group.best, _columns(result, group, unit))))
+        further = _html(result, group, _further(result, group, unit))
+        text = _html(result, group, _columns(result, group, unit))
+        made.append((_title(group), text + details("More columns", further)))
     return made
+
+
+def research_tables(result: Comparison) -> list[tuple[str, str]]:
+    """Return heading and HTML table of each group of policies, with metrics for researchers."""
+    unit = formatting.time_unit(result)
+    return [
+        (_title(group), _html(result, group, _for_research(result, group, unit)))
+        for group in formatting.groups(result)
+    ]
 
 
 def definitions(result: Comparison) -> str:

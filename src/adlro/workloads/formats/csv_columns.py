@@ -45,6 +45,7 @@ KNOWN: dict[str, tuple[str, ...]] = {  # field -> usual names, the best first, i
     "gpu_memory_mb": ("gpu_memory_mb", "gpu_mem_mb"),
     "eligible_s": ("eligible_s", "eligible_time", "time_eligible", "eligible"),
     "one_node": ("one_node",),
+    "lost": ("lost",),
     "partitions": ("partitions",),
     "features": ("features", "constraint", "constraints"),
     "hosts": ("hosts", "nodelist", "node_list"),
@@ -131,8 +132,8 @@ def _amounts(rows: Rows, field: str, taken: _Column) -> Floats:
     values = values * taken.factor
     if field == "gpus":
         values = np.rint(values * WHOLE)
-    if field in ("nodes", "one_node"):
-        most, what = (1, "0 or 1") if field == "one_node" else (np.inf, "a whole number")
+    if field in ("nodes", "one_node", "lost"):
+        most, what = (np.inf, "a whole number") if field == "nodes" else (1, "0 or 1")
         rows.note_where(
             (values < 0) | (values > most) | (values != np.rint(values)) & ~np.isnan(values),
             "impossible number",

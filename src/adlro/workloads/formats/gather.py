@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from adlro.errors import TraceError
 from adlro.model.history import NUMBERS, TIMES, WHOLE_NUMBERS, WORDS, Header, History
-from adlro.model.state import WHOLE, Counts, Floats
+from adlro.model.state import WHOLE, Floats
+from adlro.workloads.formats import requeues
 from adlro.workloads.formats.table import Defect, Rows
 
 _LISTED = 5  # skipped lines that are listed
@@ -37,11 +38,12 @@ STRICT = ReadOptions()
 class HistoryBuilder:
     """Collects rows of a file part by part, and builds a history from them.
 
-    With `last_counts`, of several rows with one id the last is kept; else they are a defect.
+    With `requeues`, several rows with one id are runs of one job, of which the last counts; else
+    they are a defect, unless all but one are marked as lost.
     """
 
-    def __init__(self, path: Path, options: ReadOptions, *, last_counts: bool = False) -> None:
-        self.path, self.options, self._last_counts = path, options, last_counts
+    def __init__(self, path: Path, options: ReadOptions, *, requeues: bool = False) -> None:
+        self.path, self.options, self._requeues = path, options, requeues
         self.defects: dict[str, int] = {}
         self.skipped: list[str] = []  # the first few defective lines
         self._parts: list[dict[str, NDArray[Any]]] = []
@@ -67,7 +69,7 @@ class HistoryBuilder:
             if name in columns:
                 columns[name] = _texts(rows, name, columns[name])
         if "id" in columns:
-            self._refuse_twins(rows, columns["id"])
+            self._refuse_twins(rows, columns)
         for wrong in sorted(rows.wrong.values(), key=lambda one: one.line):
             self._blame(wrong)
         keep = np.ones(len(rows), np.bool_)
@@ -90,13 +92,16 @@ class HistoryBuilder:
         if len(self.skipped) < _LISTED:
             self.skipped.append(text)
 
-    def _refuse_twins(self, rows: Rows, ids: ColumnValues) -> None:
-        for row, one in enumerate(ids):
+    def _refuse_twins(self, rows: Rows, columns: Columns) -> None:
+        is_lost = np.asarray(columns.get("lost", np.zeros(len(rows)))) == 1
+        for row, one in enumerate(columns["id"]):
             if row in rows.wrong:
                 continue
             if not one:
                 rows.note(row, "no id", "the job has no id")
-            elif one in self._seen and not self._last_counts:
+            elif self._requeues or is_lost[row]:
+                continue
+            elif one in self._seen:
                 rows.note(row, "duplicate id", f"there is a job {one!r} already")
             self._seen.add(str(one))
 
@@ -115,7 +120,6 @@ class HistoryBuilder:
         if count == 0:
             skipped = f"; {self.skipped[0]}, and so on" if self.skipped else ""
             raise TraceError(f"{self.path}: there are no jobs in it{skipped}")
-        kept = self._kept(count)
         columns: dict[str, NDArray[Any]] = {}
         for name in (*NUMBERS, *WHOLE_NUMBERS, *WORDS):
             blank = np.nan if name in NUMBERS else -1
@@ -123,7 +127,12 @@ class HistoryBuilder:
             parts = [
                 part.get(name, np.full(len(part["keep"]), blank, kind)) for part in self._parts
             ]
-            columns[name] = np.concatenate(parts).astype(kind)[kept]
+            columns[name] = np.concatenate(parts).astype(kind)
+        if (columns["lost"] == 1).all():
+            raise TraceError(f"{self.path}: there are no jobs in it, only runs marked as lost")
+        ids: Sequence[str] = self._ids
+        if self._requeues and ids:
+            ids, columns = self._told_apart(columns)
         origin = header.origin_unix_s
         first = np.nanmin(columns["submit_s"], initial=np.inf)
         if origin is None and np.isfinite(first) and first > _ABSOLUTE_S:
@@ -134,24 +143,27 @@ class HistoryBuilder:
             update={"origin_unix_s": origin, "defects": header.defects | self._found(columns)}
         )
         tables = {name: tuple(codes) for name, codes in self._codes.items()}
-        ids = tuple(self._ids[row] for row in kept.tolist()) if self._ids else ()
-        return History(header=header, id=ids, tables=tables, **columns)
+        return History(header=header, id=tuple(ids), tables=tables, **columns)
 
-    def _kept(self, count: int) -> Counts:
-        """Return the rows that count, rising: all, or the last of each id."""
-        if not (self._last_counts and self._ids):
-            return np.arange(count)
-        kept = np.array(sorted({one: row for row, one in enumerate(self._ids)}.values()))
-        self.count("earlier records of requeued jobs left out", count - len(kept))
-        return kept
+    def _told_apart(
+        self, columns: dict[str, NDArray[Any]]
+    ) -> tuple[list[str], dict[str, NDArray[Any]]]:
+        """Return ids and columns of the jobs and of the runs that requeued jobs lost."""
+        found = requeues.tell_apart(self._ids, columns)
+        self.count("earlier records of requeued jobs that had not run", found.without_run)
+        self.count("job ids that a later job used again", found.reused)
+        kept = {name: values[found.kept] for name, values in columns.items()}
+        kept["lost"] = np.where(found.is_lost[found.kept], 1, -1)
+        return [found.ids[row] for row in found.kept.tolist()], kept
 
     def _found(self, columns: dict[str, NDArray[Any]]) -> dict[str, int]:
         """Count defects that only whole columns show, and return the counts of all kinds."""
-        run, gpus = columns["run_s"], columns["gpus"]
+        is_job = columns["lost"] != 1
+        run, gpus, requested = (columns[name][is_job] for name in ("run_s", "gpus", "requested_s"))
         with np.errstate(invalid="ignore"):
             self.count("not in order of submission", int((np.diff(columns["submit_s"]) < 0).sum()))
             self.count("ran for 0 s", int((run == 0).sum()))
-            self.count("ran longer than requested", int((run > columns["requested_s"]).sum()))
+            self.count("ran longer than requested", int((run > requested).sum()))
             self.count("asks for no GPU", int((gpus == 0).sum()))
         return self.defects
 

@@ -21,7 +21,7 @@ from adlro.workloads.formats.gather import MOST_GPUS, ReadOptions, limits
 from adlro.workloads.formats.text_file import TextFile
 
 _MOST = 4 << 30  # bytes of a file
-_MARK = "adlro-history-2"
+_MARK = "adlro-history-3"
 _BETWEEN = b"\0"  # words of a table; no word holds it
 
 
@@ -94,7 +94,7 @@ def _history(found: dict[str, NDArray[Any]]) -> History:
     ids, count = _words(found["ids"]), len(columns["submit_s"])
     if len({len(column) for column in columns.values()}) > 1 or len(ids) not in (0, count):
         raise ValueError("its columns are not of one length")
-    if count == 0:
+    if count == 0 or (columns["lost"] == 1).all():
         raise ValueError("there are no jobs in it")
     _refuse_absurd(columns)
     for name in WORDS:

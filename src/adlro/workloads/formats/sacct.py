@@ -2,8 +2,8 @@
 
 Fields are separated by |, and the first line names them. The job id and the time of submission are
 required; all other fields are optional. Job steps are left out; of the records of a requeued job
-(`sacct -D`), the last counts. SubmitLine as the last field, and Constraints in front of it, may
-hold | themselves.
+(`sacct -D`), the last counts and the others are lost runs. SubmitLine as the last field, and
+Constraints in front of it, may hold | themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,9 @@ from adlro.workloads.formats.text_file import TextFile
 _IDS = ("JobIDRaw", "JobID")
 _NO_TIME = ("Unknown", "None", "N/A")
 _NO_HOSTS = ("None assigned", "(null)")
-_MINUTE, _HOUR = 60.0, 3600.0
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
+_LONG_NIGHTS = ((322, 408), (1022, 1108))  # months and days between which summer time ends
+_WEEKS = 53
 _SUBMITTED = re.compile(r"(?:\S*/)?(?:sbatch|salloc|srun)\b")
 
 
@@ -203,7 +206,16 @@ def _columns(rows: Rows) -> Columns:
 
 
 def _with_ends(found: Columns) -> Columns:
-    """Set the end and the run time to nan for jobs that have not ended or never started."""
+    """Set the end and the run time to nan for jobs that have not ended or never started.
+
+    A job that was cancelled while it waited has the time of that as its start and end.
+    """
+    if {"start_s", "run_s", "status"} <= found.keys():
+        start, run = (np.asarray(found[name], np.float64) for name in ("start_s", "run_s"))
+        hosts = found.get("hosts", [""] * len(start))
+        words = zip(found["status"], hosts, strict=True)
+        idle = np.array([state == "cancelled" and not host for state, host in words], np.bool_)
+        found["start_s"] = np.where(idle & (run == 0), np.nan, start)
     is_over = np.ones(len(found["id"]), np.bool_)
     for name in ("start_s", "end_s"):
         if name in found:
@@ -216,28 +228,61 @@ def _with_ends(found: Columns) -> Columns:
     return found
 
 
-def _set_back(found: Columns) -> int:
-    """Correct times of jobs across the end of summer time; return the number of such jobs.
+class _Corrected(NamedTuple):
+    """Numbers of jobs whose times were corrected."""
 
-    Local clocks go back by an hour then: a job may seem to end before it starts, or to start before
-    it was submitted. Its end is its start + run time; a start within the hour before the submission
-    is taken as the submission.
+    set_back: int  # across the end of summer time
+    early: int  # started before the submission at any other time
+
+
+def _set_back(found: Columns) -> _Corrected:
+    """Correct times of jobs across the end of summer time, and other starts before the submission.
+
+    Local clocks go back by an hour at the end of summer time: a job may seem to end before it
+    starts, or to start before it was submitted. Its end is its start + run time; a start within the
+    hour before the submission is taken as the submission. At any other time, a start within the
+    hour before the submission is kept, and the job has not waited.
     """
     if not {"start_s", "end_s", "run_s"} <= found.keys():
-        return 0
+        return _Corrected(0, 0)
     submit, start, end, run = (
         np.asarray(found[name], np.float64) for name in ("submit_s", "start_s", "end_s", "run_s")
     )
     is_short = np.abs(end - start + _HOUR - run) < _MINUTE
+    is_short[is_short] = _has_long_night(start[is_short], (start + run)[is_short])
     is_early = (start < submit) & (start >= submit - _HOUR) & ~np.isnan(run)
-    found["start_s"] = start = np.where(is_early, submit, start)
-    found["end_s"] = np.where(is_short | is_early, start + run, end)
-    return int((is_short | is_early).sum())
+    is_set_back = is_early.copy()
+    is_set_back[is_early] = _has_long_night(start[is_early], submit[is_early])
+    is_odd = is_early & ~is_set_back
+    found["submit_s"] = np.where(is_odd, start, submit)
+    found["start_s"] = start = np.where(is_set_back, submit, start)
+    found["end_s"] = np.where(is_short | is_set_back, start + run, end)
+    return _Corrected(int((is_short | is_set_back).sum()), int(is_odd.sum()))
+
+
+def _has_long_night(first: Floats, last: Floats) -> Mask:
+    """Return whether clocks may go back by an hour between two local times [K].
+
+    They do so between 23:00 and 04:00 of a night to Sunday: at the end of October or the beginning
+    of November, south of the equator at the end of March or the beginning of April. Which of these
+    nights it is depends on the zone, which is not recorded.
+    """
+    day = np.floor((first - 4 * _HOUR) / _DAY).astype(np.int64) + 1  # the next 04:00 is on this day
+    sunday = day + (3 - day) % 7  # 1970-01-01 was a Thursday
+    is_long = np.zeros(len(first), np.bool_)
+    for weeks in range(_WEEKS):  # longer runs are sure to meet such a night
+        night = sunday + 7 * weeks
+        date = night.astype("datetime64[D]")
+        month = date.astype("datetime64[M]")
+        number = 100 * (month.astype(np.int64) % 12 + 1) + (date - month).astype(np.int64) + 1
+        inside = sum(((number >= a) & (number <= b) for a, b in _LONG_NIGHTS), is_long & False)
+        is_long |= inside & (night * _DAY - _HOUR <= last)
+    return is_long
 
 
 def _read(source: TextFile, options: ReadOptions) -> History:
     table = Table(source, Style(delimiter="|", quoted=False, open_end="SubmitLine"))
-    builder = HistoryBuilder(source.path, options, last_counts=True)
+    builder = HistoryBuilder(source.path, options, requeues=True)
     for rows in table.parts():
         name = _first(rows, _IDS)
         if name is None or "Submit" not in rows:
@@ -249,7 +294,9 @@ def _read(source: TextFile, options: ReadOptions) -> History:
         builder.count("steps left out", int((~jobs).sum()))
         kept = rows.where(jobs)
         columns = _columns(kept)
-        builder.count("times corrected across the end of summer time", _set_back(columns))
+        corrected = _set_back(columns)
+        builder.count("times corrected across the end of summer time", corrected.set_back)
+        builder.count("starts before the submission, with a wait of 0 s", corrected.early)
         builder.add(kept, columns)
     header = Header(
         format="sacct",

@@ -106,6 +106,9 @@ def _job(job: object) -> dict[str, Any]:
     if isinstance(number, bool) or not isinstance(number, int):
         raise _OddError(f"job_id must be a number, not {shown(str(number))}")
     start, end = _time(times, "start"), _time(times, "end")
+    state, hosts = _state(entry.get("state")), _hosts(_word(entry.get("nodes")))
+    if state == "cancelled" and not hosts and _number(times.get("elapsed"), "elapsed") == 0:
+        start = math.nan  # that of the cancellation
     return {
         "id": str(number),
         "submit_s": _time(times, "submission"),
@@ -123,7 +126,7 @@ def _job(job: object) -> dict[str, Any]:
         "allowed": "|".join(wanted.gpu_types or asked.gpu_types),
         "partitions": submit_line.partitions_of(asked, partition),
         "features": _word(entry.get("constraints")) or asked.features,
-        "hosts": _hosts(_word(entry.get("nodes"))),
+        "hosts": hosts,
         "user": _word(
             entry.get("user") or _table(entry.get("association"), "association").get("user")
         ),
@@ -131,7 +134,7 @@ def _job(job: object) -> dict[str, Any]:
         "queue": partition,
         "name": name,
         "qos": _word(entry.get("qos")),
-        "status": _state(entry.get("state")),
+        "status": state,
         "priority": _number(entry.get("priority"), "priority"),
     }
 
@@ -177,7 +180,7 @@ def _read(source: TextFile, options: ReadOptions) -> History:
     for name, example in blank.items():
         values = [one[name] for one in found]
         columns[name] = values if isinstance(example, str) else np.array(values, np.float64)
-    builder = HistoryBuilder(source.path, options, last_counts=True)
+    builder = HistoryBuilder(source.path, options, requeues=True)
     builder.add(rows, columns)
     notes = tuple(f"skipped {text}" for text in builder.skipped)
     header = Header(format="sacct-json", source=source.path.name, clock="UTC", notes=notes)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 # Of sbatch, salloc and srun (their manual pages, Slurm 22.05): short options with a value, long
 # options whose value, if any, is written behind "=".
 _WITH_VALUE = frozenset("ABCDFGJLMNSTabcdeimnopqrtwx")
+_MAY_HAVE_VALUE = frozenset("IK")  # only directly behind the letter
 _FLAGS = frozenset(
     (
         "bcast", "bell", "compress", "contiguous", "disable-status", "exact", "exclusive",
@@ -37,6 +38,20 @@ class Asked(NamedTuple):
     may_span: bool = False  # GPUs are asked for without saying how many on a node
 
 
+def _unbundled(letters: str) -> tuple[str, str]:
+    """Return the option with a value of short ones written together, and what follows it.
+
+    In "-Hpgpu" the flag H is in front of "p" with "gpu". An option without a value is returned
+    only if there is no other.
+    """
+    place = 0
+    while place < len(letters) - 1 and letters[place] not in _WITH_VALUE:
+        if letters[place] in _MAY_HAVE_VALUE:  # what follows is its value
+            return letters[place], letters[place + 1 :]
+        place += 1
+    return letters[place], letters[place + 1 :].removeprefix("=")
+
+
 def _options(text: str) -> Iterator[tuple[str, str]]:
     """Yield name and value of the options before the script, short ones under their long names.
 
@@ -50,8 +65,8 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
             name, equals, value = word[2:].partition("=")
             takes_next = not equals and name not in _FLAGS
         elif word.startswith("-") and len(word) > 1:
-            name, value = _LONG.get(word[1], word[1]), word[2:].removeprefix("=")
-            takes_next = not value and word[1] in _WITH_VALUE
+            letter, value = _unbundled(word[1:])
+            name, takes_next = _LONG.get(letter, letter), not value and letter in _WITH_VALUE
         else:  # the script: what follows are its arguments
             return
         if name == "wrap":

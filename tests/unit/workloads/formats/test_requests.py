@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from adlro.errors import TraceError
+from adlro.workloads.export import as_csv
+from adlro.workloads.formats import npz
 from tests.histories import SAMPLES, history, words
 
 NAN = np.nan
@@ -131,7 +133,39 @@ def test_of_the_records_of_a_requeued_job_the_last_counts(tmp_path):
     np.testing.assert_array_equal(found.eligible_s, [0, 10])
     np.testing.assert_array_equal(found.run_s, [7, 6])
     # The record that does not count has no defects: it ran for 0 s.
-    assert found.header.defects == {"earlier records of requeued jobs left out": 1}
+    assert found.header.defects == {"earlier records of requeued jobs that had not run": 1}
+
+
+LATER = {"Submit": f"{DAY}12:23", "Eligible": f"{DAY}12:24", "Start": f"{DAY}12:30"}
+LATER |= {"End": f"{DAY}12:40", "ElapsedRaw": "10"}
+
+
+def test_earlier_runs_of_a_requeued_job_are_lost_runs(tmp_path):
+    found = sacct(tmp_path, LATER, {"State": "NODE_FAIL"}, {"JobIDRaw": "2"})  # last = latest
+    assert found.id == ("1", "1", "2")
+    assert found.is_lost.tolist() == [False, True, False]
+    assert (found.rows, found.jobs, found.without_lost().id) == (3, 2, ("1", "2"))
+    assert found.without_lost().run_s.tolist() == [10, 7]
+    again = history(tmp_path, "".join(as_csv(found)), "again.csv")
+    assert (again.id, again.lost.tolist()) == (found.id, found.lost.tolist())
+    stored = history(tmp_path, npz.pack(found), "again.npz")
+    assert stored.lost.tolist() == found.lost.tolist()
+
+
+@pytest.mark.parametrize(
+    "other", [{"JobName": "y"}, {"Submit": "2026-11-19T05:12:23", "Eligible": "Unknown"}]
+)
+def test_a_job_id_that_was_used_again_names_two_jobs(tmp_path, other):
+    late = {name: f"2026-11-19T{LATER[name][-8:]}" for name in ("Start", "End")}
+    found = sacct(tmp_path, {}, LATER | late | other)
+    assert found.id == ("1#1", "1")
+    assert not found.is_lost.any()
+    assert found.header.defects["job ids that a later job used again"] == 1
+
+
+def test_lost_runs_alone_are_no_history(tmp_path):
+    with pytest.raises(TraceError, match="there are no jobs in it"):
+        history(tmp_path, "id,submit,run_s,lost\na,1,2,1\n")
 
 
 def test_two_jobs_of_one_id_are_still_refused_elsewhere(tmp_path):
@@ -160,6 +194,61 @@ def test_a_start_within_the_hour_before_its_submission_is_taken_as_the_submissio
     found = sacct(tmp_path, times | run)
     assert (found.start_s[0], found.end_s[0]) == (0, 600)
     assert found.header.defects == {"times corrected across the end of summer time": 1}
+
+
+@pytest.mark.parametrize(
+    ("day", "is_long"),
+    [
+        ("2026-10-25", True),  # Europe
+        ("2026-11-01", True),  # North America
+        ("2026-04-05", True),  # Australia
+        ("2026-10-24", False),  # a Saturday
+        ("2026-06-07", False),  # no Sunday on which summer time ends
+    ],
+)
+def test_a_start_before_the_submission_at_any_other_time_is_a_wait_of_0_s(tmp_path, day, is_long):
+    times = {"Submit": f"{day}T02:50:00", "Eligible": f"{day}T02:50:00"}
+    run = {"Start": f"{day}T02:10:00", "End": f"{day}T02:20:00", "ElapsedRaw": "600"}
+    found = sacct(tmp_path, times | run)
+    np.testing.assert_array_equal(found.start_s - found.submit_s, [0])
+    np.testing.assert_array_equal(found.end_s - found.start_s, [600])
+    assert found.eligible_s[0] - found.start_s[0] == (0 if is_long else 2400)
+    kinds = ("times corrected across the end of summer time",)
+    if not is_long:
+        kinds = ("starts before the submission, with a wait of 0 s",)
+    assert tuple(found.header.defects) == kinds
+
+
+def test_an_end_an_hour_early_is_corrected_only_if_the_run_crosses_such_a_night(tmp_path):
+    def lasted(day, last):
+        times = {"Submit": f"{day}T05:00:00", "Eligible": f"{day}T05:00:00"}
+        seconds = (np.datetime64(last) - np.datetime64(day)).astype(int) * 86_400
+        run = {"Start": f"{day}T05:00:00", "End": f"{last}T04:00:00", "ElapsedRaw": str(seconds)}
+        found = sacct(tmp_path, times | run)
+        return found.end_s[0] - found.start_s[0] == seconds
+
+    assert lasted("2026-10-20", "2026-10-27")
+    assert lasted("2025-12-20", "2026-12-20")  # over both
+    assert not lasted("2026-10-25", "2026-10-31")  # clocks had gone back by 05:00
+    assert not lasted("2026-06-01", "2026-06-20")
+
+
+@pytest.mark.parametrize(("hosts", "starts"), [("None assigned", 0), ("v1", 1)])
+def test_a_job_that_was_cancelled_while_it_waited_has_not_started(tmp_path, hosts, starts):
+    gone = {"State": "CANCELLED by 0", "End": f"{DAY}12:15", "ElapsedRaw": "0", "NodeList": hosts}
+    found = sacct(tmp_path, gone, {"JobIDRaw": "2"})
+    assert np.isfinite(found.start_s[0]) == np.isfinite(found.run_s[0]) == starts
+    assert "ran for 0 s" not in found.header.defects or starts
+
+
+def test_sacct_json_knows_jobs_that_were_cancelled_while_they_waited(tmp_path):
+    data = json.loads(SAMPLES["sacct-json"])
+    first = data["jobs"][0]
+    first["time"] |= {"elapsed": 0, "end": first["time"]["start"]}
+    first["state"]["current"], first["nodes"] = ["CANCELLED"], "None assigned"
+    found = history(tmp_path, json.dumps(data))
+    assert np.isnan(found.start_s[0])
+    assert np.isnan(found.run_s[0])
 
 
 def test_negative_waits_and_runs_that_no_clock_explains_are_refused(tmp_path):
@@ -202,8 +291,9 @@ def test_sacct_json_knows_eligible_times_and_requeues(tmp_path):
     first["time"]["eligible"], last["time"]["eligible"] = 0, 1794766830
     last["job_id"] = first["job_id"]
     found = history(tmp_path, json.dumps(data))
-    assert (found.id, found.eligible_s.tolist()) == (("5",), [30])
-    assert found.header.defects["earlier records of requeued jobs left out"] == 1
+    assert found.id == ("5", "5")
+    assert found.lost.tolist() == [1, -1]
+    assert found.without_lost().eligible_s.tolist() == [30]
 
 
 def test_columns_of_a_csv_file_say_the_same(tmp_path):

@@ -15,6 +15,8 @@ from adlro.workloads.formats.submit_line import Asked, asked, gpu_types, partiti
         "srun --pty --x11 -p gpu,lab --gpus-per-node=a100:4 -C ib&hdr bash -G 2",
         "salloc --no-shell --exclusive -t 1:00 -p gpu,lab --gpus-per-node a100:4 -C ib&hdr",
         "sbatch -p gpu,lab --tres-per-node=gres/gpu:a100:4 -C ib&hdr --wrap python -G 8 -p no x.py",
+        "sbatch -Hp gpu,lab --gres=gpu:a100:4 -WC ib&hdr run.sh",
+        "srun -HIpno -lpgpu,lab --gres=gpu:a100:4 -K0 -C=ib&hdr bash -p no",
         "sbatch --new-flag -p gpu,lab --gres=gpu:a100:4(S:0),mps:100 -C ib&hdr run.sh",
     ],
 )

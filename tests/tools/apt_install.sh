@@ -1,15 +1,16 @@
 #!/bin/sh
-# Debian's Slurm, munge and MariaDB for the tests that talk to a real Slurm, without any service being started.
+# apt_install.sh WHAT "PROGRAMS" "PACKAGES": Debian's packages for tests that talk to real programs, no service being started.
 # Where they cannot be installed those tests skip, saying so; where CI is set that is a failure.
 set -u
+what=$1 programs=$2 packages=$3
 give_up() {
-  echo "Slurm is not installed: $1; the tests that need it will skip" >&2
+  echo "$what is not installed: $1; the tests that need it will skip" >&2
   [ -z "${CI:-}" ]
   exit
 }
 PATH="$PATH:/usr/sbin:/sbin"
 present() {
-  for name in munged slurmctld slurmd slurmdbd sbatch sacct mariadbd mariadb-install-db; do
+  for name in $programs; do
     command -v "$name" >/dev/null || return 1
   done
 }
@@ -23,7 +24,6 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt() { timeout 600 apt-get -o DPkg::Lock::Timeout=300 --yes --quiet "$@"; }
-packages="munge slurmctld slurmd slurmdbd slurm-client mariadb-server-core mariadb-client-core"
 # shellcheck disable=SC2086 # one word a package
 apt install --no-install-recommends $packages >/dev/null 2>&1 && present && exit 0
 apt update >/dev/null 2>&1
