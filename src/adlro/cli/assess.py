@@ -40,8 +40,9 @@ def _assess(wanted: Given, more: str) -> _Played:
 
     with say_if_slow():
         study = assess.make_study(Variants(wanted.source()), _policies(more))
-        with study_progress("assessing", study.runs) as advance:
-            results = Batch(wanted.store(), wanted.threads, advance).play(study.cases)
+        store = wanted.store()
+        with study_progress("assessing", study.runs, store) as advance:
+            results = Batch(store, wanted.threads, advance).play(study.cases)
     return _Played(study, results, assess.assessment(study, results))
 
 
@@ -100,8 +101,9 @@ def command(
     if report is not None:
         check_folder(report)
     wanted = given(options)
+    wanted.refuse_overwriting(json_file)
     played = _assess(wanted, policies)
-    told = verdict(played.found, wanted.repeated())
+    told = verdict(played.found, wanted.repeated(), wanted.calibrated())
     called = shlex.join(["adlro", *sys.argv[1:]])
     figures = assess_table.as_json(played.found, told, called)
     hand_out(assess_table.shown(played.found, told), figures, json_file)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from adlro.cli import options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,7 +32,7 @@ def as_json(found: Assessment, told: Verdict, command: str) -> str:
         **found.model_dump(),
         "losers": [one.model_dump() for one in found.losers],
     }
-    return json.dumps(facts, indent=2)
+    return options.as_json(facts)
 
 
 def shown(found: Assessment, told: Verdict) -> RenderableType:
@@ -58,11 +59,16 @@ _CAPTION = (
 
 
 def _head(found: Assessment) -> list[str]:
+    lead_in = f"the first {found.lead_in_jobs:,} jobs"
+    if found.runs == 1:
+        told = f"; {lead_in} lead in, and chose the estimator"
+    else:
+        told = f" in {found.runs} parts; {lead_in} of each lead in, those of the first chose the "
+        told += "estimator"
     return [
         f"{found.history} on {found.cluster}: {found.jobs:,} GPU jobs in {found.days:.1f} days, "
         f"{found.gpus:,} GPUs, load {found.load:.2f}",
-        f"{found.windows} windows of {found.window_jobs:,} jobs; the first quarter of the history "
-        f"leads in, and chose the estimator: {found.estimator.name}",
+        f"{found.windows} windows of {found.window_jobs:,} jobs{told}: {found.estimator.name}",
     ]
 
 
@@ -133,7 +139,7 @@ def _groups(found: Assessment) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from adlro.evaluate.durations import change, duration
+    from adlro.evaluate.durations import change, changes, durations
 
     if not found.losers:
         return line("Who would wait longer under ADLRO: no account, partition or gang size.")
@@ -146,10 +152,9 @@ def _groups(found: Assessment) -> RenderableType:
         table.add_row(
             line(one.label),
             f"{one.jobs:,}",
-            duration(one.before_s),
-            duration(one.after_s),
+            *durations(one.before_s, one.after_s),
             change(one.change_s.mean),
-            "" if ci is None else f"{change(ci[0])} to {change(ci[1])}",
+            "" if ci is None else " to ".join(changes(*ci)),
             f"{one.longer_in} of {one.assumptions}",
         )
     rest = len(found.losers) - _MOST_GROUPS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from adlro.cli.options import FILE, named_pairs, slurm_option, slurm_table
+from adlro.cli.options import FILE, named_pairs, refuse_same, slurm_option, slurm_table
 
 if TYPE_CHECKING:
     from adlro.evaluate.run_store import RunStore
@@ -114,16 +114,16 @@ class Given(NamedTuple):
     file: Path
     cluster: str
     slurm_config: Path | None
-    format_: str
-    columns: tuple[str, ...]
-    lenient: bool
-    gpus_from: str
-    unfit: str
-    partitions: str
-    gpu_types: str
-    strict: bool
-    gpus: tuple[str, ...]
-    threads: int
+    format_: str = ""
+    columns: tuple[str, ...] = ()
+    lenient: bool = False
+    gpus_from: str = "gpus"
+    unfit: str = "drop"
+    partitions: str = "apply"
+    gpu_types: str = "requested"
+    strict: bool = False
+    gpus: tuple[str, ...] = ()
+    threads: int = 1
 
     def source(self) -> Source:
         """Return the history on its cluster.
@@ -156,12 +156,39 @@ class Given(NamedTuple):
 
         return RunStore(self.file)
 
+    def refuse_overwriting(self, out: Path | None) -> None:
+        """Raise click.BadParameter if the file for the figures is one of those that are read."""
+        if out is not None:
+            for file in (self.file, Path(self.cluster), self.slurm_config):
+                if file is not None:
+                    refuse_same(file, out, "--json")
+
     def repeated(self) -> str:
-        """Return the options that another command on the same history needs, as text."""
-        text = f" --cluster {shlex.quote(self.cluster)}"
+        """Return the options of `study_options` that were given, as text for another command."""
+        words = ["--cluster", self.cluster]
         if self.slurm_config is not None:
-            text += f" --slurm-config {shlex.quote(str(self.slurm_config))}"
-        return text
+            words += ["--slurm-config", str(self.slurm_config)]
+        words += ["--format", self.format_] if self.format_ else []
+        words += [word for one in self.columns for word in ("--column", one)]
+        words += [word for one in self.gpus for word in ("--gpu", one)]
+        words += [name for name in ("--lenient", "--strict") if getattr(self, name[2:])]
+        for name, default in _DEFAULTS.items():
+            value = getattr(self, name)
+            words += ["--" + name.replace("_", "-"), value] if value != default else []
+        return " " + shlex.join(words)
+
+    def calibrated(self) -> str | None:
+        """Return the options for `adlro trace calibrate`; None = it cannot read the history so."""
+        plain = self._replace(unfit=_DEFAULTS["unfit"])
+        simple = Given(self.file, self.cluster, self.slurm_config, threads=self.threads)
+        if plain != simple:
+            return None
+        return f"{plain.repeated()} --unfit {self.unfit}"
+
+
+_DEFAULTS = {
+    name: Given._field_defaults[name] for name in ("gpus_from", "unfit", "partitions", "gpu_types")
+}
 
 
 def study_options(command: C) -> C:
@@ -173,7 +200,7 @@ def study_options(command: C) -> C:
             show_default="one a core",
             type=click.IntRange(1, 256),
         ),
-        constraint_options("drop"),
+        constraint_options(Given._field_defaults["unfit"]),
         slurm_option,
         click.option(
             "--cluster",
@@ -192,10 +219,13 @@ def given(options: dict[str, Any]) -> Given:
 
 
 @contextlib.contextmanager
-def study_progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
+def study_progress(
+    label: str, total: int, store: RunStore | None = None
+) -> Iterator[Callable[[int], object]]:
     """Show a progress bar on stderr if that is a terminal; on Ctrl-C say how many runs are kept.
 
-    Yields a function that advances the bar by a number of runs; `total` are expected.
+    Yields a function that advances the bar by a number of runs; `total` are expected. They are kept
+    in the store.
     """
     from rich.console import Console
     from rich.progress import (
@@ -215,7 +245,9 @@ def study_progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
             yield lambda count: bar.advance(task, count)
     except KeyboardInterrupt:
         done = int(bar.tasks[0].completed)
-        click.echo(
-            f"{done:,} of {total:,} runs are kept: the same command goes on from there", err=True
-        )
+        if store is None or store.is_usable:
+            told = "are kept: the same command goes on from there"
+        else:
+            told = "had ended, and are lost: the cache cannot be written (set ADLRO_CACHE_DIR)"
+        click.echo(f"{done:,} of {total:,} runs {told}", err=True)
         raise

@@ -23,12 +23,12 @@ C = TypeVar("C", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=True, path_type=Path)  # folders are refused with a better message
 
 
-def refuse_same(file: Path, out: Path) -> None:
+def refuse_same(file: Path, out: Path, hint: str = "OUT") -> None:
     """Raise click.BadParameter if the output file is the input file."""
     with contextlib.suppress(OSError):  # one of them is not there
         if out.samefile(file):
             raise click.BadParameter(
-                f"{str(out)!r} is the file that is read; name another", param_hint="OUT"
+                f"{str(out)!r} is the file that is read; name another", param_hint=hint
             )
 
 

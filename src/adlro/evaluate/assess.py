@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from adlro.config.scenario import EstimateSource
-from adlro.errors import ConfigError
+from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate import findings, recorded
 from adlro.evaluate.batch import Case, Runs, by_window, name_of, runs_of
 from adlro.evaluate.calibration import Calibration, Twin
@@ -43,6 +43,7 @@ POLICIES = (TODAY, "multifactor", "easy-backfill", "min-min", "drain-argmin", OU
 REQUEST: EstimateSource = "request"
 REFERENCE: EstimateSource = "oracle"  # knows run times in advance, as no scheduler does
 _BLIND = (TODAY, "multifactor")  # read no estimates
+_MOST_KNOWN = 0.99  # share of a window's jobs whose recorded start must be known
 _METRICS = ("mean_jct_s", "mean_wait_s", "p99_jct_s", "gpu_utilisation")
 
 
@@ -110,6 +111,8 @@ class Assessment(BaseModel):
     load: float  # recorded, of what the cluster can carry
     windows: int
     window_jobs: int
+    lead_in_jobs: int  # not measured, at the begin of each run; the first ones chose the estimator
+    runs: int  # of each policy under each assumption, spread over the history
     estimator: EstimatorChoice
     cells: list[Cell]
     pooled: list[Pooled]  # shortest mean JCT first
@@ -149,13 +152,24 @@ class Study(NamedTuple):
 
 
 def choose_estimator(variants: Variants, rows: Counts) -> EstimatorChoice:
-    """Return the estimator with the smallest error on these rows of the history."""
+    """Return the estimator with the smallest error on these rows of the history.
+
+    Of equal ones it is the users' requests, which need no estimator.
+    """
     counted = np.zeros(variants.history.rows, np.bool_)
     counted[rows] = ~variants.history.is_lost[rows]
     found = prediction_errors(variants.history).errors(counted)
     errors = {name.replace(" ", "-"): one.mae_log for name, one in found.items()}
     known = {name: error for name, error in errors.items() if np.isfinite(error)}
-    return EstimatorChoice(name=min(known, key=lambda name: known[name]), errors=known)
+    best = min(known, key=lambda name: (known[name], name != REQUEST))
+    return EstimatorChoice(name=best, errors=known)
+
+
+def _refuse_namesakes(policies: Sequence[str]) -> None:
+    names = [name_of(policy) for policy in policies]
+    for policy, name in zip(policies, names, strict=True):
+        if names.count(name) > 1 and policy != name:
+            raise PolicyError(f"policy {policy}: another one is called {name!r}; rename the file")
 
 
 def make_study(variants: Variants, policies: Sequence[str] = POLICIES) -> Study:
@@ -163,8 +177,10 @@ def make_study(variants: Variants, policies: Sequence[str] = POLICIES) -> Study:
 
     Raises:
         ConfigError: the history cannot be played on the cluster.
+        PolicyError: two policies have the same name.
         TraceError: the history is too short.
     """
+    _refuse_namesakes(policies)
     whole = variants.setting(Variant())
     check_fit(variants, whole)
     rows = rows_of(whole)
@@ -250,16 +266,18 @@ class _Pool(NamedTuple):
 
 
 def _happened(study: Study) -> dict[str, Floats] | None:
-    """Return recorded metrics of each window [W]; None = starts are not recorded."""
+    """Return recorded metrics of each window [W]; None = too few starts are recorded."""
     first = study.cases[0].setting
     if recorded.absence(first):
         return None
     history = study.variants.history
     windows = [rows[~history.is_lost[rows]] for rows in measured_rows(first, study.windows)]
     found = [times(history, rows) for rows in windows]
-    if not all(one.is_known.any() for one in found):
+    if not all(one.is_known.any() and one.is_known.mean() >= _MOST_KNOWN for one in found):
         return None
     jct = [one.jct_s[one.is_known] for one in found]
+    if not any(one.any() for one in jct):  # no time passed: nothing can be compared with it
+        return None
     return {
         "mean_jct_s": np.array([one.mean() for one in jct]),
         "mean_wait_s": np.array([one.wait_s[one.is_known].mean() for one in found]),
@@ -318,6 +336,8 @@ def assessment(study: Study, results: Sequence[Runs]) -> Assessment:
         load=whole.scenario.load,
         windows=windows.total,
         window_jobs=windows.jobs,
+        lead_in_jobs=windows.lead_in,
+        runs=len(windows.seeds),
         estimator=study.estimator,
         cells=[
             Cell(

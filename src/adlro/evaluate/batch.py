@@ -15,7 +15,7 @@ from adlro.evaluate.metrics import measure
 from adlro.evaluate.run_store import RunStore, StoredRun, run_key
 from adlro.evaluate.variants import Windows
 from adlro.model.state import Floats
-from adlro.policies import registry
+from adlro.policies import lookahead, registry
 from adlro.policies.registry import Policy
 from adlro.sim.simulator import warm_up
 from adlro.workloads.generate import generate
@@ -34,7 +34,9 @@ class Case(NamedTuple):
 
 def name_of(policy: str) -> str:
     """Return the name of a policy that is given by its name or by the path of its file."""
-    return Path(policy).stem if "/" in policy or policy.endswith((".npz", ".json")) else policy
+    base, looks_ahead = lookahead.split(policy)
+    name = Path(base).stem if "/" in base or base.endswith((".npz", ".json")) else base
+    return name + lookahead.SUFFIX if looks_ahead else name
 
 
 def _load(name: str, setting: Setting) -> Policy:

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from adlro.evaluate.calibration_hints import Pairs, hints
-from adlro.evaluate.durations import duration
+from adlro.evaluate.durations import durations
 from adlro.evaluate.recorded import absence, times_of
 from adlro.evaluate.significance import rank_correlation
 from adlro.model.state import Floats
@@ -81,7 +81,8 @@ class Calibration(BaseModel):
 
 def _change(means: Means) -> str:
     change = means.difference_pct
-    text = f"{duration(means.recorded)} recorded, {duration(means.simulated)} simulated"
+    recorded, simulated = durations(means.recorded, means.simulated)
+    text = f"{recorded} recorded, {simulated} simulated"
     return f"({text})" if change is None else f"{change:+,.1f} % ({text})"
 
 

@@ -8,17 +8,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from adlro.evaluate.durations import duration, durations
 from adlro.evaluate.group_waits import GroupChange
 from adlro.model.cluster import Cluster
 from adlro.model.history import History
 from adlro.model.slurm import Slurm, TresWeights
-from adlro.model.state import WHOLE, Counts, Floats
+from adlro.model.state import WHOLE, Counts, Floats, Mask
 from adlro.workloads import history_file, recorded
 from adlro.workloads.setting import Setting
 
 _IDLE = 0.1  # use of a GPU type below which it idles
 _BUSY = 0.3  # use of all other GPUs from which on idle ones are remarkable
-_WAITING_S = 300.0  # mean wait from which on idle GPUs are remarkable
+_WAITING_S = 300.0  # mean wait from which on idle GPUs and long waits are remarkable
+_SHORTEST_S = 86_400.0  # time between submissions below which every partition looks overloaded
 _OVERLOAD = 1.0  # GPU time asked of a partition / GPU time that it has
 _STARVED = 2.0  # mean wait of an account / that of the others
 _RELIEVED = 0.6  # its mean wait without the weights / with them
@@ -87,7 +89,7 @@ def idle_gpus(history: History, setting: Setting) -> list[Finding]:
         if use < _IDLE and others > _BUSY:
             text = (
                 f"{gpus} {name} GPUs stand idle: {100 * use:.1f} % in use, the others "
-                f"{100 * others:.0f} %, while jobs wait {wait / 3600:.1f} h on average"
+                f"{100 * others:.0f} %, while jobs wait {duration(wait)} on average"
             )
             found.append(Finding(kind="idle-gpus", name=name, text=text))
     return found
@@ -113,7 +115,7 @@ def overloaded_partitions(history: History, setting: Setting) -> list[Finding]:
     rows, jobs = _played(history, setting)
     span = float(np.ptp(jobs.submit_s))
     by = recorded.groupings(history, rows).get("partition")
-    if by is None or span <= 0:
+    if by is None or span < _SHORTEST_S:
         return []
     layout, found = setting.layout, []
     for code in np.unique(by.codes[by.codes >= 0]).tolist():
@@ -126,13 +128,14 @@ def overloaded_partitions(history: History, setting: Setting) -> list[Finding]:
         if load > _OVERLOAD:
             text = (
                 f"partition {name} is overloaded: its jobs need {load:.2f} times the GPU-hours "
-                f"that its {gpus} GPUs have{_growth(jobs, own)}"
+                f"that its {gpus} GPUs have from the first to the last submission"
+                f"{_growth(jobs, own)}"
             )
             found.append(Finding(kind="overloaded-partition", name=name, text=text))
     return found
 
 
-def _growth(jobs: _Played, own: Floats) -> str:
+def _growth(jobs: _Played, own: Mask) -> str:
     """Say how waits of a group grew from the first to the last third of its jobs."""
     waits = jobs.wait_s[own]
     waits = waits[~np.isnan(waits)]
@@ -140,7 +143,9 @@ def _growth(jobs: _Played, own: Floats) -> str:
     if third == 0:
         return ""
     first, last = float(waits[:third].mean()), float(waits[-third:].mean())
-    return f"; waits went from {first / 3600:.1f} h to {last / 3600:.1f} h" if last > first else ""
+    if last < first + _WAITING_S:
+        return ""
+    return f"; mean waits went from {' to '.join(durations(first, last))}"
 
 
 def without_weights(slurm: Slurm) -> Slurm:
@@ -165,11 +170,13 @@ def starved_accounts(changes: Sequence[GroupChange]) -> list[Finding]:
         if one.jobs < _FEWEST or not jobs:
             continue
         rest = sum(other.before_s * other.jobs for other in others) / jobs
+        if one.before_s < _WAITING_S:
+            continue
         if one.before_s > _STARVED * rest and one.after_s < _RELIEVED * one.before_s:
+            own, theirs, relieved = durations(one.before_s, rest, one.after_s)
             text = (
-                f"account {one.name} is starved by the priority weights: its jobs wait "
-                f"{one.before_s / 3600:.1f} h on average, others {rest / 3600:.1f} h; in the order "
-                f"of submission it would be {one.after_s / 3600:.1f} h"
+                f"account {one.name} is starved by the priority weights: its jobs wait {own} on "
+                f"average, others {theirs}; in the order of submission it would be {relieved}"
             )
             found.append(Finding(kind="starved-account", name=one.name, text=text))
     return found

@@ -23,6 +23,11 @@ from adlro.workloads.setting import Setting
 
 SHOWN = ("account", "partition", "gang")  # of GROUPINGS: those by which people are told apart
 assert set(SHOWN) <= set(GROUPINGS)
+_SIZES = {  # sizes of gangs that are none
+    "below 1": "jobs on a part of a GPU",
+    "1": "single-GPU jobs",
+    "unknown": "jobs of unknown size",
+}
 
 
 class GroupChange(BaseModel):
@@ -44,7 +49,9 @@ class GroupChange(BaseModel):
         """What the group is called in a sentence: "account vision", "gangs of 5 to 8 GPUs"."""
         if self.grouping != "gang":
             return f"{self.grouping} {self.name}"
-        return "single-GPU jobs" if self.name == "1" else f"gangs of {self.name} GPUs"
+        if self.name in _SIZES:
+            return _SIZES[self.name]
+        return f"gangs of {self.name.replace('above', 'more than')} GPUs"
 
     @property
     def is_longer(self) -> bool:

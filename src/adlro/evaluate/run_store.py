@@ -20,6 +20,7 @@ from adlro.errors import OutputError
 from adlro.evaluate.metrics import Metrics
 from adlro.files import BROKEN, pack_arrays, read_bytes, unpack_arrays, write_bytes
 from adlro.model.state import Floats
+from adlro.policies import lookahead
 from adlro.workloads.generate import jobs_of
 from adlro.workloads.setting import Setting
 
@@ -61,6 +62,13 @@ def _file_digest(path: Path) -> bytes:
         return b""
 
 
+def _files_of(policy: str) -> list[Path]:
+    """Return the files of a policy; a learned one has two, whichever is named."""
+    path = Path(lookahead.split(policy)[0])
+    learned = (".npz", ".json")
+    return [path.with_suffix(end) for end in learned] if path.suffix in learned else [path]
+
+
 def run_key(setting: Setting, policy: str, seed: int) -> str:
     """Return the hash of all that one run depends on.
 
@@ -79,7 +87,7 @@ def run_key(setting: Setting, policy: str, seed: int) -> str:
         window.sizes.tobytes(),
         window.est.tobytes(),
         policy.encode(),
-        _file_digest(Path(policy)),
+        *map(_file_digest, _files_of(policy)),
         f"{seed} {setting.played.stride}".encode(),
     ):
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -87,7 +95,11 @@ def run_key(setting: Setting, policy: str, seed: int) -> str:
 
 
 def default_folder() -> Path:
-    """Return the folder of stored runs, below $ADLRO_CACHE_DIR, $XDG_CACHE_HOME or ~/.cache."""
+    """Return the folder of stored runs, below $ADLRO_CACHE_DIR, $XDG_CACHE_HOME or ~/.cache.
+
+    Raises:
+        RuntimeError: no variable says it, and the user has no home.
+    """
     chosen = os.environ.get("ADLRO_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     return (Path(chosen) if chosen else Path("~/.cache").expanduser()) / _FOLDER
 
@@ -97,10 +109,13 @@ class RunStore:
 
     def __init__(self, history: Path, folder: Path | None = None) -> None:
         """Open the runs of a history; folder: of all histories, None = the user's cache."""
-        base = default_folder() if folder is None else folder
+        self.is_usable = True  # False = runs cannot be stored
+        try:
+            base = default_folder() if folder is None else folder
+        except RuntimeError:
+            self.is_usable, base = False, Path(os.devnull)
         name = hashlib.blake2b(_file_digest(history), digest_size=8).hexdigest()
         self._folder = base / name
-        self._is_usable = True
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             self._folder.touch()
@@ -118,13 +133,16 @@ class RunStore:
             found = unpack_arrays(data, "a run", ("wait_s", "jct_s", "metrics"))
         except (OSError, *BROKEN):
             return None
-        if len(found["metrics"]) != len(Metrics._fields):
+        wait, jct, metrics = found["wait_s"], found["jct_s"], found["metrics"]
+        if any(one.dtype != np.float64 or one.ndim != 1 for one in found.values()):
             return None
-        return StoredRun(found["wait_s"], found["jct_s"], Metrics(*found["metrics"].tolist()))
+        if len(wait) != len(jct) or len(metrics) != len(Metrics._fields):
+            return None
+        return StoredRun(wait, jct, Metrics(*metrics.tolist()))
 
     def put(self, key: str, run: StoredRun) -> None:
         """Store a run; where the folder cannot be written, later calls do nothing."""
-        if not self._is_usable:
+        if not self.is_usable:
             return
         arrays = {
             "wait_s": run.wait_s,
@@ -134,4 +152,4 @@ class RunStore:
         try:
             write_bytes(self._path(key), pack_arrays(arrays))
         except OutputError:
-            self._is_usable = False
+            self.is_usable = False

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from adlro.evaluate.assess import OURS, TODAY, Assessment, Cell, Pooled
-from adlro.evaluate.durations import change, duration
+from adlro.evaluate.durations import change, duration, durations
 from adlro.evaluate.stats import Estimate
 from adlro.evaluate.variants import SPEED_WORDS
 
@@ -63,8 +63,10 @@ def answer_of(gains: list[Estimate], pooled: Estimate) -> Answer:
         return "loss"
     if shorter and longer:
         return "depends"
-    if pooled.is_settled:
-        return "likely gain" if pooled.mean < 0 else "likely loss"
+    if pooled.is_settled and pooled.mean < 0 and not longer:
+        return "likely gain"
+    if pooled.is_settled and pooled.mean > 0 and not shorter:
+        return "likely loss"
     return "open"
 
 
@@ -91,11 +93,12 @@ _HEADLINES: dict[Answer, str] = {
 
 def _headline(answer: Answer, ours: Pooled, today: Pooled) -> str:
     assert ours.versus_today_pct is not None
+    jct, jct_today = durations(ours.mean_jct_s, today.mean_jct_s)
+    wait, wait_today = durations(ours.mean_wait_s, today.mean_wait_s)
     return (
-        f"{_HEADLINES[answer]}: {duration(ours.mean_jct_s)} instead of "
-        f"{duration(today.mean_jct_s)}, {percent(ours.versus_today_pct)}, against your scheduler "
-        f"today (its twin, policy {TODAY}); mean wait {duration(ours.mean_wait_s)} instead of "
-        f"{duration(today.mean_wait_s)}."
+        f"{_HEADLINES[answer]}: {jct} instead of {jct_today}, {percent(ours.versus_today_pct)}, "
+        f"against your scheduler today (its twin, policy {TODAY}); mean wait {wait} instead of "
+        f"{wait_today}."
     )
 
 
@@ -136,10 +139,8 @@ def _tail(ours: Pooled, today: Pooled) -> str:
         text = "The slowest jobs get faster"
     else:
         text = "The slowest jobs stay about as slow"
-    return (
-        f"{text}: 1 % of the jobs take longer than {duration(ours.p99_jct_s)}, instead of "
-        f"{duration(today.p99_jct_s)}."
-    )
+    p99, p99_today = durations(ours.p99_jct_s, today.p99_jct_s)
+    return f"{text}: 1 % of the jobs take longer than {p99}, instead of {p99_today}."
 
 
 def _losers(found: Assessment) -> str:
@@ -176,9 +177,10 @@ def _truth(found: Assessment) -> Iterator[str]:
         return
     yield f"How true: {found.calibration.headline()}"
     if not found.calibration.is_close:
+        reasons = "; ".join(found.calibration.reasons)
         yield (
             "As the twin does not reproduce your record, the gain against your real scheduler may "
-            "be another one; likely reasons: " + "; ".join(found.calibration.reasons) + "."
+            f"be another one{'; likely reasons: ' if reasons else ''}{reasons}."
         )
 
 
@@ -196,9 +198,15 @@ def _warnings(found: Assessment) -> Iterator[str]:
         )
 
 
-def _next(found: Assessment, answer: Answer, files: str) -> Iterator[NextCommand]:
-    if found.calibration is not None and not found.calibration.is_close:
-        yield NextCommand(command=f"adlro trace calibrate {files}", purpose="why the twin is off")
+def _next(
+    found: Assessment, answer: Answer, options: str, calibrated: str | None
+) -> Iterator[NextCommand]:
+    history = shlex.quote(found.history)
+    if found.calibration is not None and not found.calibration.is_close and calibrated is not None:
+        yield NextCommand(
+            command=f"adlro trace calibrate {history}{calibrated}", purpose="why the twin is off"
+        )
+    files = f"{history}{options}"
     yield NextCommand(
         command=f"adlro tune {files}", purpose="the best slurm.conf without installing anything"
     )
@@ -209,13 +217,18 @@ def _next(found: Assessment, answer: Answer, files: str) -> Iterator[NextCommand
     )
 
 
-def verdict(found: Assessment, options: str = "") -> Verdict:
-    """Return the verdict of an assessment; options: of the command, to be repeated in the next."""
+def verdict(found: Assessment, options: str = "", calibrated: str | None = None) -> Verdict:
+    """Return the verdict of an assessment.
+
+    Args:
+        found: the assessment.
+        options: of the command, to be repeated in the next ones.
+        calibrated: those for `adlro trace calibrate`; None = it cannot read the history.
+    """
     gains = _gains(found)
     ours, today = found.pooled_row(OURS), found.pooled_row(TODAY)
     assert ours.versus_today_pct is not None
     answer = answer_of([one for _, one in gains], ours.versus_today_pct)
-    files = f"{shlex.quote(found.history)}{options}"
     sentences = [
         _headline(answer, ours, today),
         _how_sure(found, gains),
@@ -226,4 +239,6 @@ def verdict(found: Assessment, options: str = "") -> Verdict:
         *_truth(found),
         *_warnings(found),
     ]
-    return Verdict(answer=answer, sentences=sentences, next=list(_next(found, answer, files)))
+    return Verdict(
+        answer=answer, sentences=sentences, next=list(_next(found, answer, options, calibrated))
+    )

@@ -9,6 +9,7 @@ from adlro.evaluate.stats import (
     gap_closed,
     percent_difference,
     percent_differences,
+    pooled_mean,
     seeds_to_settle,
 )
 
@@ -171,3 +172,34 @@ def test_below_five_seeds_the_spread_tells_how_many_it_takes():
     assert seeds_to_settle(Estimate(mean=2, sd=0.1, ci95=(-4, 8)), 2) == 5  # never fewer
     assert seeds_to_settle(Estimate(mean=2, sd=1, ci95=(-4, 8)), 5) == 45
     assert seeds_to_settle(Estimate(mean=2, sd=None, ci95=None), 1) is None
+
+
+def test_a_mean_over_jobs_of_windows_by_hand():
+    # Means of 2 jobs at 10, 1 job at 40; without one window the mean is 40 or 10.
+    found = pooled_mean(np.array([20.0, 0.0, 40.0]), np.array([2.0, 0.0, 1.0]))
+    assert found.mean == 20
+    error = np.sqrt(1 / 2 * ((40 - 20) ** 2 + (10 - 20) ** 2))  # the jackknife's, of two windows
+    assert found.ci95[1] == pytest.approx(20 + 12.7062 * error, rel=1e-5)
+    assert found.sd == pytest.approx(error * np.sqrt(2))
+    assert pooled_mean(np.array([0.0, 30.0]), np.array([0.0, 2.0])).ci95 is None
+
+
+def test_with_equal_counts_it_is_the_mean_of_the_windows_means():
+    totals = np.array([3.0, 8.0, 1.0, 6.0])
+    found, simple = pooled_mean(totals, np.full(4, 2.0)), estimate(totals / 2)
+    assert found.mean == pytest.approx(simple.mean)
+    assert found.sd == pytest.approx(simple.sd)
+    assert found.ci95 == pytest.approx(simple.ci95)
+
+
+@pytest.mark.parametrize(("is_uneven", "least"), [(False, 0.92), (True, 0.895)])
+def test_its_interval_covers_the_true_mean_with_few_windows(is_uneven, least):
+    rng = np.random.default_rng(5)
+    for windows in (5, 8, 12):
+        inside = 0
+        for _ in range(1_000):
+            counts = rng.geometric(0.1, windows) if is_uneven else rng.poisson(8, windows) + 1
+            noise = rng.normal(0, 30, windows) * np.sqrt(counts)
+            low, high = pooled_mean(counts * rng.normal(100, 50, windows) + noise, counts).ci95
+            inside += low <= 100 <= high
+        assert least <= inside / 1_000 <= 0.97
