@@ -168,7 +168,10 @@ def _ratios(ours: Floats, theirs: Floats, drawn: _Moments | None) -> _Ratios:
         known = np.isfinite(found).all(axis=1)
         quantiles[known] = found[known]
     error = sd / math.sqrt(seeds)
-    return _Ratios(ratio, sd, ratio[:, None] - quantiles[:, ::-1] * error[:, None])
+    interval = ratio[:, None] - quantiles[:, ::-1] * error[:, None]
+    if ours.min() >= 0 and theirs.min() >= 0:  # no ratio of such figures is below 0
+        interval = np.maximum(interval, 0.0)
+    return _Ratios(ratio, sd, interval)
 
 
 class _PairMoments:
