@@ -1,4 +1,4 @@
-"""Names and fixed numbers of the random streams of workload generation and of training.
+"""Names and fixed numbers of the random streams of workloads, studies and training.
 
 A stream is a NumPy generator seeded by a tuple of integers, so any part of a run can be repeated
 alone. The numbers are fixed: changing one changes the jobs or the weights that a seed gives.
@@ -50,6 +50,20 @@ class StreamPurpose(IntEnum):
     EPISODE = 0  # number = index of the episode
     NOISE = 1  # on the weights; number = index of the generation
     INITIAL_WEIGHTS = 2  # number = 0
+
+
+class StudyStream(IntEnum):
+    """What a study of a history draws; the stream is seeded with (0, this number).
+
+    The numbers are beyond all of WorkloadStream and TrainingPhase.
+    """
+
+    SLURM_SEARCH = 64  # settings of Slurm to try
+
+
+def study_stream(purpose: StudyStream) -> np.random.Generator:
+    """Return the random generator of a study; it is the same for every history."""
+    return np.random.default_rng((0, int(purpose)))
 
 
 def training_stream(

@@ -39,16 +39,16 @@ def shown(found: Assessment, told: Verdict) -> RenderableType:
     """Return the whole output."""
     from rich.console import Group
 
-    parts: list[RenderableType] = [_line(text) for text in _head(found)]
-    parts += [_cells(found), _line(_CAPTION)]
-    parts += _section("Verdict", told.sentences)
-    parts += [_line(""), _groups(found)]
+    parts: list[RenderableType] = [line(text) for text in _head(found)]
+    parts += [_cells(found), line(_CAPTION)]
+    parts += section("Verdict", told.sentences)
+    parts += [line(""), _groups(found)]
     if found.findings:
-        parts += _section("What stands out today", [one.text for one in found.findings])
-    parts += _section("What is assumed", [*found.assumptions, *found.notes, *_reference(found)])
-    parts += [_line(""), _line("Next")]
+        parts += section("What stands out today", [one.text for one in found.findings])
+    parts += section("What is assumed", [*found.assumptions, *found.notes, *_reference(found)])
+    parts += [line(""), line("Next")]
     for step in told.next:
-        parts += [_line(f"  # {step.purpose}"), _line(f"  {step.command}")]
+        parts += [line(f"  # {step.purpose}"), line(f"  {step.command}")]
     return Group(*parts)
 
 
@@ -72,7 +72,7 @@ def _head(found: Assessment) -> list[str]:
     ]
 
 
-def _line(text: str) -> Text:
+def line(text: str) -> Text:
     """Return a line of text, wrapped; its words are printed literally."""
     from rich.text import Text
 
@@ -81,11 +81,12 @@ def _line(text: str) -> Text:
     return Text(printable(text), overflow="fold")
 
 
-def _section(title: str, sentences: Sequence[str]) -> list[RenderableType]:
+def section(title: str, sentences: Sequence[str]) -> list[RenderableType]:
+    """Return a title and a list of sentences below it."""
     from rich.padding import Padding
 
     listed: list[RenderableType] = [Padding(_hanging(text), (0, 0, 0, 2)) for text in sentences]
-    return [_line(""), _line(title), *listed]
+    return [line(""), line(title), *listed]
 
 
 def _hanging(text: str) -> Table:
@@ -95,7 +96,7 @@ def _hanging(text: str) -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(width=1)
     table.add_column(max_width=_WIDTH)
-    table.add_row("-", _line(text))
+    table.add_row("-", line(text))
     return table
 
 
@@ -141,7 +142,7 @@ def _groups(found: Assessment) -> RenderableType:
     from adlro.evaluate.durations import change, changes, durations
 
     if not found.losers:
-        return _line("Who would wait longer under ADLRO: no account, partition or gang size.")
+        return line("Who would wait longer under ADLRO: no account, partition or gang size.")
     table = Table(box=SIMPLE_HEAD, title="Who would wait longer under ADLRO", title_justify="left")
     table.add_column("")
     for heading in ("jobs", "wait today", "wait then", "change", "95 % interval", "longer under"):
@@ -149,7 +150,7 @@ def _groups(found: Assessment) -> RenderableType:
     for one in found.losers[:_MOST_GROUPS]:
         ci = one.change_s.ci95
         table.add_row(
-            _line(one.label),
+            line(one.label),
             f"{one.jobs:,}",
             *durations(one.before_s, one.after_s),
             change(one.change_s.mean),

@@ -14,6 +14,8 @@ import click
 
 COMMANDS = (
     "assess",
+    "plan",
+    "tune",
     "compare",
     "simulate",
     "scenario",

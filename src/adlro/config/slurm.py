@@ -47,6 +47,8 @@ class SlurmConfig(NamedTuple):
 
     slurm: Slurm
     ignored: tuple[str, ...]
+    parameters: str = ""  # SchedulerParameters as written
+    highest_factor: int = 1  # largest PriorityJobFactor, of which the settings have shares
 
 
 class _Entry(NamedTuple):
@@ -181,8 +183,11 @@ def _scheduling(file: _File, ignored: list[str]) -> dict[str, Any]:
     return table
 
 
-def _of_partitions(file: _File, known: Iterable[str]) -> dict[str, Any]:
-    """Return factors and tiers of the known partitions, as far as they are not Slurm's default."""
+def _of_partitions(file: _File, known: Iterable[str]) -> tuple[dict[str, Any], int]:
+    """Return factors and tiers of the known partitions, as far as they are not Slurm's default.
+
+    The second result is the largest factor of all partitions.
+    """
     numbers = {
         key: {name: block[key.lower()].number() for name, block in file.partitions.items()
               if key.lower() in block}
@@ -193,7 +198,7 @@ def _of_partitions(file: _File, known: Iterable[str]) -> dict[str, Any]:
         factors = dict.fromkeys(file.partitions, 1) | factors
     highest = max(factors.values(), default=0)
     known = set(known)
-    return {
+    table = {
         "partition_factors": {
             name: factor / highest
             for name, factor in factors.items()
@@ -201,6 +206,7 @@ def _of_partitions(file: _File, known: Iterable[str]) -> dict[str, Any]:
         },
         "partition_tiers": {n: t for n, t in tiers.items() if n in known and t != 1},
     }
+    return table, max(highest, 1)
 
 
 def read_slurm(path: Path, partitions: Iterable[str]) -> SlurmConfig:
@@ -216,10 +222,13 @@ def read_slurm(path: Path, partitions: Iterable[str]) -> SlurmConfig:
             "slurm.conf"
         )
     ignored: list[str] = []
-    table = _priority(file) | _scheduling(file, ignored) | _of_partitions(file, partitions)
+    by_partition, highest = _of_partitions(file, partitions)
+    table = _priority(file) | _scheduling(file, ignored) | by_partition
     table["weight_tres"] = _tres_weights(file, ignored)
     for key, harmless in _IGNORED.items():
         entry = file.find(key)
         if entry is not None and entry.value not in harmless:
             ignored.append(key)
-    return SlurmConfig(validated(Slurm, table, str(path)), tuple(ignored))
+    entry = file.find("SchedulerParameters")
+    parameters = "" if entry is None else entry.value
+    return SlurmConfig(validated(Slurm, table, str(path)), tuple(ignored), parameters, highest)

@@ -21,6 +21,7 @@ from adlro.evaluate.metrics import Metrics
 from adlro.files import BROKEN, pack_arrays, read_bytes, unpack_arrays, write_bytes
 from adlro.model.state import Floats
 from adlro.policies import lookahead
+from adlro.workloads.generate import jobs_of
 from adlro.workloads.setting import Setting
 
 _KEPT = 8  # folders of other histories to keep, the most recently used ones
@@ -77,11 +78,14 @@ def run_key(setting: Setting, policy: str, seed: int) -> str:
     assert scenario.history is not None
     assert setting.played is not None
     digest = hashlib.blake2b(digest_size=16)
+    window = jobs_of(setting, seed)
     for part in (
         _source(),
         scenario.model_dump_json().encode(),
         _file_digest(Path(scenario.history.file)),
         setting.played.rows.tobytes(),
+        window.sizes.tobytes(),
+        window.est.tobytes(),
         policy.encode(),
         *map(_file_digest, _files_of(policy)),
         f"{seed} {setting.played.stride}".encode(),

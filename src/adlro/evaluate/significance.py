@@ -1,4 +1,4 @@
-"""Wilcoxon's signed-rank test, Holm's correction, effect sizes and Spearman's rank correlation.
+"""Wilcoxon's signed-rank test, Holm's correction, effect sizes, and two rank correlations.
 
 Implemented here because scipy.stats takes longer to import than most comparisons take to run.
 """
@@ -95,6 +95,13 @@ def rank_correlation(a: Floats, b: Floats) -> float | None:
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
     return float(np.corrcoef(first, second)[0, 1])
+
+
+def kendall_tau(a: Floats, b: Floats) -> float | None:
+    """Return Kendall's tau-b of a and b: 1 = the same order; None if one of them does not vary."""
+    first, second = (np.sign(x[:, None] - x[None, :]) for x in (a, b))
+    scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    return float((first * second).sum()) / scale if scale > 0 else None
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,21 +63,22 @@ class Windows(NamedTuple):
         return self.lead_in + self.jobs * self.per_run
 
 
-def windows_of(jobs: int, fewest: int = _FEWEST) -> Windows | None:
+def windows_of(jobs: int, fewest: int = _FEWEST, largest: int = _LARGEST) -> Windows | None:
     """Divide jobs into a lead-in and up to 12 windows; None = too few for `fewest` windows.
 
-    One run plays all jobs, as the record has them. Of more than 48,000 jobs only some are played:
-    12 windows of 3,000 in 4 runs, spread over all jobs.
+    One run plays all jobs, as the record has them. Where windows would be larger than `largest`
+    (with 3,000: of more than 48,000 jobs), only some are played: 12 windows of that size in 4 runs,
+    spread over all jobs.
     """
     lead_in = round(_LEAD_IN * jobs)
     count = min(_MOST_WINDOWS, (jobs - lead_in) // _SMALLEST)
     if count < fewest:
         return None
     size = (jobs - lead_in) // count
-    if size <= _LARGEST:
+    if size <= largest:
         return Windows(size, count, jobs - size * count, 0, range(1))
-    each = (count // _RUNS + 1) * _LARGEST
-    return Windows(_LARGEST, count, _LARGEST, (jobs - each) // (_RUNS - 1), range(_RUNS))
+    each = (count // _RUNS + 1) * largest
+    return Windows(largest, count, largest, (jobs - each) // (_RUNS - 1), range(_RUNS))
 
 
 class Variants:
@@ -118,7 +119,17 @@ class Variants:
             tables["cluster"] = variant.cluster.model_dump(exclude_none=True)
         if variant.slurm is not None:
             tables["slurm"] = variant.slurm.model_dump()
+        if variant.cluster is not None and "slurm" in tables:
+            tables["slurm"] = _within(tables["slurm"], variant.cluster)
         return history_scenario.at_recorded_pace(scenario_of(tables, self._path))
+
+
+def _within(slurm: dict[str, Any], cluster: Cluster) -> dict[str, Any]:
+    """Return the table [slurm] without settings of partitions that the cluster does not have."""
+    there, known = {name for group in cluster.nodes for name in group.partitions}, dict(slurm)
+    for key in known.keys() & {"partition_factors", "partition_tiers"}:
+        known[key] = {name: value for name, value in slurm[key].items() if name in there}
+    return known
 
 
 def rows_of(setting: Setting) -> Counts:
