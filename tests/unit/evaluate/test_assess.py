@@ -129,12 +129,15 @@ def test_assumptions_have_the_same_weight_and_the_reference_has_none(found):
     assert (today.versus_today_pct, ours.versus_ours_pct) == (None, None)
 
 
-def test_the_record_is_that_of_the_measured_jobs(found):
+def test_the_record_is_that_of_the_measured_jobs(found, results):
     runs = np.array([600 + 97 * i % 2400 for i in range(400)])[100:]
     assert found.recorded["mean_wait_s"].mean == pytest.approx(30)
     assert found.recorded["mean_jct_s"].mean == pytest.approx(runs.mean() + 30)
     assert found.calibration.jobs == 300
     assert found.calibration.wait_s.recorded == pytest.approx(30)
+    [twin] = results[0]["slurm"]
+    assert found.calibration.wait_s.simulated == pytest.approx(twin.wait_s[100:].mean())
+    assert found.calibration.jct_s.simulated == pytest.approx(twin.jct_s[100:].mean())
 
 
 def test_waits_are_compared_from_the_twin_to_ours(found, results):
