@@ -15,8 +15,8 @@ from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say, say
 from adlro.cli.reporting import check_places
 
 if TYPE_CHECKING:
-    from adlro.evaluate.assess import Assessment, Study
-    from adlro.evaluate.batch import Runs
+    from adlro.evaluate.assess import Played
+    from adlro.evaluate.verdict import Verdict
 
 
 def _policies(text: str) -> tuple[str, ...]:
@@ -27,33 +27,33 @@ def _policies(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*POLICIES, *more)))
 
 
-class _Played(NamedTuple):
-    study: Study
-    results: list[Runs]
-    found: Assessment
-
-
-def _assess(wanted: Given, more: str) -> _Played:
+def _assess(wanted: Given, more: str) -> Played:
     from adlro.evaluate import assess
     from adlro.evaluate.batch import Batch
     from adlro.evaluate.variants import Variants
 
     with say_if_slow():
-        study = assess.make_study(Variants(wanted.source()), _policies(more))
-        store = wanted.store()
+        study, store = assess.make_study(Variants(wanted.source()), _policies(more)), wanted.store()
         with study_progress("assessing", study.runs, store) as advance:
             results = Batch(store, wanted.threads, advance).play(study.cases)
-    return _Played(study, results, assess.assessment(study, results))
+    return assess.Played(study, results, assess.assessment(study, results))
 
 
-def _write_page(folder: Path, played: _Played, command: str, *, anonymous: bool) -> Path:
-    from rich.console import Console
+class _Page(NamedTuple):
+    """The page that --report asks for."""
 
-    from adlro.evaluate.report import assessment
+    folder: Path
+    is_anonymous: bool
 
-    with Console(stderr=True).status("drawing the page …"):
-        material = assessment.gather(*played, command, anonymous=anonymous)
-        return assessment.write(folder, material)
+    def write(self, played: Played, told: Verdict, called: str) -> Path:
+        """Write the page and return its path."""
+        from rich.console import Console
+
+        from adlro.evaluate.report import assessment
+
+        with Console(stderr=True).status("drawing the page …"):
+            material = assessment.gather(played, told, called, anonymous=self.is_anonymous)
+            return assessment.write(self.folder, material)
 
 
 @click.command("assess")
@@ -108,5 +108,5 @@ def command(
     figures = assess_table.as_json(played.found, told, called)
     hand_out(assess_table.shown(played.found, told), figures, json_file)
     if report is not None:
-        path = _write_page(report, played, called, anonymous=anonymous)
+        path = _Page(report, anonymous).write(played, told, called)
         say(f"page: {path}", err=json_file == PRINTED)

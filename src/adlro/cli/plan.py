@@ -66,9 +66,9 @@ def _plan(wanted: Given, wishes: _Wishes, policies: tuple[str, ...], grow: float
     with say_if_slow():
         variants = Variants(source)
         check_names(source.recorded["gpu_names"], variants.history)
-        study = make_study(variants, options, policies, grow)
-        with study_progress("planning", study.runs) as advance:
-            found = evaluate(study, Batch(wanted.store(), wanted.threads, advance))
+        study, store = make_study(variants, options, policies, grow), wanted.store()
+        with study_progress("planning", study.runs, store) as advance:
+            found = evaluate(study, Batch(store, wanted.threads, advance))
     return found.model_copy(update={"notes": [*notes, *found.notes]})
 
 

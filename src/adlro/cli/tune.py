@@ -40,9 +40,9 @@ def _tune(wanted: Given, objective: Any, trials: int) -> Tuning:  # noqa: ANN401
 
     with say_if_slow():
         halves = Halves(Variants(wanted.source()))
-        request = Request(objective, trials, _written(wanted))
-        with study_progress("tuning", halves.expected_runs(trials)) as advance:
-            halves.play_with(Batch(wanted.store(), wanted.threads, advance))
+        request, store = Request(objective, trials, _written(wanted)), wanted.store()
+        with study_progress("tuning", halves.expected_runs(trials), store) as advance:
+            halves.play_with(Batch(store, wanted.threads, advance))
             return tune(halves, request)
 
 

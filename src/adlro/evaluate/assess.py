@@ -151,6 +151,14 @@ class Study(NamedTuple):
         return runs_of(self.cases)
 
 
+class Played(NamedTuple):
+    """A study, its runs and what was found."""
+
+    study: Study
+    results: Sequence[Runs]  # of each case of the study
+    found: Assessment
+
+
 def choose_estimator(variants: Variants, rows: Counts) -> EstimatorChoice:
     """Return the estimator with the smallest error on these rows of the history.
 

@@ -80,6 +80,8 @@ def _assumption(cell: Cell) -> str:
     return f"{SPEED_WORDS[cell.speeds]}, estimates by {cell.estimates}"
 
 
+# What is said of today's scheduler cannot be sure if its twin is not known to be like it.
+_CAUTIOUS: dict[Answer, Answer] = {"gain": "likely gain", "loss": "likely loss"}
 _HEADLINES: dict[Answer, str] = {
     "gain": "ADLRO would shorten the mean completion time under every assumption",
     "likely gain": "ADLRO would probably shorten the mean completion time",
@@ -152,7 +154,7 @@ def _losers(found: Assessment) -> str:
         f"{one.label} ({change(one.change_s.mean)}, {one.jobs:,} jobs)" for one in losers[:3]
     )
     more = f" and {len(losers) - 3} more" if len(losers) > 3 else ""
-    settled = f"{len(sure)} of them beyond chance" if sure else "none of them beyond chance"
+    settled = f"the interval of {len(sure) or 'none'} of them is above 0"
     return f"Who would wait longer: {named}{more}; {settled}."
 
 
@@ -229,6 +231,8 @@ def verdict(found: Assessment, options: str = "", calibrated: str | None = None)
     ours, today = found.pooled_row(OURS), found.pooled_row(TODAY)
     assert ours.versus_today_pct is not None
     answer = answer_of([one for _, one in gains], ours.versus_today_pct)
+    if found.calibration is None or not found.calibration.is_close:
+        answer = _CAUTIOUS.get(answer, answer)
     sentences = [
         _headline(answer, ours, today),
         _how_sure(found, gains),

@@ -167,9 +167,11 @@ def test_losers_are_named_and_those_beyond_chance_counted():
     ]  # fmt: skip
     assert told("Who would wait longer", changes=changes) == (
         "Who would wait longer: account a (+10 min, 10 jobs), account b (+5 min, 10 jobs), account "
-        "c (+2 min, 10 jobs) and 1 more; 2 of them beyond chance."
+        "c (+2 min, 10 jobs) and 1 more; the interval of 2 of them is above 0."
     )
-    assert "none of them beyond chance" in told("Who would wait longer", changes=changes[1:3])
+    assert "the interval of none of them is above 0" in told(
+        "Who would wait longer", changes=changes[1:3]
+    )
     assert told("Who would wait longer", changes=changes[4:]) == (
         "Who would wait longer: no account, partition or gang size, on average."
     )

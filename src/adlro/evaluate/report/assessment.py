@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.evaluate.assess import OURS, TODAY, Assessment, Cell, Pooled, Study
+from adlro.evaluate.assess import OURS, TODAY, Assessment, Cell, Played, Pooled, Study
 from adlro.evaluate.batch import Runs
 from adlro.evaluate.durations import change, duration, hours
 from adlro.evaluate.group_waits import GroupChange, measured_rows
@@ -66,15 +66,14 @@ def write(folder: Path, material: Material) -> Path:
     return path
 
 
-def gather(
-    study: Study, results: Sequence[Runs], found: Assessment, command: str, *, anonymous: bool
-) -> Material:
+def gather(played: Played, told: Verdict, command: str, *, anonymous: bool) -> Material:
     """Return the material of a page; if it is anonymous, with codes instead of names."""
-    labels = labels_of(study.whole, anonymous=anonymous)
+    labels, found = labels_of(played.study.whole, anonymous=anonymous), played.found
     assert labels is not None
     if anonymous:
         found, command = _without_names(found, labels), "adlro assess …"
-    return Material(study, results, found, verdict(found), labels, command)
+        told = verdict(found)
+    return Material(played.study, played.results, found, told, labels, command)
 
 
 def _without_names(found: Assessment, labels: Labels) -> Assessment:
