@@ -169,7 +169,7 @@ def _ratios(ours: Floats, theirs: Floats, drawn: _Moments | None) -> _Ratios:
         quantiles[known] = found[known]
     error = sd / math.sqrt(seeds)
     interval = ratio[:, None] - quantiles[:, ::-1] * error[:, None]
-    if ours.min() >= 0 and theirs.min() >= 0:  # no ratio of such figures is below 0
+    if (ours >= 0).all() and (theirs >= 0).all():  # no ratio of such figures is below 0
         interval = np.maximum(interval, 0.0)
     return _Ratios(ratio, sd, interval)
 
