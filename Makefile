@@ -65,7 +65,7 @@ slow: $(VENV)/.rivals warm
 
 # Recompute and check every published table (hours); openb_placement, traces, estimators and calibration need ../shared.
 experiments: $(VENV)/.rivals
-	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators calibration; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
+	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators calibration operator; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
 clean:
 	rm -rf $(VENV) out
