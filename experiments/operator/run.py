@@ -88,7 +88,9 @@ def _row(answers: dict[str, Any]) -> tuple[list[str], dict[str, float]]:
         f"{tune['verdict']}: {_percent(gain)}",
         _percent(left),
         plan["options"][0]["name"],
-        "-" if worth["gpus"] is None else f"{worth['gpus']:.0f} {worth['model']}",
+        f"more than {worth['most']}"
+        if worth["gpus"] is None
+        else f"{worth['gpus']:.0f} {worth['model']}",
         f"{tau:.2f}",
     ]
     figures = {"adlro_pct": ours["mean"], "tuned_pct": gain["mean"], "tau": tau, "twin_pct": twin}

@@ -6,6 +6,7 @@ opens the folder, handles Ctrl-C and resuming, and writes the policy and its car
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import time
 from collections.abc import Callable
@@ -239,17 +240,16 @@ def _plan(
 def _interruptible(training: Training, executor: ThreadExecutor) -> bool:
     """Train in another thread, so that Ctrl-C is noticed at once.
 
-    Return True if the training was completed, False if Ctrl-C stopped it.
+    Return True if the training was completed, False after Ctrl-C.
     """
     background = ThreadPoolExecutor(1)
+    future = background.submit(training.train)
     try:
-        future = background.submit(training.train)
-        try:
+        future.result()
+    except KeyboardInterrupt:
+        executor.stop()
+        with contextlib.suppress(Stopped):  # not raised if the training was at its end
             future.result()
-        except KeyboardInterrupt:
-            executor.stop()
-            future.result()
-    except Stopped:
         executor.resume()
         return False
     finally:

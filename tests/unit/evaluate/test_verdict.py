@@ -118,11 +118,19 @@ def told(*words, **more):
 
 
 def test_the_headline_says_what_is_gained_against_what_in_one_unit():
-    assert told("ADLRO would") == (
+    assert told("ADLRO would", calibration=calibration(is_close=True)) == (
         "ADLRO would shorten the mean completion time under every assumption: 3.3 h instead of "
         "3.3 h, -6.5 % (-7.5 to -5.5), against your scheduler today (its twin, policy slurm); mean "
         "wait 1.1 h instead of 1.8 h."
     )
+
+
+def test_a_twin_that_is_off_or_cannot_be_checked_makes_the_answer_cautious():
+    answers = [
+        verdict(assessed(calibration=known)).answer
+        for known in (calibration(is_close=True), calibration(is_close=False), None)
+    ]
+    assert answers == ["gain", "likely gain", "likely gain"]
 
 
 def test_how_sure_counts_assumptions_without_the_reference():
