@@ -24,6 +24,7 @@ from adlro.evaluate.group_waits import Compared, GroupChange, measured_rows, wai
 from adlro.evaluate.prediction_error import prediction_errors
 from adlro.evaluate.stats import Estimate, estimate, percent_difference
 from adlro.evaluate.variants import (
+    SPEED_WORDS,
     SPEEDS,
     Variant,
     Variants,
@@ -303,7 +304,7 @@ def _assumed(study: Study) -> list[str]:
     common = set.intersection(*every)
     shared = [text for text in next(iter(by_speeds.values())) if text in common]
     return shared + [
-        f"speeds {speeds!r}: {text}"
+        f"{text} (under {SPEED_WORDS[speeds]})"
         for speeds, filled in by_speeds.items()
         for text in filled
         if text not in common

@@ -227,6 +227,7 @@ def _forest(found: Assessment) -> Chart:
         error_x={
             "array": [high - one.mean for one, (_, high) in zip(changes, bounds, strict=True)],
             "arrayminus": [one.mean - low for one, (low, _) in zip(changes, bounds, strict=True)],
+            "color": "#888888",
             "thickness": 1.2,
             "width": 3,
         },
