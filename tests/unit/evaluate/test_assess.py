@@ -161,7 +161,9 @@ def test_facts_of_the_history(found):
 
 def test_what_holds_under_some_speeds_only_says_so(found):
     told = [one for one in found.assumptions if "all GPU models are alike" in one]
-    assert told == ["speeds 'none': all jobs: no speeds are known: all GPU models are alike"]
+    assert told == [
+        "all jobs: no speeds are known: all GPU models are alike (under all GPUs alike)"
+    ]
     assert len([one for one in found.assumptions if "priority" in one]) == 1
 
 
