@@ -16,14 +16,14 @@ from adlro.errors import ConfigError
 from adlro.model.slurm import Slurm
 
 _UNSET = ("", "(null)", "N/A", "none")
-_WEIGHTS = {
+WEIGHTS = {
     "PriorityWeightAge": "weight_age",
     "PriorityWeightFairShare": "weight_fairshare",
     "PriorityWeightJobSize": "weight_job_size",
     "PriorityWeightPartition": "weight_partition",
     "PriorityWeightQOS": "weight_qos",
 }
-_PARAMETERS = {  # of SchedulerParameters
+PARAMETERS = {  # of SchedulerParameters
     "default_queue_depth": "default_queue_depth",
     "sched_interval": "sched_interval_s",
     "bf_interval": "bf_interval_s",
@@ -136,7 +136,7 @@ def _plugin(file: _File, key: str) -> str | None:
 def _priority(file: _File) -> dict[str, Any]:
     """Return the keys of the table [slurm] that say in which order jobs are taken."""
     table: dict[str, Any] = {}
-    for key, name in _WEIGHTS.items():
+    for key, name in WEIGHTS.items():
         entry = file.find(key)
         if entry is not None:
             table[name] = entry.number()
@@ -174,12 +174,12 @@ def _scheduling(file: _File, ignored: list[str]) -> dict[str, Any]:
         table["scheduler"] = plugin
     for pair in entry.pairs() if entry is not None else ():
         name = pair.key.lower()
-        if name not in _PARAMETERS:
+        if name not in PARAMETERS:
             ignored.append(pair.key)
         elif pair.number() == -1 and name == "bf_interval":  # Slurm: never
             table["scheduler"] = "builtin"
         else:
-            table[_PARAMETERS[name]] = pair.number()
+            table[PARAMETERS[name]] = pair.number()
     return table
 
 

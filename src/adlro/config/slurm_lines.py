@@ -9,25 +9,10 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from adlro.config.slurm import PARAMETERS, WEIGHTS
 from adlro.model.slurm import Slurm, TresWeights
 
 Value = int | str
-_PLAIN = {
-    "PriorityWeightAge": "weight_age",
-    "PriorityWeightFairshare": "weight_fairshare",
-    "PriorityWeightJobSize": "weight_job_size",
-    "PriorityWeightPartition": "weight_partition",
-    "PriorityWeightQOS": "weight_qos",
-}
-_PARAMETERS = {  # of SchedulerParameters
-    "default_queue_depth": "default_queue_depth",
-    "sched_interval": "sched_interval_s",
-    "bf_interval": "bf_interval_s",
-    "bf_resolution": "bf_resolution_s",
-    "bf_window": "bf_window_min",
-    "bf_max_job_test": "bf_max_job_test",
-    "bf_max_job_user": "bf_max_job_user",
-}
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})")
 
 
@@ -63,7 +48,7 @@ def _tres(weights: TresWeights) -> str:
 def _general(slurm: Slurm) -> dict[str, Value]:
     """Return the values of the keys that have a line of their own."""
     table: dict[str, Value] = {"PriorityType": f"priority/{slurm.priority_type}"}
-    table |= {key: round(getattr(slurm, name)) for key, name in _PLAIN.items()}
+    table |= {key: round(getattr(slurm, name)) for key, name in WEIGHTS.items()}
     table["PriorityWeightTRES"] = _tres(slurm.weight_tres)
     table["PriorityMaxAge"] = _time(slurm.max_age_s)
     table["PriorityFavorSmall"] = "Yes" if slurm.favor_small else "No"
@@ -72,7 +57,7 @@ def _general(slurm: Slurm) -> dict[str, Value]:
 
 
 def _parameters(slurm: Slurm) -> dict[str, Value]:
-    return {key: round(getattr(slurm, name)) for key, name in _PARAMETERS.items()}
+    return {key: round(getattr(slurm, name)) for key, name in PARAMETERS.items()}
 
 
 def _of_partitions(slurm: Slurm, written: Written) -> dict[tuple[str, str], Value]:

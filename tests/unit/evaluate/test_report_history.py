@@ -106,14 +106,6 @@ def test_times_are_in_units_that_people_read(named, compared):
     assert "\u00a0s<" not in _section(named, "table")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(40, "40 s"), (720, "12 min"), (12_600, "3.5 h"), (5 * 86_400, "5.0 days")],
-)
-def test_a_duration_is_written_as_people_read_it(seconds, text):
-    assert formatting.duration(seconds) == text
-
-
 def test_gantt_charts_name_jobs_and_colour_them_by_account(named):
     figures = [f for f in _figures(named) if any(t.get("name") == "runs" for t in f["data"])]
     assert len(figures) == 2

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from adlro.evaluate.calibration import Calibration, Means, PartitionCalibration
 from adlro.evaluate.comparison import Comparison
+from adlro.evaluate.durations import duration
 from adlro.evaluate.report import formatting, html_table
 from adlro.evaluate.report.formatting import TimeUnit
 from adlro.evaluate.report.frame import Section, bullets, paragraph, text
@@ -55,7 +56,7 @@ def assumption_table(sentences: Sequence[str], labels: Labels | None) -> str:
 
 def _in_human_units(sentence: str) -> str:
     """Return a sentence with its times in minutes, hours or days, where they are long."""
-    return _SECONDS.sub(lambda found: formatting.duration(float(found[1])), sentence)
+    return _SECONDS.sub(lambda found: duration(float(found[1])), sentence)
 
 
 def pointer(setting: Setting, result: Comparison) -> str:

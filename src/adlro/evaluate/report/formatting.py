@@ -94,15 +94,6 @@ def human_unit(seconds: float) -> TimeUnit:
     return TimeUnit("days", 86_400.0, 2)
 
 
-def duration(seconds: float) -> str:
-    """Return a time with its unit as a person reads it, such as "40 s", "12 min" or "3.5 h"."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    unit = human_unit(seconds)
-    digits = 0 if unit.unit == "min" else 1
-    return f"{seconds / unit.seconds:,.{digits}f} {unit.unit}"
-
-
 def in_unit(seconds: float, unit: TimeUnit) -> str:
     """Return a time in a unit, without its symbol."""
     return f"{seconds / unit.seconds:,.{unit.digits}f}"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adlro.evaluate.durations import duration
 from adlro.evaluate.report import groups
-from adlro.evaluate.report.formatting import duration
 from adlro.evaluate.report.labels import Labels, labels_of
 from adlro.model.state import Counts, Records
 from adlro.workloads.generate import jobs_of
