@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 EXAMPLE = ROOT / "examples" / "01_own_policy.py"
 WIDEST, LONGEST = 120, 150  # characters of a line, lines of README
+# Solvers choose between equal costs by their last bit, which differs between processors: the mean JCT
+# of allox on paper16 was 1,014.4 s on one machine and 1,016.4 s on another, with the same packages.
 
 
 def read(name):
@@ -58,7 +60,8 @@ def check_table(page, scenario, policies, is_played):
     assert len(rows) == policies
     assert len(played) > policies / 2
     shown = {name: float(mean.replace(",", "")) for name, mean, _ in rows if name in means}
-    assert shown == {name: pytest.approx(mean, rel=0.001) for name, mean in means.items()}
+    within = {p.name: 0.001 if is_compiled(p.decide) else 0.005 for p in played}
+    assert shown == {name: pytest.approx(mean, rel=within[name]) for name, mean in means.items()}
 
 
 def test_the_commands_for_a_history_print_what_stands_below_them(tmp_path):
