@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 EXAMPLE = ROOT / "examples" / "01_own_policy.py"
 WIDEST, LONGEST = 120, 150  # characters of a line, lines of README
-# Relative differences of mean JCT that pass. Solvers choose between equal costs by the last bit: for
-# allox on paper16, 1,014.4 s and 1,016.4 s were seen on different machines.
+# Relative differences of mean JCT that pass. Solvers decide between equal costs by the last bit:
+# for allox on paper16, 1,014.4 s and 1,016.4 s were seen on different machines.
 COMPILED_WITHIN, SOLVERS_WITHIN = 0.001, 0.005
 
 
