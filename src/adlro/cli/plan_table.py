@@ -9,6 +9,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from adlro.cli.assess_table import line, section
+from adlro.evaluate.durations import hours
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -16,11 +19,6 @@ if TYPE_CHECKING:
     from adlro.evaluate.stats import Estimate
 
 _AS_IT_IS = "as it is"
-
-
-def _hours(seconds: float) -> str:
-    hours = seconds / 3600
-    return f"{hours:.2f}" if hours < 9.995 else f"{hours:,.1f}"
 
 
 def _change(option: Option, found: Outcome) -> str:
@@ -62,16 +60,16 @@ def _table(plan: Plan, policy: str) -> Table:
         found = option.by_policy[policy]
         cells = [
             f"{option.gpus:,}",
-            _hours(found.mean_jct_s),
+            hours(found.mean_jct_s),
             _change(option, found),
-            _hours(found.p99_jct_s),
-            _hours(found.mean_wait_s),
+            hours(found.p99_jct_s),
+            hours(found.mean_wait_s),
             f"{100 * found.gpu_utilisation:.0f}",
             f"{found.energy_kwh_per_day:,.0f}",
             *([_price(option)] if has_prices else []),
             *([f"{option.stranded_jobs:,}"] if strands else []),
         ]
-        table.add_row(str(rank), option.name, *cells)
+        table.add_row(str(rank), line(option.name), *cells)
     return table
 
 
@@ -113,24 +111,23 @@ def _not_simulated(plan: Plan) -> list[str]:
     ]
 
 
-def _listed(title: str, lines: list[str]) -> list[RenderableType]:
-    return [Text(f"{title}:"), *(Text(f"  {line}") for line in lines), Text()] if lines else []
+def _verdict(plan: Plan) -> list[str]:
+    return [_best(plan), *(f"{one.text}." for one in plan.worth), _agreement(plan)]
 
 
 def shown(plan: Plan) -> RenderableType:
     """Return all that is printed of a plan."""
     order = [plan.ranked_by, *(name for name in plan.policies if name != plan.ranked_by)]
-    return Group(
-        Text(_setup(plan)),
-        Text(),
-        *(_table(plan, policy) for policy in order),
-        Text(_best(plan)),
-        *(Text(f"{one.text}.") for one in plan.worth),
-        Text(_agreement(plan)),
-        Text(),
-        *_listed("Not possible", _not_simulated(plan)),
-        *_listed("Depends on speeds", plan.disagreements),
-        *_listed("Findings", [one.text for one in plan.findings]),
-        *_listed("Left out", plan.notes),
-        *_listed("Assumptions", plan.assumptions),
-    )
+    sections = {
+        "Verdict": _verdict(plan),
+        "Not possible": _not_simulated(plan),
+        "What depends on speeds": plan.disagreements,
+        "What stands out today": [one.text for one in plan.findings],
+        "Left out": plan.notes,
+        "What is assumed": plan.assumptions,
+    }
+    parts: list[RenderableType] = [line(_setup(plan)), line("")]
+    parts += [_table(plan, policy) for policy in order]
+    for title, sentences in sections.items():
+        parts += section(title, sentences) if sentences else []
+    return Group(*parts)
