@@ -240,13 +240,13 @@ def _plan(
 def _interruptible(training: Training, executor: ThreadExecutor) -> bool:
     """Train in another thread, so that Ctrl-C is noticed at once.
 
-    Return True if the training was completed, False after Ctrl-C.
+    Return True if the training was completed, False after Ctrl-C or a stopped executor.
     """
     background = ThreadPoolExecutor(1)
     future = background.submit(training.train)
     try:
         future.result()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         executor.stop()
         with contextlib.suppress(Stopped):  # not raised if the training was at its end
             future.result()
