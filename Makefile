@@ -65,7 +65,7 @@ slow: $(VENV)/.rivals warm
 
 # Recompute and check every published table (hours); openb_placement, traces, estimators and calibration need ../shared.
 experiments: $(VENV)/.rivals
-	for name in openb_placement quotas paper_table1 gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators calibration operator; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
+	for name in openb_placement quotas paper_table1 lower_bound gavel16 adlro_quality paper_dqn preemptive lookahead ablations inputs traces estimators risk calibration operator; do $(BIN)/python experiments/$$name/run.py --check --readme || exit 1; done
 
 clean:
 	rm -rf $(VENV) out
@@ -83,7 +83,7 @@ $(VENV)/.developer: $(VENV)/.package
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-# Packages that bench and experiments compare with (pandas, torchhd, stable-baselines3, scikit-learn); make test does not need them.
+# Packages that bench and experiments compare with (pandas, torchhd, stable-baselines3, LightGBM); make test does not need them.
 $(VENV)/.rivals: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[bench,dev,experiments,sb3]'
 	touch $(VENV)/.package $(VENV)/.developer $@

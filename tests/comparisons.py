@@ -7,6 +7,7 @@ import numpy as np
 from adlro.config.files import find_scenario
 from adlro.evaluate.comparison import RunFigures, SeedRuns, summarise
 from adlro.evaluate.metrics import Metrics
+from adlro.evaluate.references import SeedReferences
 from adlro.policies.registry import Policy
 from adlro.workloads.setting import prepare
 
@@ -24,11 +25,16 @@ def made_up(seed, jct, preemptions=0):
     return RunFigures(Metrics(**values), 0.5, 10, 4, preemptions)
 
 
-def compared(jcts, preemptive=(), hindsight=None):
-    """Compare policies given as name -> mean JCT per seed; the first seed is 5."""
+def compared(jcts, preemptive=(), look_ahead=None):
+    """Compare policies given as name -> mean JCT per seed; the first seed is 5.
+
+    With a look-ahead (mean JCT per seed), the lower bounds are a half and a quarter of it.
+    """
     policies = [policy(name, is_preemptive=name in preemptive) for name in jcts]
     count = len(next(iter(jcts.values())))
-    references = [None] * count if hindsight is None else hindsight
+    references = [None] * count
+    if look_ahead is not None:
+        references = [SeedReferences(jct, jct / 2, jct / 4) for jct in look_ahead]
     done = [
         SeedRuns([made_up(s, jct[s]) for jct in jcts.values()], references[s]) for s in range(count)
     ]

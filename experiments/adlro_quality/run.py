@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from bars import Bar
 from common import Result, Table, parser, plus_minus, run
 from comparison_cache import ComparisonCache, fingerprint
-from versus import against, by_name, compared, hindsight_against, in_hindsight, percent
+from versus import LOOK_AHEAD, against, by_name, compared, look_ahead, look_ahead_against, percent
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.config.scenario import Scenario
@@ -45,7 +45,7 @@ class Case(NamedTuple):
     rivals: tuple[str, ...] = QUICK
     bar: Bar = UNSEEN
     beside: str = BASELINE  # the rival that the bar refers to
-    with_hindsight: bool = False
+    with_references: bool = False
 
 
 def _mostly(scenario: Scenario, job_type: str) -> list[dict[str, object]]:
@@ -63,7 +63,7 @@ def trained() -> list[Case]:
     return [
         Case(
             f"paper16, load {load:g}", adjusted(paper, load=load), (*PAPER, *STRONG), bar,
-            with_hindsight=True,
+            with_references=True,
         )
         for load, bar in LOADS.items()
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def _real_us(row: PolicyRow) -> float:
 
 
 def _gap_cell(row: PolicyRow, learned: str) -> str:
-    """Share of the gap to hindsight that is closed; with interval for the learned policy."""
+    """Share of the gap to the look-ahead that is closed; with interval for the learned policy."""
     gap = row.gap_closed
     if gap is None:
         return ""
@@ -161,7 +161,9 @@ def _claims_at_load(found: CaseResult) -> list[Claim]:
     ]
     if row.gap_closed:
         shown = _gap_cell(row, found.learned)
-        claims.append(Claim(f"{name}: gap to hindsight closed", GAP, row.gap_closed, shown))
+        claims.append(
+            Claim(f"{name}: gap to a look-ahead with foresight closed", GAP, row.gap_closed, shown)
+        )
     return claims
 
 
@@ -178,7 +180,7 @@ def _claims_on_paper(found: CaseResult) -> list[Claim]:
 
 
 def _loads_table(found: Sequence[CaseResult]) -> tuple[list[str], list[list[str]]]:
-    """Head and lines, one per policy: best first at the highest load, then hindsight."""
+    """Head and lines, one per policy: best first at the highest load, then the look-ahead."""
     loads = [f"{each.result.load:g}" for each in found]
     head = [
         "policy", *(f"mean JCT s at {load}" for load in loads),
@@ -194,10 +196,10 @@ def _loads_table(found: Sequence[CaseResult]) -> tuple[list[str], list[list[str]
             *(against(row, BASELINE) for row in rows),
             *(_gap_cell(row, found[0].learned) for row in rows),
         ])  # fmt: skip
-    best = [in_hindsight(each.result) for each in found]
+    best = [look_ahead(each.result) for each in found]
     lines.append([
-        "*hindsight (no policy)*", *(plus_minus(each.mean, each.ci95, 0) for each in best),
-        *(hindsight_against(each.result, BASELINE) for each in found), *["100 %"] * len(found),
+        LOOK_AHEAD, *(plus_minus(each.mean, each.ci95, 0) for each in best),
+        *(look_ahead_against(each.result, BASELINE) for each in found), *["100 %"] * len(found),
     ])  # fmt: skip
     return head, lines
 
@@ -262,7 +264,9 @@ def summarise(known: Sequence[CaseResult], new: Sequence[CaseResult], seeds: ran
     for each in (*known, *new):
         figures[each.case.name] = {f"{r.name}: mean JCT s": r.jct for r in each.result.policies}
         if each.result.hindsight:
-            figures[each.case.name]["hindsight: mean JCT s"] = each.result.hindsight.mean
+            figures[each.case.name]["look-ahead with foresight: mean JCT s"] = (
+                each.result.hindsight.mean
+            )
     learned = known[0].learned
     paper = "Against the paper's own baselines:"
     more = [
@@ -282,11 +286,11 @@ def measure(case: Case, policy: str, seeds: range, cache: ComparisonCache) -> Ca
     """Compare the policies of a case, or load the result from the cache."""
     setting, names = prepare(case.scenario), (*case.rivals, policy)
     chosen = [registry.load(name, setting) for name in names]
-    mark = fingerprint(case.scenario, chosen, seeds, case.with_hindsight)
+    mark = fingerprint(case.scenario, chosen, seeds, case.with_references)
 
     def compare() -> Comparison:
         return compared(
-            case.scenario, names, seeds, with_hindsight=case.with_hindsight, name=case.name
+            case.scenario, names, seeds, with_references=case.with_references, name=case.name
         )
 
     return CaseResult(case, cache.get(case.name, mark, compare), chosen[-1].name)

@@ -5,30 +5,35 @@ Every history is split by submission: the first half warms or trains, the second
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from common import Result, Table, main, plus_minus, shared
-from estimators.boosting import boosted
+from common import Result, Table, parser, plus_minus, run, shared
+from comparison_cache import ComparisonCache, fingerprint
+from estimators import boosting
+from estimators.reliability import coverage_table, reliability_table
 from versus import by_name
 
 from adlro.config.files import adjusted, scenario_of
 from adlro.errors import ConfigError
-from adlro.estimates import by_user, job_table, memory
+from adlro.estimates import by_user, job_table, last_two_alike, memory
 from adlro.estimates.errors import Errors, later_part
 from adlro.estimates.errors import errors as errors_of
 from adlro.estimates.estimator import DEFAULTS
+from adlro.estimates.job_table import JobTable
 from adlro.evaluate.compare import compare
-from adlro.evaluate.prediction_error import prediction_errors
+from adlro.evaluate.prediction_error import PredictionErrors, prediction_errors
+from adlro.evaluate.stats import Estimate, estimate
 from adlro.model.history import History
-from adlro.model.state import Floats, Mask
+from adlro.model.state import Counts, Floats, Mask
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.workloads import history_file
@@ -37,6 +42,7 @@ from adlro.workloads.generate import with_estimates
 from adlro.workloads.setting import prepare
 
 R = TypeVar("R")
+FOLDER = Path(__file__).parent
 
 # Those with a user or a request first: the bars are about the first five.
 FILES = {
@@ -57,9 +63,11 @@ FILES = {
 }
 QUICK = ("HPC2N", "Eagle")
 BARRED = ("ThetaGPU", "MIT Supercloud", "RICC", "Mira", "HPC2N")
-ESTIMATORS = ("request", "last two", "user mean", "gradient boosting", "memory")
+RIVALS = ("request", "last two", "last two alike")  # the memory must be better on all histories
+ESTIMATORS = (*RIVALS, "user mean", "gradient boosting", "memory")
 FADINGS, NATS, MOST_JOBS = (0.4, 0.8, 1.2), (0.7, 1.0, 1.4), 70_000
-TRAININGS = 10  # of gradient boosting, each before a tenth of the measured jobs
+TRAININGS = 40  # of gradient boosting, each before another fortieth of the measured jobs
+BLOCKS = 20  # of measured jobs in a row: the units of paired intervals
 WITHIN = 0.10  # of gradient boosting's error
 
 PLAYED = ("ThetaGPU", "MIT Supercloud", "Philly", "openb", "Helios Venus", "PAI", "ITP")
@@ -83,6 +91,8 @@ class Predicted(NamedTuple):
     log_s: dict[str, Floats]
     errors: dict[str, Errors]
     us: dict[str, float]  # CPU microseconds for each job
+    difference: Estimate  # mean |log error| of memory minus that of gradient boosting
+    found: PredictionErrors  # of the estimators that learn on line, with intervals
 
 
 def _timed(work: Callable[[], R]) -> tuple[R, float]:
@@ -91,7 +101,33 @@ def _timed(work: Callable[[], R]) -> tuple[R, float]:
     return found, time.process_time() - before
 
 
-def _predicted(name: str) -> Predicted:
+def _boosted(name: str, one: History, jobs: JobTable, cache: ComparisonCache) -> boosting.Boosted:
+    """Predictions of gradient boosting, from the cache if they are of the same jobs and code."""
+    path = cache.folder / f"boosting-{name.lower().replace(' ', '-')}.npz"
+    later = later_part(one, 0.5)
+    mark = boosting.fingerprint(one, jobs, later, TRAININGS)
+    found = boosting.cached(path, mark) if cache.is_resumed else None
+    if found is None:
+        found = boosting.boosted(one, jobs, later, TRAININGS)
+        boosting.store(path, mark, found)
+    return found
+
+
+def paired(one: Floats, other: Floats, log_s: Floats, rows: Counts) -> Estimate:
+    """Mean |log error| of one estimator minus that of another, by blocks of jobs in a row.
+
+    Args:
+        one: [J] log seconds; nan = no estimate.
+        other: [J] likewise.
+        log_s: [J] log of the true seconds; nan = unknown.
+        rows: jobs to compare, by submission; blocks have equally many of them.
+    """
+    gaps = (np.abs(one - log_s) - np.abs(other - log_s))[rows]
+    gaps = gaps[~np.isnan(gaps)]
+    return estimate(np.array([block.mean() for block in np.array_split(gaps, BLOCKS)]))
+
+
+def _predicted(name: str, cache: ComparisonCache) -> Predicted:
     """Every estimator on one history."""
     sys.stderr.write(f"{name}\n")
     path = shared() / "data" / FILES[name]
@@ -99,14 +135,19 @@ def _predicted(name: str) -> Predicted:
     later = later_part(history, 0.5)
     found = prediction_errors(history)
     jobs = found.jobs
-    _, memory_s = _timed(lambda: memory.Memory().follow(jobs))
-    statistics, by_user_s = _timed(lambda: by_user.ByUser(DEFAULTS).statistics(jobs))
-    boost, boost_s = _timed(lambda: boosted(history, jobs, statistics, later, TRAININGS))
-    log_s = {**found.log_s, "gradient boosting": boost}
+    spent = {}
+    for key, kind in (("memory", memory.Memory), ("last two alike", last_two_alike.LastTwoAlike)):
+        _, spent[key] = _timed(lambda kind=kind: kind.create(DEFAULTS).follow(jobs))
+    _, by_user_s = _timed(lambda: by_user.ByUser(DEFAULTS).statistics(jobs))
+    boost = _boosted(name, history, jobs, cache)
+    spent["gradient boosting"] = boost.cpu_s
+    log_s = {**found.log_s, "gradient boosting": boost.log_s}
     errors = {key: errors_of(log_s[key], jobs.log_s, later) for key in ESTIMATORS}
-    spent = {"memory": memory_s, "gradient boosting": boost_s}
     us = {key: 1e6 * spent.get(key, by_user_s) / history.jobs for key in ESTIMATORS}
-    return Predicted(path, history, later, log_s, errors, us)
+    rows = np.flatnonzero(later)
+    rows = rows[np.argsort(history.submit_s[rows], kind="stable")]
+    difference = paired(log_s["memory"], log_s["gradient boosting"], jobs.log_s, rows)
+    return Predicted(path, history, later, log_s, errors, us, difference, found)
 
 
 def _fields(history: History) -> str:
@@ -119,7 +160,7 @@ def _fields(history: History) -> str:
 def _verdict(name: str, errors: dict[str, Errors]) -> str:
     """Whether the memory came to what was asked of it."""
     memory = errors["memory"].mae_log
-    rivals = ("request", "last two") if name in BARRED else ("request", "last two", "user mean")
+    rivals = RIVALS if name in BARRED else (*RIVALS, "user mean")
     if not all(memory < errors[rival].mae_log for rival in rivals):
         return "**missed**"
     over = memory / errors["gradient boosting"].mae_log - 1
@@ -140,9 +181,34 @@ def _cost_table(rows: dict[str, Predicted]) -> Table:
     ]
     caption = (
         "CPU microseconds for each job: its estimate and, where something is learned, its end; of "
-        "gradient boosting ten trainings and all predictions of a tenth at once."
+        f"gradient boosting {TRAININGS} trainings, and predictions of many jobs at once."
     )
     return Table(caption, ("history", *ESTIMATORS[1:]), lines, is_brief=False)
+
+
+def _paired_table(rows: dict[str, Predicted], figures: dict[str, dict[str, float]]) -> Table:
+    """Memory and gradient boosting, job by job."""
+    lines = []
+    for name, one in rows.items():
+        boost, found = one.errors["gradient boosting"].mae_log, one.difference
+        figures[f"{name}, memory minus gradient boosting"] = {"mae_log": found.mean}
+        low, high = (100 * end / boost for end in found.ci95 or (np.nan, np.nan))
+        leader = "memory" if found.mean < 0 else "gradient boosting"
+        lines.append(
+            [
+                name,
+                f"{one.errors['memory'].mae_log:.3f}",
+                f"{boost:.3f}",
+                f"{100 * found.mean / boost:+.1f} % ({low:+.1f} to {high:+.1f})",
+                leader if found.is_settled else f"open, {leader} by a little",
+            ]
+        )
+    head = ("history", "memory", "gradient boosting", "difference (95 % interval)", "better")
+    caption = (
+        "Memory against gradient boosting on the same jobs: difference of the errors, with a "
+        f"Student interval over {BLOCKS} blocks of jobs in a row; below 0 the memory is better."
+    )
+    return Table(caption, head, lines, is_brief=True)
 
 
 class Stage(NamedTuple):
@@ -173,32 +239,43 @@ def _stage(one: Predicted) -> Stage:
     return Stage(adjusted(tried.scenario, jobs=jobs), windows)
 
 
-def _played(one: Predicted, quick: bool) -> dict[str, dict[str, Any]]:
+def _played(
+    name: str, one: Predicted, quick: bool, cache: ComparisonCache
+) -> dict[str, dict[str, Any]]:
     """Mean JCT by estimator and policy."""
     stage = _stage(one)
     windows = stage.windows[:1] if quick else stage.windows
     found = {}
     for key in (*ESTIMATORS, "oracle"):
         if key == "oracle":
-            setting = prepare(adjusted(stage.scenario, estimates="oracle"))
+            seen, setting = b"", prepare(adjusted(stage.scenario, estimates="oracle"))
         else:
-            filled = np.where(one.later, one.log_s[key], 0.0)  # those before are not played
-            setting = with_estimates(prepare(stage.scenario), np.exp(filled))
-        chosen = [registry.load(name, setting) for name in POLICIES]
+            filled = np.exp(np.where(one.later, one.log_s[key], 0.0))  # those before: not played
+            seen, setting = filled.tobytes(), with_estimates(prepare(stage.scenario), filled)
+        chosen = [registry.load(policy, setting) for policy in POLICIES]
         simulator.warm_up(chosen)
-        rows = by_name(compare(setting, chosen, windows, threads=1))
-        found[key] = {name: rows[name].metrics["mean_jct_s"] for name in POLICIES}
+        said = hashlib.blake2b(seen, digest_size=16).hexdigest()
+        mark = fingerprint(setting.scenario, chosen, windows, said)
+        made = cache.get(
+            f"{name} {key}",
+            mark,
+            lambda: compare(setting, chosen, windows, threads=1),  # noqa: B023  called at once
+        )
+        found[key] = {p: by_name(made)[p].metrics["mean_jct_s"] for p in POLICIES}
     return found
 
 
 def _jct_tables(
-    rows: dict[str, Predicted], quick: bool, figures: dict[str, dict[str, float]]
+    rows: dict[str, Predicted],
+    quick: bool,
+    figures: dict[str, dict[str, float]],
+    cache: ComparisonCache,
 ) -> list[Table]:
     lines: dict[str, list[list[str]]] = {name: [] for name in POLICIES}
     for name in QUICK_PLAYED if quick else PLAYED:
         sys.stderr.write(f"{name}: played\n")
-        one = rows.get(name) or _predicted(name)
-        found = _played(one, quick)
+        one = rows.get(name) or _predicted(name, cache)
+        found = _played(name, one, quick, cache)
         for policy in POLICIES:
             best = found["oracle"][policy].mean
             means = [found[key][policy].mean for key in ESTIMATORS]
@@ -246,10 +323,11 @@ def _own_table(rows: dict[str, Predicted], figures: dict[str, dict[str, float]])
     return Table(caption, head, lines, is_brief=False)
 
 
-def make(quick: bool) -> Result:
+def make(quick: bool, cache: ComparisonCache) -> Result:
     """All tables."""
+    cache.open()
     prediction_errors(read(shared() / "data" / FILES["HPC2N"]))  # compiled before anything is timed
-    rows = {name: _predicted(name) for name in (QUICK if quick else FILES)}
+    rows = {name: _predicted(name, cache) for name in (QUICK if quick else FILES)}
     table, figures = [], {}
     for name, one in rows.items():
         best = min(one.errors[key].mae_log for key in ESTIMATORS)
@@ -265,17 +343,29 @@ def make(quick: bool) -> Result:
                 "within_2": one.errors[key].within_2,
                 "under": one.errors[key].under,
             }
+    found = {name: one.found for name, one in rows.items()}
+    later = {name: one.later for name, one in rows.items()}
     more = [
+        _paired_table(rows, figures),
+        coverage_table(found, later, figures),
+        reliability_table(found, later, figures),
         _share_table("Share of the jobs within a factor of 2, %.", rows, "within_2"),
         _share_table("Share of the jobs whose estimate is too short, %.", rows, "under"),
         _cost_table(rows),
         _own_table(rows, figures),
-        *_jct_tables(rows, quick, figures),
+        *_jct_tables(rows, quick, figures, cache),
     ]
     head = ("history", "fields", "jobs measured", *ESTIMATORS, "bar")
     details = {name: one.us for name, one in rows.items()}
     return Result(head, table, figures, details, BARRED, more)
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    options = parser(__doc__ or "", FOLDER).parse_args(arguments)
+    cache = ComparisonCache(options.keep, options.resume)
+    return run(options, FOLDER, lambda: make(options.quick, cache))
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__ or "", Path(__file__).parent, make))
+    sys.exit(main())

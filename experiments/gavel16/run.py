@@ -8,8 +8,8 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from common import Result, main, plus_minus
-from versus import compared, heuristics, percent
+from common import Result, Table, main, plus_minus
+from versus import by_name, compared, heuristics, percent
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.comparison import PolicyRow
@@ -35,6 +35,30 @@ BRIEF = (
     "static-affinity", "hetero-srpt (preemptive)", "gavel-max-sum (preemptive)",
     "tiresias (preemptive)", "*bound: alone on the fastest GPU*",
 )  # fmt: skip
+
+
+AWARE, BLIND = "gavel-max-min", "gavel-max-min-blind"
+AWARE_LOADS, AWARE_JOBS, AWARE_SEEDS = (0.5, 0.7, 0.9), 300, range(5)
+AWARE_HEAD = ("load", f"{AWARE}: mean JCT h", f"{BLIND}: mean JCT h", "ratio", "restarts a job")
+AWARE_CAPTION = (
+    f"What Gavel's LAS gains from knowing the speeds: `{BLIND}` against `{AWARE}`, the same "
+    f"program and rounds with all speeds taken as 1 ({AWARE_JOBS} jobs, seeds 0 to "
+    f"{AWARE_SEEDS[-1]}, ratio of mean JCT with its 95 % interval; restarts: blind, aware):"
+)
+
+
+def _ratio_line(load: float, seeds: range) -> tuple[list[str], float]:
+    """A line of the table of Gavel's LAS with and without speeds, and the ratio in it."""
+    scenario = adjusted(find_scenario("gavel16"), load=load, jobs=AWARE_JOBS)
+    rows = by_name(compared(scenario, [AWARE, BLIND], seeds))
+    aware, blind = rows[AWARE], rows[BLIND]
+    found = blind.jct_versus(AWARE)
+    ratio = f"{1 + found.mean / 100:.2f}"
+    if found.ci95 is not None:
+        ratio += f" ({1 + found.ci95[0] / 100:.2f} to {1 + found.ci95[1] / 100:.2f})"
+    restarts = (f"{row.metrics['restarts'].mean:.1f}" for row in (blind, aware))
+    hours = (f"{row.jct / 3600:.1f}" for row in (aware, blind))
+    return [f"{load:g}", *hours, ratio, ", ".join(restarts)], 1 + found.mean / 100
 
 
 def bound_s(seeds: range) -> float:
@@ -69,7 +93,11 @@ def make(quick: bool) -> Result:
     last = ["*bound: alone on the fastest GPU*", f"{bound / 3600:.1f}", "1.00", "1.00"]
     lines.append(last + [""] * (len(HEAD) - len(last)))
     figures = {row.name: {"multiple of the bound": row.jct / bound} for row in found.policies}
-    return Result(HEAD, lines, figures, found.model_dump(), BRIEF)
+    ratios = [_ratio_line(load, QUICK_SEEDS if quick else AWARE_SEEDS) for load in AWARE_LOADS]
+    for load, (_, ratio) in zip(AWARE_LOADS, ratios, strict=True):
+        figures[f"blind over aware, load {load:g}"] = {"ratio of mean JCT": ratio}
+    more = [Table(AWARE_CAPTION, AWARE_HEAD, [line for line, _ in ratios], True)]
+    return Result(HEAD, lines, figures, found.model_dump(), BRIEF, more)
 
 
 if __name__ == "__main__":

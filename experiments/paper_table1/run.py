@@ -8,7 +8,15 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 from common import Result, main, plus_minus
-from versus import against, by_name, compared, heuristics, hindsight_against, in_hindsight
+from versus import (
+    LOOK_AHEAD,
+    against,
+    by_name,
+    compared,
+    heuristics,
+    look_ahead,
+    look_ahead_against,
+)
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.comparison import BASELINE, Comparison, PolicyRow
@@ -24,7 +32,7 @@ HEAD = (
 
 BRIEF = (
     "drain-argmin", "min-min", "weighted-min-min", "allox", "pair-sjf", "easy-backfill",
-    "multifactor", "static-affinity", "fcfs", "*hindsight (no policy)*", "sia (preemptive)",
+    "multifactor", "static-affinity", "fcfs", LOOK_AHEAD, "sia (preemptive)",
     "gavel-max-sum (preemptive)", "hetero-srpt (preemptive)", "tiresias (preemptive)",
 )  # fmt: skip
 
@@ -44,12 +52,12 @@ def _line(rows: list[PolicyRow]) -> list[str]:
 
 
 def _reference(found: list[Comparison]) -> list[str]:
-    """The line of the hindsight reference."""
-    jct = [in_hindsight(result) for result in found]
+    """The line of the look-ahead with foresight."""
+    jct = [look_ahead(result) for result in found]
     return [
-        "*hindsight (no policy)*",
+        LOOK_AHEAD,
         *(plus_minus(h.mean, h.ci95, 0) for h in jct),
-        *(hindsight_against(result, BASELINE) for result in found),
+        *(look_ahead_against(result, BASELINE) for result in found),
         "",
         "100 %",
     ]
@@ -60,7 +68,7 @@ def make(quick: bool) -> Result:
     seeds = QUICK_SEEDS if quick else SEEDS
     scenario = find_scenario("paper16")
     found = [
-        compared(adjusted(scenario, load=load), heuristics(), seeds, with_hindsight=True)
+        compared(adjusted(scenario, load=load), heuristics(), seeds, with_references=True)
         for load in LOADS
     ]
     at_load = [by_name(result) for result in found]
@@ -74,8 +82,8 @@ def make(quick: bool) -> Result:
                 f"mean_jct_s at {load:g}": rows_[row.name].jct
                 for load, rows_ in zip(LOADS, at_load, strict=True)
             }
-    figures["hindsight"] = {
-        f"mean_jct_s at {load:g}": in_hindsight(result).mean
+    figures["look-ahead with foresight"] = {
+        f"mean_jct_s at {load:g}": look_ahead(result).mean
         for load, result in zip(LOADS, found, strict=True)
     }
     return Result(HEAD, lines, figures, [result.model_dump() for result in found], BRIEF)

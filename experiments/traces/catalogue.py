@@ -40,8 +40,10 @@ TRACES = (
         "openb", "data/alibaba_openb_2023/openb_pod_list_default.dev.csv.gz", 9.9e6, 11.2e6, 280,
         _OPENB, "the largest groups of openb's nodes at about 1 : 500; its G2, unnamed, is an A10",
     ),
+    Trace("ITP 02", "data/microsoft_itp_2021/cluster02.csv.gz", 0.0, 2.7e6, 250, _ITP, _THIRDS),
     Trace("ITP 07", "data/microsoft_itp_2021/cluster07.csv.gz", 0.0, 2.0e6, 500, _ITP, _THIRDS),
     Trace("ITP 08", "data/microsoft_itp_2021/cluster08.csv.gz", 0.0, 1.8e6, 500, _ITP, _THIRDS),
+    Trace("ITP 09", "data/microsoft_itp_2021/cluster09.csv.gz", 0.0, 3.1e6, 500, _ITP, _THIRDS),
     Trace(
         "ThetaGPU", "data/thetagpu/thetagpu_jobs.dev.csv.gz", 8.6e6, 14.4e6, 500,
         {"A100 40GB": (2, 8, 128, 1024)}, "its own kind of node; only one GPU model",

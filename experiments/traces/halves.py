@@ -16,6 +16,8 @@ from adlro.workloads.setting import Setting, prepare
 
 LOAD = 0.9  # load of the first half after scaling
 SPEEDS = ("none", "measured-mix", "gavel-types")
+ESTIMATES = ("oracle", "memory", "request")
+_TUNING = 3  # every third window of the second half is for tuning, the others are for claims
 _STEP_S = 300.0  # requested times are multiples of this
 
 
@@ -92,8 +94,17 @@ def fitted(trace: Trace, file: Path, speeds: str) -> Fitted:
     return Fitted(prepare(adjusted(first.scenario, load=LOAD)), load / LOAD, requested_s)
 
 
-def measured(trace: Trace, file: Path, speeds: str, fit: Fitted) -> Setting:
+def measured(
+    trace: Trace, file: Path, speeds: str, fit: Fitted, estimates: str = "oracle"
+) -> Setting:
     """Return the second half with its arrivals stretched by the first half's factor.
+
+    Args:
+        trace: the trace and its cluster.
+        file: the trace file.
+        speeds: the assumption about speeds, one of SPEEDS.
+        fit: derived from the first half.
+        estimates: what policies see, one of ESTIMATES.
 
     Raises:
         ConfigError: it has fewer than two windows.
@@ -102,10 +113,16 @@ def measured(trace: Trace, file: Path, speeds: str, fit: Fitted) -> Setting:
     second = prepare(_scenario(trace, file, recorded))
     if windows(second) < 2:
         raise ConfigError(f"{file}: fewer than two windows of {trace.window:,} jobs after the half")
-    return prepare(adjusted(second.scenario, load=_recorded_load(second) / fit.stretch))
+    load = _recorded_load(second) / fit.stretch
+    return prepare(adjusted(second.scenario, load=load, estimates=estimates))
 
 
 def windows(setting: Setting) -> int:
     """Number of disjoint windows, which are the seeds from 0 on."""
     assert setting.played is not None
     return len(setting.played.jobs) // setting.scenario.jobs
+
+
+def is_for_tuning(window: int) -> bool:
+    """Whether a window may be looked at while policies and their parameters are chosen."""
+    return window % _TUNING == 0

@@ -1,224 +1,121 @@
-"""Policies on the second half of seven public traces, under three assumptions about speeds."""
+"""Policies on the second half of nine public traces, with jitter, under nine assumptions."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-import numpy as np
 from common import Result, Table, parser, run, shared
-from comparison_cache import ComparisonCache, fingerprint
 from traces.catalogue import TRACES
-from traces.halves import LOAD, SPEEDS, Fitted, Trace, fitted, measured, windows
-from versus import against, by_name
+from traces.cell import Way, play
+from traces.halves import ESTIMATES, SPEEDS, Trace
+from traces.tables import (
+    MAIN_HEAD,
+    OTHERS,
+    OURS,
+    SPEED_HEADINGS,
+    Cells,
+    against,
+    further_tables,
+    trained,
+)
 
-from adlro.evaluate.compare import compare
-from adlro.evaluate.comparison import BASELINE, Comparison
-from adlro.model.state import Floats
-from adlro.policies import registry
-from adlro.sim import simulator
-from adlro.workloads.setting import Setting
+from adlro.errors import ConfigError
+from adlro.evaluate.pooled import RIVALS
+from adlro.workloads.jitter import Jitter
 
 FOLDER = Path(__file__).parent
-OURS = "adlro"
-STRONGEST = "drain-argmin"  # of the heuristics
-POLICIES = (
-    BASELINE, STRONGEST, OURS, "lp-sjf", "pair-sjf", "sjf", "easy-backfill", "fcfs",
-)  # fmt: skip
+POLICIES = (RIVALS[0], OURS, *OTHERS)
 TRAINED = "Helios Venus"  # has policies of its own: FOLDER/trained-SPEEDS.npz
-FEW = 2  # windows in a quick run
-MUCH = 1.25  # "much longer": times the baseline's mean JCT
-SPEED_HEADINGS = ("no speeds", "measured mix", "Gavel types")  # of SPEEDS
+REPEATS, FEW_REPEATS, FEW_WINDOWS = 8, 2, 6  # the latter two in a quick run
 NOTE = (
-    "These traces do not state how fast a job is on another GPU model. So each is played under "
-    "three assumptions (all models alike; the three measured types of `paper16`; the 26 of "
-    "`gavel16`, a job's type by a hash of its id), and a difference is *claimed* only where the "
-    "three 95 % intervals are all on one side of 0. Run times are known to all policies "
-    "(estimates: oracle). The shipped `adlro` has never seen a trace."
+    "A figure is the geometric mean over windows of the ratio to the rival, with Student's t "
+    "interval over windows (of the logs). In each window a mean JCT is the average of "
+    f"{REPEATS} runs with estimates changed by about 1 %. These traces do not state how fast a job "
+    "is on another GPU model: unless speeds are named, a window's ratio is the mean over three "
+    "assumptions (all models alike; the three measured types of `paper16`; the 26 of `gavel16`, a "
+    "job's type by a hash of its id). oracle: run times are known; memory: predicted from jobs "
+    "that had ended; request: as requested, or the longest of the first half where nothing was. "
+    "The shipped `adlro` has never seen a trace. Rivals were chosen beforehand."
 )
 
 
-class TraceResult(NamedTuple):
-    """The comparison on one trace under one assumption about speeds."""
-
-    fit: Fitted
-    setting: Setting  # of the second half
-    comparison: Comparison
+def trained_name(speeds: str) -> str:
+    """Name of the policy that was trained on the first half of TRAINED."""
+    return f"trained-{speeds}"
 
 
-def policies(trace: Trace, speeds: str) -> list[str]:
-    """Names of the policies to compare, including the one trained for the trace, if any."""
-    own = [f"{FOLDER}/trained-{speeds}.npz"] if trace.name == TRAINED else []
-    return [*POLICIES, *own]
+def policies(trace: Trace, speeds: str, estimates: str) -> list[str]:
+    """Names of the policies to run, including the one trained for the trace, if any."""
+    has_own = trace.name == TRAINED and estimates == "oracle"
+    return [*POLICIES, *([f"{FOLDER}/{trained_name(speeds)}.npz"] if has_own else [])]
 
 
-class RunOptions(NamedTuple):
-    """How many windows to evaluate, and where results are cached."""
-
-    cache: ComparisonCache
-    most: int | None = None  # windows at most; None = all
-
-
-def evaluate(
-    trace: Trace, speeds: str, file: Path, names: Sequence[str], options: RunOptions
-) -> TraceResult:
-    """Compare policies on the windows of the second half; they are set up on the first half only.
-
-    Args:
-        trace: the trace and its cluster.
-        speeds: the assumption, one of SPEEDS.
-        file: the trace file.
-        names: names or files of the policies.
-        options: how many windows, and the cache.
-    """
-    fit = fitted(trace, file, speeds)
-    setting = measured(trace, file, speeds, fit)
-    chosen = [registry.load(name, fit.setting) for name in names]
-    seeds = range(windows(setting))[: options.most]
-    label = f"{trace.name}, {speeds}"
-
-    def make() -> Comparison:
-        sys.stderr.write(f"{label}: {len(seeds)} windows of {trace.window:,} jobs\n")
-        simulator.warm_up(chosen)
-        return compare(setting, chosen, seeds)
-
-    mark = fingerprint(setting.scenario, chosen, seeds)
-    return TraceResult(fit, setting, options.cache.get(label, mark, make))
-
-
-def claimed(intervals: Sequence[tuple[float, float] | None]) -> str:
-    """Return the claim about a difference on which all assumptions agree."""
-    if all(interval is not None and interval[1] < 0 for interval in intervals):
-        return "shorter"
-    if all(interval is not None and interval[0] > 0 for interval in intervals):
-        return "longer"
-    return "nothing"
-
-
-def _cells(found: Sequence[TraceResult], place: int, rival: str) -> list[str]:
-    """Compare the policy at an index with a rival under each assumption, with the claim."""
-    rows = [one.comparison.policies[place] for one in found]
-    claim = claimed([row.jct_versus(rival).ci95 for row in rows])
-    return [*(against(row, rival) for row in rows), claim]
-
-
-def _cluster_line(trace: Trace, found: Sequence[TraceResult]) -> list[str]:
-    """Cluster, windows and load of a trace, as a line of the table."""
-    metrics = [by_name(one.comparison)[BASELINE].metrics for one in found]
-    return [
-        trace.name,
-        ", ".join(f"{count * gpus} {model}" for model, (count, gpus, _, _) in trace.nodes.items()),
-        trace.about,
-        f"{trace.begin_s / 86_400:.0f} to {trace.split_s / 86_400:.0f}",
-        f"{found[0].comparison.seeds} of {trace.window:,}",
-        " / ".join(f"{one.fit.stretch:.2f}" for one in found),
-        " / ".join(f"{one.setting.scenario.load:.2f}" for one in found),
-        " / ".join(f"{figures['gpu_utilisation'].mean * 100:.0f}" for figures in metrics),
-        " / ".join(f"{figures['mean_wait_s'].mean / 3600:.1f}" for figures in metrics),
-    ]
-
-
-def _named(name: str) -> str:
-    return f"{OURS}, trained on the first half" if name.startswith("trained-") else name
-
-
-def _lines(
-    all_found: dict[str, list[TraceResult]], rival: str, *, is_ours: bool
-) -> list[list[str]]:
-    """Lines of our policies, or of all others, against a rival."""
-    return [
-        [trace, _named(row.name), *_cells(found, place, rival)]
-        for trace, found in all_found.items()
-        for place, row in enumerate(found[0].comparison.policies)
-        if (OURS in _named(row.name)) is is_ours and row.name != rival
-    ]
-
-
-def _spread(all_found: dict[str, list[TraceResult]]) -> list[list[str]]:
-    """Number of windows in which our policies are better or much worse than the baseline."""
-    lines = []
-    for trace, found in all_found.items():
-        for place, row in enumerate(found[0].comparison.policies):
-            if OURS in _named(row.name):
-                ratios = [_ratios(one.comparison, place) for one in found]
-                shorter = " / ".join(str((ratio < 1).sum()) for ratio in ratios)
-                longer = " / ".join(str((ratio > MUCH).sum()) for ratio in ratios)
-                worst = " / ".join(f"{ratio.max():.2f}" for ratio in ratios)
-                lines.append([trace, _named(row.name), str(len(ratios[0])), shorter, longer, worst])
-    return lines
-
-
-def _ratios(comparison: Comparison, place: int) -> Floats:
-    """Ratio of mean JCTs of the policy at an index to the baseline, per window."""
-    theirs = by_name(comparison)[BASELINE].per_seed["mean_jct_s"]
-    return np.array(comparison.policies[place].per_seed["mean_jct_s"]) / np.array(theirs)
-
-
-def _figures(all_found: dict[str, list[TraceResult]]) -> dict[str, dict[str, float]]:
+def _figures(found: Mapping[str, Cells]) -> dict[str, dict[str, float]]:
     return {
-        f"{trace}, {speeds}": {_named(row.name): row.jct for row in one.comparison.policies}
-        for trace, found in all_found.items()
-        for speeds, one in zip(SPEEDS, found, strict=True)
+        f"{trace}, {speeds}, {estimates}": {
+            name: sum(own.jct_s) / len(own.jct_s) for name, own in cell.policies.items()
+        }
+        for trace, cells in found.items()
+        for (speeds, estimates), cell in cells.items()
     }
 
 
-def make(options: RunOptions) -> Result:
-    """Make the tables of our policies, the other policies and the traces."""
+def make(traces: Sequence[Trace], way: Way) -> Result:
+    """Play all cells and make the tables."""
     folder = shared()
-    options.cache.open()
-    all_found = {
-        trace.name: [
-            evaluate(trace, speeds, folder / trace.file, policies(trace, speeds), options)
+    way.folder.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Cells] = {
+        trace.name: {
+            (speeds, estimates): play(
+                trace, folder / trace.file, (speeds, estimates),
+                policies(trace, speeds, estimates), way,
+            )
             for speeds in SPEEDS
-        ]
-        for trace in TRACES
-    }
-    head = ("trace", "policy", *SPEED_HEADINGS, "claimed")
-    clusters = [_cluster_line(trace, all_found[trace.name]) for trace in TRACES]
-    clusters_head = (
-        "trace", "GPUs", "which are", "first half, days", "windows of jobs", "arrivals stretched",
-        "load", "GPU use %", "mean wait h",
-    )  # fmt: skip
-    ours = _lines(all_found, BASELINE, is_ours=True)
-    more = [
-        Table(
-            f"The same against `{STRONGEST}`:", head,
-            _lines(all_found, STRONGEST, is_ours=True), True,
-        ),
-        Table(
-            f"Window by window: in how many the mean JCT is shorter than that of `min-min`, in how "
-            f"many it is more than {MUCH:g} times as long, and the worst ratio.",
-            ("trace", "policy", "windows", "shorter", "much longer", "worst ratio"),
-            _spread(all_found), False,
-        ),
-        Table(
-            "All others, against `min-min` too:", head,
-            _lines(all_found, BASELINE, is_ours=False), False,
-        ),
-        Table(
-            f"What was played. Arrivals are stretched by what makes the load of the first half "
-            f"{LOAD:g}; the load is that of the second half then; use and wait are those of "
-            "`min-min`. Three figures are for the three assumptions.",
-            clusters_head, clusters, False,
-        ),
-    ]  # fmt: skip
+            for estimates in ESTIMATES
+        }
+        for trace in traces
+    }  # fmt: skip
+    more = further_tables(traces, found)
+    if TRAINED in found:
+        names = {speeds: trained_name(speeds) for speeds in SPEEDS}
+        caption = f"`{OURS}` trained on the first half of {TRAINED}, with oracle:"
+        head = ("part", "against", *SPEED_HEADINGS, "claimed")
+        more.append(Table(caption, head, trained(found[TRAINED], names), False))
+    first = against(found, OURS, RIVALS[0], "jct_s")
     details = {
-        trace: {s: one.comparison.model_dump() for s, one in zip(SPEEDS, found, strict=True)}
-        for trace, found in all_found.items()
+        trace: {" ".join(key): cell.model_dump() for key, cell in cells.items()}
+        for trace, cells in found.items()
     }
-    return Result(head, ours, _figures(all_found), details, more=more, note=NOTE)
+    return Result(MAIN_HEAD, first, _figures(found), details, more=more, note=NOTE)
+
+
+def chosen(names: str | None) -> list[Trace]:
+    """Return the traces named in --traces, all by default.
+
+    Raises:
+        ConfigError: there is no trace of that name.
+    """
+    known = {trace.name: trace for trace in TRACES}
+    if names is None:
+        return list(TRACES)
+    for name in names.split(","):
+        if name not in known:
+            raise ConfigError(f"--traces: no trace {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in names.split(",")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    given = parser(__doc__ or "", FOLDER).parse_args(arguments)
-    size = FEW if given.quick else None
-    options = RunOptions(ComparisonCache(given.keep, given.resume), size)
-    return run(given, FOLDER, lambda: make(options))
+    options = parser(__doc__ or "", FOLDER)
+    options.add_argument("--traces", metavar="NAMES", help="some traces only, commas between")
+    given = options.parse_args(arguments)
+    repeats, most = (FEW_REPEATS, FEW_WINDOWS) if given.quick else (REPEATS, None)
+    way = Way(given.keep, given.resume, Jitter(repeats), most)
+    return run(given, FOLDER, lambda: make(chosen(given.traces), way))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ class WorkloadStream(IntEnum):
     EVENTS = 4  # failures, wear, throttling, updates
     RAN_ON = 5  # GPU models of jobs that ended before the first arrival
     PAST = 6  # spawn key of all streams of these earlier jobs; no seed gives the same
+    JITTER = 7  # of the estimates; the stream is seeded with the number of the repetition, too
 
 
 class TrainingPhase(IntEnum):

@@ -38,7 +38,8 @@ def test_compare_prints_the_table_and_writes_the_contract(tmp_path):
     row = data["policies"][0]
     assert set(row) == {
         "name", "is_preemptive", "metrics", "per_seed", "versus", "gap_closed", "decision_us",
-        "decisions", "real_decisions",
+        "decisions", "real_decisions", "jitter_sd_pct", "out_of_range", "pooled",
+        "seeds_below_look_ahead", "times_lower_bound",
     }  # fmt: skip
     asked = (
         "mean_jct_s", "p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "hyperscore",

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from adlro.errors import ConfigError
+from adlro.evaluate.compare import run_one
 from adlro.policies import registry
 from adlro.workloads.generate import generate
+from adlro.workloads.jitter import Jitter, jittered
 from experiments import common
-from experiments.traces import catalogue, halves, run, train
+from experiments.traces import catalogue, cell, halves, run, store, tables, train
 
 SPLIT_S, END_S, EVERY_S = 2000, 4000, 10
 TRACE = halves.Trace(
@@ -107,7 +109,7 @@ def test_training_sees_the_first_half_only(tmp_path):
     ],
 )
 def test_a_difference_is_claimed_only_where_all_assumptions_agree(intervals, said):
-    assert run.claimed(intervals) == said
+    assert tables.claimed(intervals) == said
 
 
 def test_every_trace_is_split_inside_and_all_but_thetagpu_have_two_gpu_models():
@@ -117,13 +119,114 @@ def test_every_trace_is_split_inside_and_all_but_thetagpu_have_two_gpu_models():
     assert train.TRACE.name == run.TRAINED
 
 
+def test_every_third_window_is_for_tuning_and_never_for_claims():
+    assert [halves.is_for_tuning(window) for window in range(6)] == [True, False, False] * 2
+    logs = np.arange(7.0)
+    assert tables.of_part(logs, "tuning").tolist() == [0, 3, 6]
+    assert tables.of_part(logs, "claims").tolist() == [1, 2, 4, 5]
+
+
+@pytest.fixture(scope="module")
+def toy_cells(tmp_path_factory):
+    """Cells of the toy trace under all assumptions."""
+    folder = tmp_path_factory.mktemp("toy")
+    path = folder / "jobs.csv"
+    path.write_text(HEAD + FIRST + SECOND)
+    way = cell.Way(folder, True, Jitter(2))
+    names = ["min-min", "adlro", *tables.OTHERS]
+    return {
+        (speeds, estimates): cell.play(TRACE, path, (speeds, estimates), names, way)
+        for speeds in halves.SPEEDS
+        for estimates in halves.ESTIMATES
+    }, (path, names, way)
+
+
+def test_a_cell_has_means_over_repetitions_of_every_window(toy_cells):
+    cells, (path, names, _) = toy_cells
+    found = cells["none", "oracle"]
+    assert set(found.policies) == set(names)
+    fit = halves.fitted(TRACE, path, "none")
+    setting = halves.measured(TRACE, path, "none", fit)
+    policy = registry.load("min-min", fit.setting)
+    plain = generate(setting, 1)
+    jcts, by_gang = [], []
+    for repeat in range(2):
+        workload = jittered(plain, 0.01, 1, repeat)
+        finish = run_one(setting, workload, policy, 1).outcome["finish"]
+        jct = finish - workload.jobs["arrival"]
+        jcts.append(jct.mean())
+        by_gang.append(jct[workload.jobs["gpus"] == 1].mean())
+    own = found.policies["min-min"]
+    assert own.jct_s[1] == pytest.approx(np.mean(jcts))
+    assert own.gang_jct_s[0][1] == pytest.approx(np.mean(by_gang))
+    assert own.gang_jct_s[4] == [None] * 5  # nobody asks for more than 16
+
+
+def test_a_stored_cell_is_used_again_only_if_nothing_changed(toy_cells, capsys):
+    cells, (path, names, way) = toy_cells
+    again = cell.play(TRACE, path, ("none", "oracle"), names, way)
+    assert capsys.readouterr().err == ""
+    assert again == cells["none", "oracle"]
+    cell.play(TRACE, path, ("none", "oracle"), ["min-min"], way._replace(jitter=Jitter(3)))
+    assert "5 windows x 3: min-min" in capsys.readouterr().err
+    back = cell.play(TRACE, path, ("none", "oracle"), names, way)
+    assert "5 windows x 2: min-min\n" in capsys.readouterr().err
+    assert back == again
+
+
+def test_a_result_depends_on_the_code_of_decisions_and_not_on_that_of_estimates():
+    modules = store._modules_of("adlro")
+    assert {"adlro.planning.drain", "adlro.features.start_kernel", "adlro.sim.kernel"} <= {*modules}
+    assert not any(name.startswith("adlro.estimates") for name in modules)
+    assert "adlro.planning.drain" not in store._modules_of("min-min")
+    assert store._modules_of("trained-none") == modules
+
+
+def test_every_table_keeps_windows_for_tuning_and_for_claims_apart(toy_cells):
+    cells, _ = toy_cells
+    found = {"toy": cells}
+    shown = tables.further_tables([TRACE], found)
+    for table in shown:
+        if table.head[0] == "part":
+            assert {line[0] for line in table.lines} == {"claims", "tuning"}
+    lines = tables.against(found, "adlro", "min-min", "jct_s")
+    assert [line[:3] for line in lines] == [
+        ["claims", "toy", "3"],
+        ["claims", "**pooled**", "3"],
+        ["tuning", "toy", "2"],
+        ["tuning", "**pooled**", "2"],
+    ]
+
+
+def test_a_pooled_figure_is_the_mean_over_windows_and_assumptions_on_speeds(toy_cells):
+    cells, _ = toy_cells
+    by_speeds = [cells[s, "memory"].log_ratios("adlro", "min-min") for s in halves.SPEEDS]
+    wanted = 100 * np.expm1(np.mean(by_speeds, axis=0)[[1, 2, 4]].mean())
+    line = tables.against({"toy": cells}, "adlro", "min-min", "jct_s")[0]
+    assert line[4].startswith(f"{wanted:+.1f} %")
+
+
+def test_an_unknown_trace_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"no trace 'Phily'; there are Philly, Helios Venus"):
+        run.chosen("Phily")
+
+
+CHEAP = "openb,ITP 02,ThetaGPU"  # the others take an hour
+
+
 @pytest.mark.slow
-def test_the_figures_are_as_expected(tmp_path):
+def test_the_figures_of_the_smaller_traces_are_as_expected(tmp_path):
     try:
         folder = common.shared()
     except ConfigError as exc:
         pytest.skip(str(exc))
-    absent = [trace.file for trace in catalogue.TRACES if not (folder / trace.file).is_file()]
+    traces = run.chosen(CHEAP)
+    absent = [trace.file for trace in traces if not (folder / trace.file).is_file()]
     if absent:
         pytest.skip(f"{folder}: has no {', '.join(absent)}")
-    assert run.main(["--check", "--keep", str(tmp_path)]) == 0
+    result = run.make(traces, cell.Way(tmp_path, False, Jitter(run.REPEATS)))
+    expected = common.load_expected(run.FOLDER / "expected.json")
+    names = tuple(f"{trace.name}," for trace in traces)
+    wanted = [figure for figure in expected.figures if figure.row.startswith(names)]
+    assert len(wanted) == 27 * len(run.POLICIES)
+    assert common.misses(result.figures, expected.model_copy(update={"figures": wanted})) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from math import inf
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from tests.plain.policies import Pair
 from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld, Policy
 
-MAX_PAIRS, MAX_SHORTEST = 15, 40
+MAX_PAIRS, MAX_SHORTEST, MAX_TAIL, PLANNED_LOADS = 15, 40, 216, 2
 MIN_GAIN_S = 1e-6  # a choice must cost less by more than this to replace the best so far
 Choice = Pair | None  # None = wait
 
@@ -22,6 +23,7 @@ class Planned(NamedTuple):
 
     now: float
     jobs: list[int]  # in queue order
+    tail: list[int]  # planned after these, the shortest first
     p: dict[Pair, float]  # estimated seconds, on every pool that can hold the job
     gpus: dict[int, int]  # gang size of each job
     beside: set[Pair]  # slices that fit a pool now
@@ -63,11 +65,17 @@ class DrainArgmin:
             least[pair.job] = min(seconds, least.get(pair.job, inf))
         short = sorted(least, key=lambda job: least[job])[:MAX_SHORTEST]
         jobs = sorted({*short, *(choice.job for choice in choices if choice)})
+        rest = sorted(least.keys() - set(jobs), key=lambda job: (least[job], job))[:MAX_TAIL]
+        room = PLANNED_LOADS * sum(len(pool.up()) for pool in world.pools)
+        room -= sum(world.jobs[job].gpus for job in jobs)
+        before = accumulate((world.jobs[job].gpus for job in rest), initial=0)
+        tail = [job for job, gpus in zip(rest, before, strict=False) if gpus < room]
         return Planned(
             world.now,
             jobs,
-            {pair: seconds for pair, seconds in p.items() if pair.job in jobs},
-            {job: world.jobs[job].gpus for job in jobs},
+            tail,
+            p,
+            {job: world.jobs[job].gpus for job in [*jobs, *tail]},
             {pair for pair in p if not world.jobs[pair.job].whole and world.fits(*pair)},
             [sorted(world.free_at(gpu) for gpu in g.up()) for g in world.pools],
             {
@@ -115,6 +123,21 @@ class DrainArgmin:
             total += end(pair) - plan.now
             self.hold(plan, at, free_at, pair, end(pair))
             pairs = [other for other in pairs if other.job != pair.job]
+        return total + self.after(plan, free_at)
+
+    def after(self, plan: Planned, free_at: list[list[float]]) -> float:
+        """The same sum over the tail: each job in turn where it completes first."""
+        total = 0.0
+        for job in plan.tail:
+            gpus = plan.gpus[job]
+            ends = {
+                pair.pool: free_at[pair.pool][gpus - 1] + seconds
+                for pair, seconds in plan.p.items()
+                if pair.job == job
+            }
+            pool = min(ends, key=lambda pool: (ends[pool], pool))
+            free_at[pool] = sorted([ends[pool]] * gpus + free_at[pool][gpus:])
+            total += ends[pool] - plan.now
         return total
 
 

@@ -57,6 +57,7 @@ def policies() -> Iterator[tuple[str, Callable[[], None]]]:
     for name in EARLY:
         yield name, partial(compare, name)
     yield "looking ahead", partial(compare, "fcfs+lookahead")
+    yield "references", partial(compare, "min-min", "--hindsight")
     yield "memory", partial(compare, "fcfs", "--estimates", "memory")
     yield "histories", partial(adlro, "trace", "predict", "jobs.csv")
     for name in registry.names():

@@ -56,7 +56,16 @@ HASTY = {  # for cases much shorter than real ones
     "tiresias": TIRESIAS,
     "sia": (3.0, -0.5, 1.1),
     "adlro": as_params(NET),  # all features count, and by chance
-    **dict.fromkeys(("gavel-max-sum", "gavel-max-min", "gavel-ftf", "gavel-makespan"), (5.0,)),
+    **dict.fromkeys(
+        (
+            "gavel-max-sum",
+            "gavel-max-min",
+            "gavel-max-min-blind",
+            "gavel-ftf",
+            "gavel-makespan",
+        ),
+        (5.0,),
+    ),
 }
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 

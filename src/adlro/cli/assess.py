@@ -29,14 +29,17 @@ def _policies(text: str) -> tuple[str, ...]:
 
 def _assess(wanted: Given, more: str) -> Played:
     from adlro.evaluate import assess
+    from adlro.evaluate.assess_range import measure_study
     from adlro.evaluate.batch import Batch
+    from adlro.evaluate.compare import in_background
     from adlro.evaluate.variants import Variants
 
     with say_if_slow():
         study, store = assess.make_study(Variants(wanted.source()), _policies(more)), wanted.store()
         with study_progress("assessing", study.runs, store) as advance:
             results = Batch(store, wanted.threads, advance).play(study.cases)
-    return assess.Played(study, results, assess.assessment(study, results))
+            outside = in_background(lambda: measure_study(study))
+    return assess.Played(study, results, assess.assessment(study, results, outside))
 
 
 class _Page(NamedTuple):

@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from adlro.evaluate.compare import Comparison, Until, Watch, Width
     from adlro.policies.registry import Policy
     from adlro.sim.simulator import RunResult
+    from adlro.workloads.jitter import Jitter
     from adlro.workloads.setting import Setting
     from adlro.workloads.workload import Workload
 
 
 _SEEDS = 20  # by default
 _MOST_SEEDS = 1_000_000
+_MOST_REPEATS, _MOST_JITTER_PCT = 1_000, 50  # of --jitter
 _LAST_SEED = 2**63 - 1  # as for `adlro simulate --seed`
 
 
@@ -71,6 +73,24 @@ def _seeds(text: str | None) -> range | Until | None:
     if not 0 < end - first <= _MOST_SEEDS or end - 1 > _LAST_SEED:
         raise _wrong_seeds(text)
     return range(first, end)
+
+
+def _jitter(text: str | None) -> Jitter | None:
+    """Parse --jitter: N repetitions with 1 % jitter, or N:P% with P percent."""
+    if text is None:
+        return None
+    from adlro.workloads.jitter import Jitter
+
+    found = re.fullmatch(r"(\d{1,5})(?::(\d+(?:\.\d+)?)%)?", text)
+    repeats = int(found[1]) if found else 0
+    percent = float(found[2] or 1) if found else 0.0
+    if not (2 <= repeats <= _MOST_REPEATS and 0 < percent <= _MOST_JITTER_PCT):
+        raise click.BadParameter(
+            f"{text!r} is not a number of repetitions from 2 to {_MOST_REPEATS:,}, such as 8, nor "
+            f"one with a jitter above 0 and up to {_MOST_JITTER_PCT}%, such as 8:2%",
+            param_hint="--jitter",
+        )
+    return Jitter(repeats, percent / 100)
 
 
 class _Chosen(NamedTuple):
@@ -123,11 +143,12 @@ def _progress(*, is_open: bool) -> Progress:
 
 
 class _Way(NamedTuple):
-    """How to compare: which seeds, how many threads, and whether with the hindsight reference."""
+    """How to compare: seeds, threads, whether with the references, and the jitter."""
 
     seeds: range | Until | None  # None = the default number
     threads: int
-    with_hindsight: bool
+    with_references: bool
+    jitter: Jitter | None = None
 
     def seeds_of(self, setting: Setting) -> range | Until:
         """Return the requested seeds; by default 20, or fewer if a history does not have as many.
@@ -144,14 +165,15 @@ class _Way(NamedTuple):
 
 
 def _compare(setting: Setting, policies: list[Policy], way: _Way, collect: Watch) -> Comparison:
+    from adlro.evaluate import references
     from adlro.evaluate.compare import Until, compare
-    from adlro.evaluate.hindsight import mean_jct
 
     seeds = way.seeds_of(setting)
     is_open = isinstance(seeds, Until)
     with _progress(is_open=is_open) as progress:
         most = seeds.most if isinstance(seeds, Until) else len(seeds)
-        task = progress.add_task("", total=len(policies) * most, width="")
+        repeats = 1 if way.jitter is None else way.jitter.repeats
+        task = progress.add_task("", total=len(policies) * most * repeats, width="")
 
         def watch(policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
             collect(policy, seed, workload, result)
@@ -163,9 +185,14 @@ def _compare(setting: Setting, policies: list[Policy], way: _Way, collect: Watch
 
         if isinstance(seeds, Until):
             seeds = seeds._replace(tell=tell)
-        reference = mean_jct if way.with_hindsight else None
         return compare(
-            setting, policies, seeds, threads=way.threads, watch=watch, hindsight=reference
+            setting,
+            policies,
+            seeds,
+            threads=way.threads,
+            watch=watch,
+            references=references.play if way.with_references else None,
+            jitter=way.jitter,
         )
 
 
@@ -175,6 +202,7 @@ def _play(
     """Run the comparison; return it, and whether it is complete (False after Ctrl-C)."""
     from adlro.errors import printable
     from adlro.evaluate.compare import Stopped
+    from adlro.evaluate.out_of_range import compile_recording, is_recorded
     from adlro.sim.simulator import warm_up
     from adlro.workloads.setting import prepare
 
@@ -184,6 +212,8 @@ def _play(
         say(note, err=True)
     with say_if_slow():
         warm_up(chosen.policies)
+        if any(map(is_recorded, chosen.policies)):
+            compile_recording()
     is_whole, collect = True, reporter.watch(setting, chosen.policies)
     try:
         result = _compare(setting, chosen.policies, way, collect)
@@ -211,10 +241,17 @@ def _play(
     "percentage point (or a tenth of themselves), 2,000 seeds at most; auto:1%:500 = 500 at most.",
 )
 @click.option(
+    "--jitter",
+    metavar="N[:P%]",
+    help="Run each seed N times with estimates changed by about 1 % (or P %) at random, and "
+    "average: a single run of a busy window is partly chance.",
+)
+@click.option(
     "--hindsight",
     is_flag=True,
-    help="Also play the reference that knows what is to come, and tell what share of the gap "
-    "between min-min and it each policy closes.",
+    help="Also play a look-ahead with foresight, which knows what is to come (no policy, no "
+    "bound), and tell what share of the gap from min-min to it each policy closes; also a lower "
+    "bound on the mean JCT of any schedule.",
 )
 @click.option(
     "--threads",
@@ -247,6 +284,7 @@ def command(
     slurm_config: Path | None,
     policies: str,
     seeds: str | None,
+    jitter: str | None,
     threads: int,
     hindsight: bool,
     regression: bool,
@@ -261,7 +299,7 @@ def command(
     """
     from adlro.cli.comparison_table import shown
 
-    way = _Way(_seeds(seeds), threads, hindsight)
+    way = _Way(_seeds(seeds), threads, hindsight, _jitter(jitter))
     check_json_file(json_file)
     check_places(json_file, report, anonymous=anonymous)
     reporter = Reporter(report, anonymous=anonymous)

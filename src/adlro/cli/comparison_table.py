@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from adlro.config.scenario import Scenario
     from adlro.evaluate.comparison import Comparison, PolicyRow
+    from adlro.evaluate.pooled import Pooled
     from adlro.evaluate.regression import Regressions
     from adlro.evaluate.rows import RecordedRow, Row
     from adlro.evaluate.stats import Estimate
@@ -87,7 +88,8 @@ def _columns(
     """Return the headings of the table, each with the function that formats a policy's cell.
 
     The first row is the best policy; `recorded` is what happened, if known. The columns fit into
-    110 characters: where the gap to hindsight is known, it replaces the last column.
+    110 characters: where the ratio to the lower bound and the gap to the look-ahead with foresight
+    are known, they replace the last columns.
     """
     best = rows[0].name
     columns: dict[str, Cell] = {"mean JCT s": lambda row: _cell(row.metrics["mean_jct_s"])}
@@ -99,18 +101,21 @@ def _columns(
     if is_rough(scenario):
         keys = _ROUGH
     columns |= {_SHOWN[key][0]: partial(_mean, key=key) for key in keys}
+    more: dict[str, Cell] = {}
+    if any(row.times_lower_bound is not None for row in rows):
+        times = {row.name: row.times_lower_bound for row in rows}
+        more["× lower\nbound"] = partial(_reference_cell, known=times, digits=2)
     if any(row.gap_closed is not None for row in rows):
-        columns.popitem()
         closed = {row.name: row.gap_closed for row in rows}
-        columns["gap\nclosed %"] = partial(_gap_cell, closed=closed)
-    return columns
+        more["gap\nclosed %"] = partial(_reference_cell, known=closed, digits=0)
+    return dict(list(columns.items())[: len(columns) - len(more)]) | more
 
 
-def _gap_cell(row: Row, closed: Mapping[str, Estimate | None]) -> str:
-    if row.name not in closed:
+def _reference_cell(row: Row, known: Mapping[str, Estimate | None], digits: int) -> str:
+    if row.name not in known:
         return ""
-    found = closed[row.name]
-    return "-" if found is None else _cell(found)
+    found = known[row.name]
+    return "-" if found is None else _cell(found, digits)
 
 
 def _checkpoints(scenario: Scenario) -> str:
@@ -176,27 +181,90 @@ def _intervals(result: Comparison, rows: Sequence[PolicyRow]) -> str:
     return text + f" No p values: fewer than {FEWEST_PAIRS} seeds show a difference."
 
 
+def _references(result: Comparison, rows: Sequence[PolicyRow]) -> list[str]:
+    """Return lines on the look-ahead with foresight and the lower bound, if they are known."""
+    lines = []
+    if result.hindsight is not None:
+        has_gap = any(row.gap_closed is not None for row in rows)
+        below = [
+            f"{row.name} {row.seeds_below_look_ahead:,}"
+            for row in rows
+            if row.seeds_below_look_ahead
+        ]
+        lines.append(
+            f"Look-ahead with foresight (no policy, no bound): mean JCT {_cell(result.hindsight)} "
+            "s."
+            + (" Gap closed: 0 % = min-min, 100 % = the look-ahead." if has_gap else "")
+            + (f" Seeds of {result.seeds:,} below it: {', '.join(below)}." if below else "")
+        )
+    is_preemptive = rows[0].is_preemptive
+    bound = result.lower_bound_preemptive if is_preemptive else result.lower_bound
+    if bound is not None:
+        of = "any schedule" if is_preemptive else "any schedule without preemption"
+        lines.append(f"Lower bound on the mean JCT of {of}: {_cell(bound)} s.")
+    return lines
+
+
 def _caption(result: Comparison, rows: Sequence[PolicyRow], scenario: Scenario) -> str:
     lines = [
         f"{_intervals(result, rows)} JCT = finish - arrival, all jobs run to the end.",
     ]
-    if result.hindsight is not None:
-        has_gap = any(row.gap_closed is not None for row in rows)
-        lines.append(
-            f"Hindsight, which knows what is to come: mean JCT {_cell(result.hindsight)} s, a "
-            "reference and no bound."
-            + (" Gap closed: 0 % = min-min, 100 % = hindsight." if has_gap else "")
-        )
+    lines += _references(result, rows)
     if result.recorded is not None:
         lines.append(
             "recorded: what happened to the same jobs, not simulated; simulated seeds begin with "
             "an empty cluster."
         )
+    lines.append(_jitter(result))
     if rows[0].is_preemptive:
         lines.append(_checkpoints(scenario))
     if len(rows) > 1:
         lines.append(_settle(result, rows))
     return "\n".join(line for line in lines if line)
+
+
+def _pooled_parts(result: Comparison) -> list[RenderableType]:
+    """Return the table of ratios to the fixed rivals, pooled over the windows of a history."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    rows = [row for rows in result.tables() for row in rows if row.pooled]
+    rivals = list(dict.fromkeys(rival for row in rows for rival in row.pooled))
+    if not rivals or result.seeds == 1:
+        return []
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    table.add_column("pooled", overflow="fold")
+    for rival in rivals:
+        table.add_column(f"vs {rival}, %", justify="right")
+        table.add_column("worst\nwindow", justify="right")
+    for row in rows:
+        cells = [_pooled_cells(row.pooled.get(rival)) for rival in rivals]
+        table.add_row(row.name, *(cell for pair in cells for cell in pair))
+    return [
+        f"Pooled over {result.seeds:,} windows: geometric mean of the windows' ratios of mean JCT, "
+        "every window alike, with the 95 % interval over windows.",
+        table,
+        "",
+    ]
+
+
+def _pooled_cells(found: Pooled | None) -> tuple[str, str]:
+    if found is None:
+        return "", ""
+    low, high = found.ci95 or (found.mean_pct, found.mean_pct)
+    return f"{found.mean_pct:+,.1f} ({low:+,.1f} to {high:+,.1f})", f"{found.worst_pct:+,.0f}"
+
+
+def _jitter(result: Comparison) -> str:
+    """Say how seeds were repeated, and how far that alone moves the figures of one run."""
+    if result.jitter is None:
+        return ""
+    moved = [row.jitter_sd_pct for row in result.policies if row.jitter_sd_pct is not None]
+    return (
+        f"Each seed ran {result.jitter.repeats} times with estimates changed by about "
+        f"{100 * result.jitter.sigma:g} % at random; figures are averages. That alone moves the "
+        f"mean JCT of a single run by {min(moved):.1f} to {max(moved):.1f} % (standard deviation)."
+    )
 
 
 def _title(result: Comparison, rows: Sequence[PolicyRow], *, is_first: bool) -> str:
@@ -268,9 +336,11 @@ def shown(result: Comparison, scenario: Scenario, *, with_regression: bool) -> R
         happened = result.recorded
         parts.append(_table(rows, _columns(rows, scenario, happened), happened))
         parts.extend((_caption(result, rows, scenario), ""))
+    parts.extend(_pooled_parts(result))
     if with_regression:
         parts.extend((*_regression(result.regression), ""))
     if result.calibration is not None:
         parts.extend((*calibration_table.shown(result.calibration), ""))
+    parts.extend(result.range_notes())
     parts.extend(f"Note: {note}" for note in result.notes)
     return Group(*(Constrain(part, _WIDTH if isinstance(part, str) else None) for part in parts))

@@ -177,7 +177,21 @@ def _figures(shown: _Shown) -> str:
             for j, p in plan.items()
         ]
     facts["shares"], facts["why"] = said.shares, sentences(said, names)
+    facts["out_of_range"] = _range_facts(decision)
     return as_json(facts)
+
+
+def _range_facts(decision: Decision) -> dict[str, object] | None:
+    found = decision.out_of_range
+    if found is None:
+        return None
+    return {
+        "features": found.features,
+        "outside": len(found.values) if found.problem is None else None,
+        "share": found.share,
+        "values": [value._asdict() for value in found.values],
+        "problem": found.problem,
+    }
 
 
 def _facts(option: Option, decision: Decision, names: Names) -> dict[str, object]:
@@ -230,7 +244,7 @@ def command(
     """
     from rich.console import Group
 
-    from adlro.cli.reason import named, sentences
+    from adlro.cli.reason import named, out_of_range, sentences
 
     check_json_file(json_file)
     wish = _wish(at, decision, job)
@@ -239,5 +253,5 @@ def command(
     did = shown.said.decision
     done = f"Decided: {named(did.options[did.chosen], did, shown.names)}."
     above = "\n".join([*_situation(shown), done])
-    below = "\n".join(sentences(shown.said, shown.names))
+    below = "\n".join([*sentences(shown.said, shown.names), *out_of_range(did)])
     hand_out(Group(above, _table(shown), below), _figures(shown), json_file)

@@ -67,8 +67,8 @@ def scenario_options(command: C) -> C:
         click.option("--jobs", type=int, help="How many jobs arrive.  [default: the scenario's]"),
         click.option(
             "--estimates",
-            help="Run times that policies see: oracle, noisy:S, request, last-two, user-mean or "
-            "memory.  [default: the scenario's]",
+            help="Run times that policies see: oracle, noisy:S, request, last-two, last-two-alike, "
+            "user-mean or memory.  [default: the scenario's]",
         ),
         click.option(
             "--load",

@@ -116,6 +116,7 @@ def _card_rows(policy: Learned, file: Path) -> dict[str, str]:
         "budget": _cost(card.budget),
         "network": card.words,
         "features": ", ".join(getattr(card, "features", ())),
+        "training ranges": "none" if card.ranges is None else card.ranges.words,
         "size": f"{weights:,} weights, {file.stat().st_size:,} bytes",
         "written": f"{card.date} by adlro {card.version}, format {card.format}",
         "sha256 of weights": card.sha256_weights,

@@ -250,3 +250,19 @@ def sentences(said: Explanation, names: Names) -> list[str]:
         _in_all(case),
         *_of_the_network(case),
     ]
+
+
+def out_of_range(decision: Decision) -> list[str]:
+    """Say which features of a decision are outside the training range; empty without a network."""
+    found = decision.out_of_range
+    if found is None:
+        return []
+    head = "Outside the training range:"
+    if found.problem is not None or found.share is None:
+        return [f"{head} {found.problem}."]
+    count = f"{len(found.values)} of {found.features} features ({100 * found.share:.1f} %)"
+    told = [
+        f"{one.feature} {one.value:.3g} (trained on {one.low:.3g} to {one.high:.3g})"
+        for one in found.values
+    ]
+    return [f"{head} {count}{': ' if told else ''}{', '.join(told)}."]

@@ -69,6 +69,7 @@ def _explained(history: History, place: int, found: Explanation) -> dict[str, An
         "job": _name(history, place),
         "estimate_s": found.seconds,
         "confidence": found.confidence,
+        "interval_80_s": list(found.interval),
         "spread_log": found.spread,
         "run_s": ran,
         "requested_s": float(history.requested_s[place]),
@@ -78,6 +79,22 @@ def _explained(history: History, place: int, found: Explanation) -> dict[str, An
             for one in found.sources
         ],
     }
+
+
+def notes(history: History) -> list[str]:
+    """Return what a history lacks, and what estimators do about it, as sentences."""
+    import numpy as np
+
+    found = []
+    users = np.unique(history.user[history.user >= 0])
+    if len(users) == 0:
+        found.append("no job names its user: last two and user mean take all jobs as one user's")
+    elif len(users) == 1 and history.missing("user") == 0:
+        found.append("all jobs are of one user: last two and user mean are those of all jobs")
+    ran = history.run_s[~np.isnan(history.run_s)]
+    if len(ran) > 1 and (ran == ran[0]).all():
+        found.append(f"all run times are {ran[0]:,.0f} s: that tells no estimators apart")
+    return found
 
 
 def measure(history: History, warm_up: float, job: str | None) -> Measured:
@@ -95,7 +112,8 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
     place = None if job is None else _place(history, job)
     with say_if_slow(), _progress(history) as progress:
         found = prediction_error.prediction_errors(history, progress)
-    errors = found.errors(later_part(history, warm_up))
+    later = later_part(history, warm_up)
+    errors, coverage = found.errors(later), found.coverage(later)
     if errors["memory"].jobs == 0:
         raise TraceError(
             f"{history.header.source}: no job of the later part has both a submission and a run "
@@ -108,8 +126,13 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
         "warm_up": warm_up,
         "estimators": {
             name: {key: value for key, value in one._asdict().items() if key != "jobs"}
+            | {"in_80": coverage[name]}
             for name, one in errors.items()
         },
+        "reliability": {
+            name: [row._asdict() for row in rows] for name, rows in found.reliability(later).items()
+        },
+        "notes": notes(history),
     }
     if place is not None:
         with _progress(history) as progress:
@@ -125,11 +148,27 @@ def error_table(figures: dict[str, Any]) -> Table:
 
     table = Table(box=SIMPLE_HEAD)
     table.add_column("estimator")
-    for heading in ("mean |log error|", "within 2×", "too short"):
+    for heading in ("mean |log error|", "within 2×", "too short", "in 80 % interval"):
         table.add_column(heading, justify="right")
     for name, one in figures["estimators"].items():
-        shares = (f"{one[key] * 100:.1f} %" for key in ("within_2", "under"))
+        shares = (f"{one[key] * 100:.1f} %" for key in ("within_2", "under", "in_80"))
         table.add_row(name, f"{one['mae_log']:.3f}", *shares)
+    return table
+
+
+def reliability_table(figures: dict[str, Any]) -> Table:
+    """Return the reliability table of the estimator `memory`, with one row per tenth."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("confidence of memory")
+    for heading in ("jobs", "mean", "within 2×"):
+        table.add_column(heading, justify="right")
+    for row in figures["reliability"]["memory"]:
+        span = f"{row['low']:.1f} to {row['high']:.1f}"
+        shares = (f"{100 * row[key]:.1f} %" for key in ("confidence", "within_2"))
+        table.add_row(span, f"{row['jobs']:,}", *shares)
     return table
 
 
@@ -142,6 +181,13 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
     found = job["estimate_s"]
     estimate = "no estimate" if math.isnan(found) else f"estimate {found:,.0f} s"
     yield (f"job {job['job']}: {estimate}, confidence {job['confidence']:.2f} ({request}; {ran})")
+    if not math.isnan(found):
+        low, high = job["interval_80_s"]
+        yield f"  with a probability of 80 % it runs {low:,.0f} to {high:,.0f} s"
+        yield (
+            f"  confidence: it runs between {found / 2:,.0f} and {2 * found:,.0f} s (half to twice "
+            f"the estimate) with a probability of {100 * job['confidence']:.0f} %"
+        )
     if not math.isnan(job["spread_log"]):
         yield f"  jobs like it differ from that by a factor of {math.exp(job['spread_log']):.1f}"
     yield f"  likest jobs: {job['matched'] or 'nothing had ended yet'}"
@@ -157,7 +203,10 @@ def show(figures: dict[str, Any]) -> None:
         f"{figures['file']}: the later {figures['measured_jobs']:,} of {figures['jobs']:,} jobs, "
         "each predicted at its submission from jobs that had ended"
     )
+    for note in figures["notes"]:
+        say(note)
     stdout().print(error_table(figures), markup=False, highlight=False)
+    stdout().print(reliability_table(figures), markup=False, highlight=False)
     if "job" in figures:
         for line in job_lines(figures["job"]):
             say(line)

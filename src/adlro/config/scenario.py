@@ -104,7 +104,10 @@ def _as_measure(value: object) -> object:
     return {"middle" if found[1] == "middle" else "warm_up": float(found[2]) / 100}
 
 
-EstimateSource = Literal["oracle", "noisy", "request", "last-two", "user-mean", "memory"]
+EstimateSource = Literal[
+    "oracle", "noisy", "request", "last-two", "last-two-alike", "user-mean", "memory"
+]
+_LEARNING = ("last-two", "last-two-alike", "user-mean", "memory")  # their errors are known
 
 
 class Estimates(Record):
@@ -112,9 +115,18 @@ class Estimates(Record):
 
     source: EstimateSource = "oracle"
     sigma: Spread = 0.0
+    quantile: Annotated[float, Field(ge=0.02, le=0.98)] | None = None  # None = the estimate itself
+
+    @model_validator(mode="after")
+    def _learns(self) -> Estimates:
+        if self.quantile is not None and self.source not in _LEARNING:
+            raise ValueError(f"a quantile can be given for {', '.join(_LEARNING)} only")
+        return self
 
     def __str__(self) -> str:
         """Return the setting as it is written on the command line."""
+        if self.quantile is not None:
+            return f"{self.source}:{self.quantile:g}"
         return f"noisy:{self.sigma:g}" if self.source == "noisy" else self.source
 
 
@@ -124,10 +136,14 @@ def _as_estimates(value: object) -> object:
     found = re.fullmatch(r"noisy:(\d+(?:\.\d+)?)", value.strip())
     if found:
         return {"source": "noisy", "sigma": float(found[1])}
+    source, _, quantile = value.partition(":")
+    if source in _LEARNING and re.fullmatch(r"0?\.\d+", quantile):
+        return {"source": source, "quantile": float(quantile)}
     if value == "noisy" or value not in get_args(EstimateSource):
         raise ValueError(
-            "say oracle, noisy:S (S = spread, e.g. noisy:0.5), request, last-two, user-mean or "
-            f"memory, not {value!r}"
+            "say oracle, noisy:S (S = spread, e.g. noisy:0.5), request, last-two, last-two-alike, "
+            "user-mean or memory, the last four also with a quantile of the run time (0.02 to "
+            f"0.98, e.g. memory:0.7), not {value!r}"
         )
     return {"source": value}
 

@@ -11,7 +11,22 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from adlro.errors import TraceError
-from adlro.estimates.by_user_kernel import ENDED, MEDIAN, USER, follow_users
+from adlro.estimates.by_user_kernel import ENDED, MEDIAN, USER, calibrate, follow_users
+from adlro.estimates.calibration import (
+    Amount,
+    Finite,
+    SavedCalibration,
+    copy_into,
+    restore,
+    saved_calibration,
+)
+from adlro.estimates.calibration_kernel import (
+    BY_MEDIAN,
+    BY_REQUEST,
+    PROBABILITIES,
+    calibration,
+    kind_of,
+)
 from adlro.estimates.estimator import (
     Explanation,
     Predictions,
@@ -21,13 +36,14 @@ from adlro.estimates.estimator import (
     submissions_only,
 )
 from adlro.estimates.job_fields import USER_FILLER
-from adlro.estimates.job_table import JobTable
+from adlro.estimates.job_table import JobTable, one_job
 from adlro.estimates.running_median_kernel import BINS
+from adlro.features.hypervectors.schema import Words
 from adlro.model.record import Record
 from adlro.model.state import Counts, Floats
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_MANY = 10  # ended jobs of a user; errors of estimates from fewer are learned apart
+_SPREAD = 1.0  # the spread of a user's jobs is not measured
 
 
 class _File(Record):
@@ -37,6 +53,7 @@ class _File(Record):
     log_speeds: tuple[Finite, ...]
     users: dict[int, tuple[Amount, Finite, Amount, Amount]]  # key -> USER
     run_times: dict[Annotated[int, Field(ge=0, lt=BINS)], Amount]  # bins of the histogram, if not 0
+    calibration: SavedCalibration
 
 
 class ByUser:
@@ -55,6 +72,7 @@ class ByUser:
         self._row_of: dict[int, int] = {}  # key of a user -> row of _users
         self._users = np.zeros(0, USER)
         self._histogram = np.zeros(BINS)
+        self._calibration = calibration(1)
 
     @classmethod
     def create(cls, settings: Settings) -> Self:
@@ -64,13 +82,16 @@ class ByUser:
     def tune(self, jobs: JobTable) -> None:
         """Do nothing, since this estimator has no parameters."""
 
+    def keys(self, jobs: JobTable) -> Words:
+        """Return the key [J] of each job's user; statistics are those of jobs with equal keys."""
+        if jobs.fillings.shape[1] == 0:
+            return np.zeros(len(jobs.fillings), np.uint64)
+        users: Words = jobs.fillings[:, USER_FILLER]
+        return users
+
     def _rows(self, jobs: JobTable) -> Counts:
         """Return the row [J] of each job's user in `_users`; users not seen before are appended."""
-        if jobs.fillings.shape[1] == 0:
-            keys = np.zeros(len(jobs.fillings), np.uint64)
-        else:
-            keys = jobs.fillings[:, USER_FILLER]
-        distinct, codes = np.unique(keys, return_inverse=True)
+        distinct, codes = np.unique(self.keys(jobs), return_inverse=True)
         rows = [self._row_of.setdefault(key, len(self._row_of)) for key in distinct.tolist()]
         added = np.zeros(len(self._row_of) - len(self._users), USER)
         self._users = np.concatenate((self._users, added))
@@ -90,44 +111,58 @@ class ByUser:
 
     def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
         """Process events in time order: learn each job that ends, estimate each one submitted."""
-        found = self.statistics(jobs)
+        found = self._follow(jobs, True)
         progress(len(jobs.order))
+        return found
+
+    def _follow(self, jobs: JobTable, keeps: bool) -> Predictions:
+        """Process events in time order; `keeps` estimates to learn from their errors later."""
+        found = self.statistics(jobs)
         count, models = len(found), jobs.prior.shape[1]
         own = np.full(count, np.nan) if self.statistic is None else found[:, self.statistic]
-        fallback = np.where(np.isnan(jobs.asked), found[:, MEDIAN], jobs.asked)
-        log_s = np.where(np.isnan(own), fallback, own)
-        ended = np.where(np.isnan(own), 0.0, found[:, ENDED])
-        confidence = ended / (1 + ended)
-        if models:
-            on_models = log_s[:, None] - jobs.prior[jobs.kind]
-            return Predictions(np.exp(on_models), on_models, confidence, True)
         is_request = np.isnan(own) & ~np.isnan(jobs.asked)
+        fallback = np.where(is_request, jobs.asked, found[:, MEDIAN])
+        log_s = np.where(np.isnan(own), fallback, own)
+        kinds = np.where(is_request, BY_REQUEST, BY_MEDIAN)
+        ended = np.nan_to_num(found[:, ENDED])
+        few, many = kind_of(1.0, _SPREAD), kind_of(9.0, _SPREAD)
+        kinds = np.where(np.isnan(own), kinds, np.where(ended < _MANY, few, many))
+        out = np.full((count, len(PROBABILITIES) + 1), np.nan)
+        calibrate(self._calibration, jobs, log_s, kinds, keeps, out)
+        quantiles, confidence = out[:, None, :-1], np.nan_to_num(out[:, -1:])
+        if models:
+            prior = jobs.prior[jobs.kind]
+            on_models, shifted = log_s[:, None] - prior, quantiles - prior[:, :, None]
+            confidence = np.repeat(confidence, models, axis=1)
+            return Predictions(np.exp(on_models), on_models, confidence, True, shifted)
         seconds = np.where(is_request, jobs.requested_s, np.exp(log_s))
-        return Predictions(seconds[:, None], log_s[:, None], confidence, False)
+        return Predictions(seconds[:, None], log_s[:, None], confidence, False, quantiles)
 
     def learn(self, jobs: JobTable) -> None:
         """Learn every job that has an end event in the table."""
-        self.statistics(ends_only(jobs))
+        self._follow(ends_only(jobs), True)
 
     def predict(self, jobs: JobTable) -> Predictions:
         """Return estimates of all jobs of a table from what has been learned so far."""
-        return self.follow(submissions_only(jobs))
+        return self._follow(submissions_only(jobs), False)
 
     def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
         """Return the estimate of one job on one GPU model, with its confidence.
 
         It names no neighbours, since only statistics of the ended jobs are stored.
         """
-        found = self.predict(jobs)
-        confidence = float(found.confidence[job])
-        matched = "same user" if confidence > 0 else ""
-        return Explanation(float(found.seconds[job, model]), confidence, np.nan, (), matched)
+        found = self.predict(one_job(jobs, job))
+        key = int(self.keys(jobs)[job])
+        ended = self._users[self._row_of[key]]["ended"]
+        matched = "same user" if self.statistic is not None and ended > 0 else ""
+        return found.explained(0, model, matched=matched)
 
     def copy(self) -> Self:
         """Return an independent copy that has learned the same jobs."""
         other = type(self)(self.settings)
         other._row_of, other._users = dict(self._row_of), self._users.copy()
         other._histogram = self._histogram.copy()
+        copy_into(other._calibration, self._calibration)
         return other
 
     def pack(self) -> bytes:
@@ -135,7 +170,13 @@ class ByUser:
         users = {key: tuple(self._users[row].tolist()) for key, row in self._row_of.items()}
         bins = {int(b): float(self._histogram[b]) for b in np.flatnonzero(self._histogram)}
         models, log_speeds = self.settings.models, self.settings.log_speeds
-        file = _File(models=models, log_speeds=log_speeds, users=users, run_times=bins)
+        file = _File(
+            models=models,
+            log_speeds=log_speeds,
+            users=users,
+            run_times=bins,
+            calibration=saved_calibration(self._calibration),
+        )
         return file.model_dump_json().encode()
 
     @classmethod
@@ -150,6 +191,8 @@ class ByUser:
         except ValidationError as exc:
             raise TraceError(f"{where}: does not hold run times of users") from exc
         found = cls(Settings(file.models, file.log_speeds))
+        if not restore(found._calibration, file.calibration):
+            raise TraceError(f"{where}: was written by another version of adlro; create it again")
         found._row_of = {key: row for row, key in enumerate(file.users)}
         found._users = np.array(list(file.users.values()), USER)
         for place, count in file.run_times.items():

@@ -9,6 +9,9 @@ import numpy as np
 from adlro.model.history import History
 from adlro.model.state import Floats, Mask
 
+_ROUNDING = 1e-9  # log seconds
+_TENTHS = 10
+
 
 class Errors(NamedTuple):
     """Errors of estimates over a set of jobs: mean log error, shares near and below the truth."""
@@ -33,6 +36,56 @@ def errors(estimate: Floats, log_s: Floats, counted: Mask) -> Errors:
         return Errors(0, np.nan, np.nan, np.nan)
     near = np.abs(off) <= np.log(2)
     return Errors(len(off), float(np.abs(off).mean()), float(near.mean()), float((off < 0).mean()))
+
+
+def coverage(low: Floats, high: Floats, log_s: Floats, counted: Mask) -> float:
+    """Return the share of the jobs whose run time is in its interval; nan = there are no jobs.
+
+    Args:
+        low: [J] lower end of the interval in log seconds; nan = unknown.
+        high: [J] upper end.
+        log_s: [J] log of the true seconds; nan = unknown.
+        counted: [J] jobs to compare; those without an interval or a true run time are left out.
+    """
+    known = counted & ~np.isnan(low + high + log_s)
+    if not known.any():
+        return np.nan
+    inside = (low - _ROUNDING <= log_s) & (log_s <= high + _ROUNDING)
+    return float(inside[known].mean())
+
+
+class Reliability(NamedTuple):
+    """One row of a reliability table: what a confidence said, and what happened."""
+
+    low: float  # confidences from this
+    high: float  # to below this; in the last row up to and with it
+    jobs: int
+    confidence: float  # mean
+    within_2: float  # share of the jobs with an estimate between half and twice the truth
+
+
+def reliability(
+    confidence: Floats, estimate: Floats, log_s: Floats, counted: Mask
+) -> tuple[Reliability, ...]:
+    """Return how often estimates were within a factor of 2, by their confidence in tenths.
+
+    Rows without jobs are left out.
+
+    Args:
+        confidence: [J] 0 to 1.
+        estimate: [J] log of the estimated seconds; nan = no estimate.
+        log_s: [J] log of the true seconds; nan = unknown.
+        counted: [J] jobs to compare; those without an estimate or a true run time are left out.
+    """
+    known = counted & ~np.isnan(estimate + log_s)
+    tenth = np.minimum((confidence * _TENTHS).astype(np.int64), _TENTHS - 1)
+    near = np.abs(estimate - log_s) <= np.log(2)
+    rows = []
+    for at in np.unique(tenth[known]).tolist():
+        here = known & (tenth == at)
+        means = (float(confidence[here].mean()), float(near[here].mean()))
+        rows.append(Reliability(at / _TENTHS, (at + 1) / _TENTHS, int(here.sum()), *means))
+    return tuple(rows)
 
 
 def later_part(history: History, share: float) -> Mask:

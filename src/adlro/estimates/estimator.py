@@ -5,14 +5,18 @@ An estimator reads tables of jobs (job_table.py). How to add one: docs/estimator
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from adlro.errors import ConfigError
+from adlro.estimates.calibration_kernel import PROBABILITIES
 from adlro.estimates.job_table import JobTable, with_events
 from adlro.model.state import Floats
 
+INTERVAL = (0.1, 0.9)  # probabilities of an 80 % interval
 Progress = Callable[[int], object]  # called with the number of events done so far
 
 
@@ -21,29 +25,11 @@ class Settings(NamedTuple):
 
     models: tuple[str, ...] = ()  # [M] GPU models to predict for; none = the reference GPU only
     log_speeds: tuple[float, ...] = ()  # [M] assumed for live use; none = all models are alike
-    classes: int = 0  # classes of jobs that differ in their speeds
     sigma: float = 0.0  # spread of the error of `noisy`
     rng: np.random.Generator | None = None  # random stream of `noisy`
 
 
 DEFAULTS = Settings()
-
-
-class Predictions(NamedTuple):
-    """Estimated run times of J jobs on K GPU models, with confidences."""
-
-    seconds: Floats  # [J, K] nan = nothing is known at all
-    log_s: Floats  # [J, K]
-    confidence: Floats  # [J] 0 to 1
-    per_model: bool  # False: K = 1, the reference GPU
-
-    def on_models(self, speeds: Floats) -> Floats:
-        """Return the estimated seconds [J, M] of each job on each GPU model.
-
-        speeds [J, M]: speed of each job on each model, relative to the reference GPU. It converts
-        estimates that were made for the reference GPU only; others are returned unchanged.
-        """
-        return self.seconds if self.per_model else self.seconds / speeds
 
 
 class Neighbour(NamedTuple):
@@ -58,10 +44,78 @@ class Explanation(NamedTuple):
     """An estimate with its confidence, the jobs that contributed and the fields that agree."""
 
     seconds: float
-    confidence: float  # 0 to 1, the largest over the models
+    confidence: float  # probability that it is within a factor of 2 of the run time
+    interval: tuple[float, float]  # seconds: the run time is in it with a probability of 80 %
     spread: float  # mean |log(neighbour / estimate)| by share; nan = there are no neighbours
     sources: tuple[Neighbour, ...]  # those with the largest shares, largest first
     matched: str  # which fields agree; "" = nothing is known
+
+
+def quantile(log_quantiles: Floats, probability: float) -> Floats:
+    """Return the quantile of run times in seconds [...] from log quantiles [..., Q].
+
+    It is interpolated linearly in log seconds between PROBABILITIES.
+
+    Raises:
+        ConfigError: the probability is not between 0.02 and 0.98.
+    """
+    lowest, highest = PROBABILITIES[0], PROBABILITIES[-1]
+    if not lowest <= probability <= highest:
+        raise ConfigError(
+            f"a quantile of run times is between {lowest} and {highest}, not {probability:g}"
+        )
+    above = max(1, int(np.searchsorted(PROBABILITIES, probability)))
+    low, high = PROBABILITIES[above - 1], PROBABILITIES[above]
+    share = (probability - low) / (high - low)
+    log_s = (1 - share) * log_quantiles[..., above - 1] + share * log_quantiles[..., above]
+    return np.asarray(np.exp(log_s))
+
+
+class Predictions(NamedTuple):
+    """Estimated run times of J jobs on K GPU models, with quantiles and confidences."""
+
+    seconds: Floats  # [J, K] nan = nothing is known at all
+    log_s: Floats  # [J, K]
+    confidence: Floats  # [J, K] probability of being within a factor of 2 of the run time
+    per_model: bool  # False: K = 1, the reference GPU
+    log_quantiles: Floats  # [J, K, Q] log seconds for PROBABILITIES; nan = unknown
+
+    def at(self, probability: float) -> Floats:
+        """Return seconds [J, K] that the run time does not exceed with a probability.
+
+        Raises:
+            ConfigError: the probability is not between 0.02 and 0.98.
+        """
+        return quantile(self.log_quantiles, probability)
+
+    def on_models(self, speeds: Floats, probability: float | None = None) -> Floats:
+        """Return the estimated seconds [J, M] of each job on each GPU model.
+
+        speeds [J, M]: speed of each job on each model, relative to the reference GPU. It converts
+        estimates that were made for the reference GPU only; others are returned unchanged.
+        With a probability, that quantile of the run time is returned instead of the estimate.
+        """
+        seconds = self.seconds if probability is None else self.at(probability)
+        return seconds if self.per_model else seconds / speeds
+
+    def explained(
+        self,
+        job: int,
+        model: int,
+        spread: float = math.nan,
+        sources: tuple[Neighbour, ...] = (),
+        matched: str = "",
+    ) -> Explanation:
+        """Return the estimate of one job on one model with its interval, and how it was made."""
+        low, high = (float(self.at(p)[job, model]) for p in INTERVAL)
+        return Explanation(
+            float(self.seconds[job, model]),
+            float(self.confidence[job, model]),
+            (low, high),
+            spread,
+            sources,
+            matched,
+        )
 
 
 class Estimator(Protocol):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit, njit_apart
+from adlro.compiled import njit, njit_apart, wide
 from adlro.errors import ConfigError
 from adlro.features.hypervectors.encode_kernel import level_of, mixed, number_key
 from adlro.features.hypervectors.schema import (
@@ -63,12 +63,24 @@ SCHEMA = Schema(
         _log_level("memory", 0.7, 3),
         Role("priority", "level", 0.7, 0.0, 1.0, levels=65, cells=4),
         Role("hour", "circle", 0.7, 0.0, DAY_S, levels=96, cells=4),
+        # Mean of similar ended jobs: utilisation_kernel.py
+        Role("utilisation", "level", 0.7, 0.0, 1.0, levels=17, cells=4),
         Role(MODEL, "word", 1.0),
     )
 )
 SPACE = space_of(SCHEMA)
 _PLACES = {role.name: place(SCHEMA, role.name) for role in SCHEMA.roles}
-USER_FILLER = _PLACES["user"]  # column of fillings that tells users apart; 0 = no user
+# Columns of fillings that tell users, names and types apart; 0 = unknown.
+USER_FILLER, NAME_FILLER, TYPE_FILLER = _PLACES["user"], _PLACES["name"], _PLACES["type"]
+_WORD_FILLER = _PLACES["name parts"]  # first part of the name
+REQUEST_FILLER = _PLACES["request"]  # column that tells requested times apart
+SHAPE_FILLER = _PLACES["shape"]  # column that tells sizes apart (GPUs, nodes, cores, memory)
+_ALIKE = np.array(
+    [
+        _PLACES[name]
+        for name in ("user", "account", "queue", "qos", "name", "type", "request", "shape")
+    ]
+)
 
 
 class JobFields(NamedTuple):
@@ -104,6 +116,7 @@ _LEVEL_OF = (  # role, place in NUMBERS
 )
 _ROLE = {role.name: r for r, role in enumerate(SCHEMA.roles)}
 _REQUEST_ROLE, _SHAPE_ROLE = _ROLE["request"], _ROLE["shape"]
+UTILISATION_ROLE = _ROLE["utilisation"]
 _LEVELS = np.array([(_ROLE[name], place_) for name, place_ in _LEVEL_OF])
 _THOUSANDTHS = 1000.0
 _UNKNOWN = 1 << 62  # a word too: jobs without a request are alike
@@ -113,6 +126,57 @@ _UNKNOWN = 1 << 62  # a word too: jobs without a request are alike
 def _whole(value: float) -> int:
     """Return a whole number that represents a value where values only match or differ."""
     return _UNKNOWN if math.isnan(value) else int(value * _THOUSANDTHS)
+
+
+@njit
+def _joined(filling: Words, columns: Counts) -> np.uint64:
+    word = np.uint64(0)
+    for column in columns:
+        word = mixed(word, wide(filling[column]))
+    return max(word, np.uint64(1))
+
+
+@njit_apart
+def join(fillings: Words, columns: Counts, out: Words) -> None:
+    """Write one key for several columns of fillings [J, F] to out [J]: equal if all of them are."""
+    for j in range(len(fillings)):
+        out[j] = _joined(fillings[j], columns)
+
+
+def joined(fillings: Words, columns: Counts) -> Words:
+    """Return one key [J] for several columns of fillings [J, F]: equal if all of them are."""
+    found = np.zeros(len(fillings), np.uint64)
+    join(fillings, columns, found)
+    return found
+
+
+@njit
+def alike_key(filling: Words) -> np.uint64:
+    """Return a key that jobs share if their words, requested times and sizes are equal.
+
+    filling [F]: fillers of the job's pattern.
+    """
+    return _joined(filling, _ALIKE)
+
+
+@njit
+def class_of(filling: Words, kind: int, classes: int) -> int:
+    """Return the class of a job, 0 to classes - 1, in which its speeds on GPU models are learned.
+
+    A class is a job type, or without one a user and the first part of the name; classes that share
+    a number by chance are learned together.
+
+    Args:
+        filling: [F] fillers of the job's pattern.
+        kind: class of the job by the caller, which is told apart too.
+        classes: number of classes; 0 = there are none, and the class is -1.
+    """
+    if classes == 0:
+        return -1
+    word = filling[TYPE_FILLER]
+    if word == 0:
+        word = mixed(filling[USER_FILLER], 1) ^ filling[_WORD_FILLER]
+    return int(wide(mixed(word, kind) >> np.uint64(8)) % classes)
 
 
 @njit_apart

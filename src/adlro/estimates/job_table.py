@@ -42,6 +42,7 @@ class JobTable(NamedTuple):
     prior: Floats  # [C, M] assumed log speed of each class on each model
     order: Counts  # [E] see EventOrder
     time: Floats  # [E]
+    utilisation: Floats  # [J] measured mean of its GPUs, 0 to 1; must not be read before it ends
     truth: Floats  # [J, M] true seconds on each model, for `oracle` and `noisy`; [J, 0] = unknown
 
 
@@ -103,6 +104,7 @@ def table(fillings: Words, requested_s: Floats, events: EventOrder) -> JobTable:
         prior=np.zeros((1, 0)),
         order=events.order,
         time=events.time,
+        utilisation=np.full(count, np.nan),
         truth=np.zeros((count, 0)),
     )
 
@@ -125,3 +127,10 @@ def requests(requested_s: Floats, truth: Floats) -> JobTable:
 def with_events(jobs: JobTable, wanted: Mask) -> JobTable:
     """Return a table of the same jobs with only the events where the mask `wanted` [E] is True."""
     return jobs._replace(order=jobs.order[wanted], time=jobs.time[wanted])
+
+
+def one_job(jobs: JobTable, job: int) -> JobTable:
+    """Return a table of one job of a table, whose only event is its submission at time 0."""
+    names = ("source", "fillings", "requested_s", "asked", "log_s", "model", "kind", "utilisation")
+    rows = {name: getattr(jobs, name)[job : job + 1] for name in (*names, "truth")}
+    return jobs._replace(order=np.full(1, -1), time=np.zeros(1), **rows)

@@ -1,4 +1,7 @@
-"""The estimator `memory`: it predicts a job's run time from similar jobs that have ended."""
+"""The estimator `memory`: it predicts a job's run time from similar jobs that have ended.
+
+A second stage (blend_kernel.py) blends its answer with statistics of alike jobs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,16 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from adlro.errors import TraceError
-from adlro.estimates import job_fields
+from adlro.estimates import blend_kernel, job_fields
+from adlro.estimates.blend import SavedBlend, restored, saved_blend
+from adlro.estimates.calibration import (
+    Amount,
+    SavedCalibration,
+    copy_into,
+    restore,
+    saved_calibration,
+)
+from adlro.estimates.calibration_kernel import PROBABILITIES, calibration
 from adlro.estimates.errors import errors
 from adlro.estimates.estimator import (
     DEFAULTS,
@@ -21,9 +33,10 @@ from adlro.estimates.estimator import (
     ends_only,
     submissions_only,
 )
-from adlro.estimates.job_table import JobTable, with_events
-from adlro.estimates.memory_kernel import FACTS, MemoryState, follow, predict
+from adlro.estimates.job_table import JobTable, one_job, with_events
+from adlro.estimates.memory_kernel import FACTS, MemoryState, follow
 from adlro.estimates.running_median_kernel import BINS
+from adlro.estimates.utilisation_kernel import USE, USES
 from adlro.features.hypervectors import memory as memories
 from adlro.features.hypervectors import saved
 from adlro.features.hypervectors.explain import sentence
@@ -33,33 +46,37 @@ from adlro.features.hypervectors.recall_kernel import answer, gather, shift
 from adlro.features.hypervectors.unbind_kernel import match_parts, pattern_of
 from adlro.model.record import Record
 
-WEIGHING = Weighing(fresh=5.0, fading=0.8, slope=1.0, half_evidence=1.0)
+WEIGHING = Weighing(fresh=5.0, fading=0.8, slope=1.0, half_evidence=1.0, apart=0.25, known=12.0)
 CHOICES = tuple(  # for `tune`; the first is used on histories
     WEIGHING._replace(fading=fading, nats=nats)
     for fading in (WEIGHING.fading, 0.0)
     for nats in (1.0, 0.5, 0.25)
 )
 NEAREST = 64  # patterns of each GPU model that an estimate is drawn from
+CLASSES = 64  # of jobs that differ in their speeds on GPU models
 _LATEST, _HALF_JOBS = 32, 5_000.0  # run times stored by pattern; jobs after which it counts half
 _STRETCH = 4_096  # events between two reports of progress
 _SHOWN = 5  # neighbours in an explanation
 _LEARNED = 0.8  # share of the events of a past that `tune` learns before it measures the rest
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Note(Record):
-    """Part of a saved estimator that is stored beside its patterns: speeds, FACTS and histogram."""
+    """Part of a saved estimator that is stored beside its patterns: all but these."""
 
     log_speeds: tuple[Annotated[float, Field(allow_inf_nan=False)], ...]  # [M] assumed
     asked: Amount  # as FACTS
     beyond: Amount
     run_times: dict[Annotated[int, Field(ge=0, lt=BINS)], Amount]  # bins of the histogram, if not 0
+    calibration: SavedCalibration
+    uses: dict[Annotated[int, Field(gt=0, lt=1 << 64)], tuple[Share, Amount]]  # key -> USE
+    blend: SavedBlend
 
 
 def _state_of(patterns: Patterns) -> MemoryState:
     """Return a state with these patterns, zero FACTS and an empty histogram of run times."""
-    space = job_fields.SPACE
+    space, models = job_fields.SPACE, max(1, len(patterns.model_bits))
     return MemoryState(
         space,
         patterns,
@@ -67,12 +84,21 @@ def _state_of(patterns: Patterns) -> MemoryState:
         WEIGHING,
         np.zeros(1, FACTS),
         np.zeros(BINS),
+        blend_kernel.empty(models),
+        calibration(models),
+        np.zeros(USES, USE),
+        np.zeros(space.fillers, np.uint64),
+        np.zeros(models, memories.ANSWER),
+        np.zeros(1),
+        np.zeros((models, len(PROBABILITIES))),
+        np.zeros(models),
         np.zeros(len(space.binding), np.uint64),
         np.zeros(len(space.binding), np.uint64),
     )
 
 
-def _fresh(models: Sequence[str], classes: int) -> MemoryState:
+def _fresh(models: Sequence[str]) -> MemoryState:
+    classes = CLASSES if models else 0
     size = Size(latest=_LATEST, classes=classes, half_jobs=_HALF_JOBS)
     return _state_of(memories.empty(job_fields.SPACE, size, models))
 
@@ -91,11 +117,10 @@ class Memory:
         """Create a memory that has learned nothing.
 
         Raises:
-            ConfigError: there are too many GPU models or job classes, or two models have the same
-                name.
+            ConfigError: there are too many GPU models, or two models have the same name.
         """
         self.settings = settings
-        self.state = _fresh(settings.models, settings.classes)
+        self.state = _fresh(settings.models)
 
     @classmethod
     def create(cls, settings: Settings) -> Self:
@@ -133,40 +158,45 @@ class Memory:
 
     def predict(self, jobs: JobTable) -> Predictions:
         """Return estimates of all jobs of a table from what has been learned so far."""
-        return self.follow(submissions_only(jobs))
+        return self._follow(submissions_only(jobs), False, lambda _: None)
 
     def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
         """Process events in time order: learn each job that ends, estimate each one submitted."""
+        return self._follow(jobs, True, progress)
+
+    def _follow(self, jobs: JobTable, keeps: bool, progress: Progress) -> Predictions:
+        """Process events in time order; `keeps` estimates to learn from their errors later."""
         count, models = len(jobs.log_s), len(self.state.memory.model_bits)
-        log_s, confidence = np.full((count, max(1, models)), np.nan), np.zeros(count)
+        log_s = np.full((count, max(1, models)), np.nan)
+        quantiles = np.full((*log_s.shape, len(PROBABILITIES)), np.nan)
+        confidence = np.zeros_like(log_s)
         for first in range(0, len(jobs.order), _STRETCH):
             last = min(first + _STRETCH, len(jobs.order))
-            follow(self.state, jobs, first, last, log_s, confidence)
+            follow(self.state, jobs, first, last, keeps, log_s, quantiles, confidence)
             progress(last)
-        return Predictions(np.exp(log_s), log_s, confidence, models > 0)
+        return Predictions(np.exp(log_s), log_s, confidence, models > 0, quantiles)
 
     def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
         """Return how one job's estimate on one GPU model is made, and from which jobs."""
         space, memory, work, weighing, *_ = self.state
-        out = np.full(work.answers.shape, np.nan)
-        confidence = predict(self.state, jobs, job, out)
+        found = self.predict(one_job(jobs, job))
         kind, bits, known = int(jobs.kind[job]), self.state.bits, self.state.known
-        query = Query(bits, known, float(jobs.asked[job]), kind, jobs.prior[kind])
+        group = job_fields.class_of(self.state.filling, kind, len(memory.speeds) - 1)
+        query = Query(bits, known, float(jobs.asked[job]), group, jobs.prior[kind])
         asked = model if len(memory.model_bits) else -1
         count = gather(space, memory, query, weighing, work)
         answer(space, memory, query, weighing, asked, count, work, work.answers[model])
-        found = work.sources[:count]
-        found = found[np.argsort(-found["share"], kind="stable")][:_SHOWN]
+        sources = work.sources[:count]
+        sources = sources[np.argsort(-sources["share"], kind="stable")][:_SHOWN]
         neighbours = []
-        for row in found:
+        for row in sources:
             log_s = row["log_seconds"] + shift(memory, query, int(row["model"]), asked)
             neighbours.append(
                 Neighbour(int(row["source"]), float(row["share"]), float(np.exp(log_s)))
             )
-        matched = self._matched(int(found[0]["slot"])) if neighbours else ""
+        matched = self._matched(int(sources[0]["slot"])) if neighbours else ""
         spread = float(work.answers[model]["spread"])
-        seconds = float(np.exp(out[model]))
-        return Explanation(seconds, confidence, spread, tuple(neighbours), matched)
+        return found.explained(0, model, spread, tuple(neighbours), matched)
 
     def _matched(self, slot: int) -> str:
         """Describe in which fields the last predicted job agrees with a stored pattern.
@@ -185,17 +215,24 @@ class Memory:
         other.settings = self.settings
         other.state = _state_of(memories.copy(self.state.memory))
         other.state.facts[:], other.state.histogram[:] = self.state.facts, self.state.histogram
+        other.state.uses[:] = self.state.uses
+        copy_into(other.state.calibration, self.state.calibration)
         other.weigh(self.state.weighing)
+        for to, array in zip(other.state.blend, self.state.blend, strict=True):
+            to[:] = array
         return other
 
     def pack(self) -> bytes:
         """Return the memory as the content of an .npz file; equal memories give equal bytes."""
-        facts, histogram = self.state.facts[0], self.state.histogram
+        facts, histogram, uses = self.state.facts[0], self.state.histogram, self.state.uses
         note = _Note(
             log_speeds=self.settings.log_speeds or (0.0,) * len(self.settings.models),
             asked=facts["asked"],
             beyond=facts["beyond"],
             run_times={int(b): float(histogram[b]) for b in np.flatnonzero(histogram)},
+            calibration=saved_calibration(self.state.calibration),
+            uses={int(row["key"]): (row["mean"], row["jobs"]) for row in uses if row["key"]},
+            blend=saved_blend(self.state.blend),
         )
         models, memory = self.settings.models, self.state.memory
         return saved.pack(
@@ -222,10 +259,17 @@ class Memory:
             file.schema != job_fields.SCHEMA
             or len(note.log_speeds) != len(file.models)
             or file.memory.outcomes.shape != shape
+            or file.memory.speeds.shape != found.state.memory.speeds.shape
+            or not restore(found.state.calibration, note.calibration)
         ):
             raise TraceError(f"{where}: was written by another version of adlro; create it again")
-        found.state = _state_of(file.memory)
+        learned = found.state.calibration
+        found.state = _state_of(file.memory)._replace(
+            calibration=learned, blend=restored(note.blend, max(1, len(file.models)))
+        )
         found.state.facts[0] = note.asked, note.beyond
         for place, count in note.run_times.items():
             found.state.histogram[place] = count
+        for key, (mean, jobs) in note.uses.items():
+            found.state.uses[key & (USES - 1)] = key, mean, jobs
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from adlro.errors import ConfigError
@@ -27,3 +29,6 @@ class Noisy(Oracle):
         apart = rng.standard_normal(jobs.truth.shape)
         seconds: Floats = jobs.truth * np.exp(sigma * (common + _MODEL_SPREAD * apart))
         return seconds
+
+    def _spread(self) -> float:
+        return self.settings.sigma * math.sqrt(1 + _MODEL_SPREAD**2)

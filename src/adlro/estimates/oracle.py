@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import ClassVar, Self
 
 import numpy as np
 
 from adlro.errors import ConfigError
+from adlro.estimates.calibration_kernel import FACTOR_2, PROBABILITIES
 from adlro.estimates.estimator import Explanation, Predictions, Progress, Settings
 from adlro.estimates.job_table import JobTable
 from adlro.model.state import Floats
@@ -35,8 +37,12 @@ class Oracle:
     def _seconds(self, jobs: JobTable) -> Floats:
         return jobs.truth
 
+    def _spread(self) -> float:
+        """Return the standard deviation of the log errors of the estimates."""
+        return 0.0
+
     def predict(self, jobs: JobTable) -> Predictions:
-        """Return the estimates of all jobs of a table, with confidence 1.
+        """Return the estimates of all jobs of a table, with the confidence that follows.
 
         Raises:
             ConfigError: the table does not hold true run times.
@@ -44,7 +50,12 @@ class Oracle:
         if jobs.truth.shape[1] == 0:
             raise ConfigError("true run times are known in simulations only; choose 'memory'")
         seconds = self._seconds(jobs)
-        return Predictions(seconds, np.log(seconds), np.ones(len(seconds)), True)
+        log_s, spread = np.log(seconds), self._spread()
+        normal = statistics.NormalDist()
+        steps = np.array([spread * normal.inv_cdf(p) for p in PROBABILITIES])
+        within_2 = 2 * normal.cdf(FACTOR_2 / spread) - 1 if spread > 0 else 1.0
+        quantiles = log_s[..., None] + steps
+        return Predictions(seconds, log_s, np.full(seconds.shape, within_2), True, quantiles)
 
     def follow(self, jobs: JobTable, progress: Progress = lambda _: None) -> Predictions:
         """Return the same as `predict`, and report all events as done."""
@@ -53,8 +64,7 @@ class Oracle:
 
     def explain(self, jobs: JobTable, job: int, model: int = 0) -> Explanation:
         """Return the estimate of one job on one GPU model, without neighbours."""
-        seconds = float(self.predict(jobs).seconds[job, model])
-        return Explanation(seconds, 1.0, np.nan, (), "the true run time")
+        return self.predict(jobs).explained(job, model, matched="the true run time")
 
     def copy(self) -> Self:
         """Return this same object, since it learns nothing."""

@@ -75,15 +75,19 @@ def learn_past(estimator: Estimator, runs: Runs, speeds: Floats) -> None:
     moved["arrival"] -= days * job_fields.DAY_S
     jobs = _table(runs._replace(jobs=moved), speeds, 0.0)
     estimator.tune(jobs)
-    estimator.learn(jobs)
+    estimator.follow(jobs)
 
 
-def predict_arrivals(before: Estimator, runs: Runs, speeds: Floats) -> Floats:
+def predict_arrivals(
+    before: Estimator, runs: Runs, speeds: Floats, probability: float | None = None
+) -> Floats:
     """Return estimated seconds [J, M] of each job on each GPU model, made when the job arrives.
+
+    With a probability, that quantile of the run time is returned instead.
 
     A copy of `before` makes the estimates and learns each job when it ends; `before` is not
     changed.
     speeds [T, M]: speed of each job type on each GPU model, relative to the reference GPU.
     """
     found = before.copy().follow(_table(runs, speeds, math.inf))
-    return found.on_models(speeds[runs.jobs["type"]])
+    return found.on_models(speeds[runs.jobs["type"]], probability)

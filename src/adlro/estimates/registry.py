@@ -5,6 +5,7 @@ from __future__ import annotations
 from adlro.config.scenario import EstimateSource
 from adlro.estimates.estimator import Estimator
 from adlro.estimates.last_two import LastTwo
+from adlro.estimates.last_two_alike import LastTwoAlike
 from adlro.estimates.memory import Memory
 from adlro.estimates.noisy import Noisy
 from adlro.estimates.oracle import Oracle
@@ -15,6 +16,7 @@ ESTIMATORS: dict[EstimateSource, type[Estimator]] = {
     "memory": Memory,
     "request": Request,
     "last-two": LastTwo,
+    "last-two-alike": LastTwoAlike,
     "user-mean": UserMean,
     "oracle": Oracle,
     "noisy": Noisy,

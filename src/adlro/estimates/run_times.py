@@ -11,7 +11,7 @@ import numpy as np
 
 from adlro.config.scenario import EstimateSource
 from adlro.errors import ConfigError, suggestion
-from adlro.estimates.estimator import Estimator, Explanation, Settings
+from adlro.estimates.estimator import Estimator, Explanation, Settings, quantile
 from adlro.estimates.job_fields import JobFields, of_one
 from adlro.estimates.job_table import SHORTEST_S, EventOrder, JobTable, table
 from adlro.estimates.registry import ESTIMATORS
@@ -22,7 +22,16 @@ class Prediction(NamedTuple):
     """Estimated run time of one job on each of M GPU models, and the confidence in it."""
 
     seconds: Floats  # [M] on each model asked for; nan = nothing is known at all
-    confidence: float  # 0 to 1, the largest over the models
+    confidence: Floats  # [M] probability that `seconds` is within a factor of 2 of the run time
+    log_quantiles: Floats  # [M, Q] log seconds for PROBABILITIES, see Predictions
+
+    def at(self, probability: float) -> Floats:
+        """Return seconds [M] that the run time does not exceed with a probability, 0.02 to 0.98.
+
+        Raises:
+            ConfigError: the probability is outside of that range.
+        """
+        return quantile(self.log_quantiles, probability)
 
 
 class RunTimes:
@@ -87,7 +96,13 @@ class RunTimes:
         )
 
     def learn(
-        self, job: JobFields, seconds: float, when: float, source: int, model: str = ""
+        self,
+        job: JobFields,
+        seconds: float,
+        when: float,
+        source: int,
+        model: str = "",
+        utilisation: float = math.nan,
     ) -> None:
         """Learn the run time of a job that has ended.
 
@@ -97,10 +112,17 @@ class RunTimes:
             when: time at which the job ended, in seconds of a clock that is the same for all jobs.
             source: id of the job, 0 or more; explanations name it.
             model: GPU model that the job ran on; "" = unknown.
+            utilisation: measured mean utilisation of its GPUs, 0 to 1; nan = not measured. Later
+                jobs of the same user and name get it as a field (estimator `memory`).
 
         Raises:
             ConfigError: a number is negative or not finite, or the model is not one of `models`.
         """
+        if not (0 <= utilisation <= 1 or math.isnan(utilisation)):
+            raise ConfigError(
+                f"job {source} cannot be learned: its GPU utilisation is {utilisation:g}, not "
+                "between 0 and 1"
+            )
         if not (0 <= seconds < math.inf and math.isfinite(when) and source >= 0):
             raise ConfigError(
                 f"job {source} cannot be learned: {seconds:g} s that ended at {when:g}; "
@@ -111,14 +133,20 @@ class RunTimes:
             log_s=np.array([math.log(max(seconds, SHORTEST_S))]),
             model=np.array([self._model(model)]),
             order=np.zeros(1, np.int64),
-            time=np.array([when]),
+            time=np.array([when], np.float64),
+            utilisation=np.array([utilisation], np.float64),
         )
         self._estimator.learn(ended)
 
-    def predict(self, job: JobFields, models: Sequence[str] = ()) -> Prediction:
+    def predict(
+        self, job: JobFields, models: Sequence[str] = (), source: int | None = None
+    ) -> Prediction:
         """Return the estimated run time of a job on each of `models`.
 
         Without `models`, the estimate is made for all models that the estimator was created with.
+        Give the job's id as `source` at its submission: the estimate is then kept until `learn`
+        tells the end of that job, and quantiles and confidences are learned from its error. Without
+        it they are learned from an estimate made at the end, which is a little better informed.
 
         Raises:
             ConfigError: a number of the job is negative or infinite, or a model is not known.
@@ -126,8 +154,14 @@ class RunTimes:
         if "" in models:
             raise ConfigError("a memory of run times cannot predict for a GPU model without a name")
         places = [self._model(name) for name in models] or slice(None)
-        found = self._estimator.predict(self._table(job))
-        return Prediction(found.seconds[0][places], float(found.confidence[0]))
+        asked = self._table(job)
+        if source is None:
+            found = self._estimator.predict(asked)
+        else:
+            submitted = asked._replace(source=np.array([source]), order=np.full(1, -1))
+            found = self._estimator.follow(submitted._replace(time=np.zeros(1)))
+        rows = (found.seconds, found.confidence, found.log_quantiles)
+        return Prediction(*(row[0][places] for row in rows))
 
     def explain(self, job: JobFields, model: str = "") -> Explanation:
         """Return how the estimate of a job on one GPU model was made; model "" = the first model.

@@ -21,6 +21,7 @@ from adlro.evaluate.batch import Case, Runs, by_window, name_of, runs_of
 from adlro.evaluate.calibration import Calibration, Twin
 from adlro.evaluate.findings import Finding
 from adlro.evaluate.group_waits import Compared, GroupChange, measured_rows, wait_changes
+from adlro.evaluate.out_of_range import OutOfRange
 from adlro.evaluate.prediction_error import prediction_errors
 from adlro.evaluate.stats import Estimate, estimate, percent_difference
 from adlro.evaluate.variants import (
@@ -123,6 +124,7 @@ class Assessment(BaseModel):
     findings: list[Finding]
     assumptions: list[str]
     notes: list[str]
+    out_of_range: OutOfRange | None = None  # of the features of ours; None = not measured
 
     @property
     def losers(self) -> list[GroupChange]:
@@ -311,8 +313,16 @@ def _assumed(study: Study) -> list[str]:
     ]
 
 
-def assessment(study: Study, results: Sequence[Runs]) -> Assessment:
-    """Return the assessment of the runs of a study, in the order of its cases."""
+def assessment(
+    study: Study, results: Sequence[Runs], out_of_range: OutOfRange | None = None
+) -> Assessment:
+    """Return the assessment of a study.
+
+    Args:
+        study: the study.
+        results: its runs, in the order of its cases.
+        out_of_range: of the features of ours; None = not measured.
+    """
     cells = list(_cells(study, results))
     counted = [runs for _, source, runs in cells if source != REFERENCE]
     settings = [
@@ -364,6 +374,7 @@ def assessment(study: Study, results: Sequence[Runs]) -> Assessment:
         calibration=twin.calibration(windows.seeds),
         changes=wait_changes(history, pairs, windows),
         findings=found,
-        assumptions=_assumed(study),
+        assumptions=_assumed(study) + ([] if out_of_range is None else [out_of_range.of(OURS)]),
         notes=study.notes,
+        out_of_range=out_of_range,
     )

@@ -15,8 +15,18 @@ import numpy as np
 
 from adlro.errors import PolicyError
 from adlro.evaluate.calibration import Twin
-from adlro.evaluate.comparison import Comparison, PolicyRow, RunFigures, SeedRuns, summarise
+from adlro.evaluate.comparison import (
+    Comparison,
+    PolicyRow,
+    RunFigures,
+    SeedRuns,
+    jitter_figures,
+    mean_figures,
+    summarise,
+)
 from adlro.evaluate.metrics import measure
+from adlro.evaluate.out_of_range import MOST_SEEDS, OutOfRangeTally
+from adlro.evaluate.references import SeedReferences
 from adlro.evaluate.rows import RECORDED
 from adlro.evaluate.stats import estimate, percent_difference
 from adlro.policies.loading import user_file
@@ -24,6 +34,7 @@ from adlro.policies.registry import Policy
 from adlro.sim import simulator
 from adlro.sim.world import EmptyCluster
 from adlro.workloads.generate import generate
+from adlro.workloads.jitter import Jitter, jittered
 from adlro.workloads.setting import Setting
 from adlro.workloads.workload import Workload
 
@@ -31,7 +42,7 @@ __all__ = ["Comparison", "PolicyRow", "Stopped", "Until", "compare", "in_backgro
 
 R = TypeVar("R")
 Watch = Callable[[Policy, int, Workload, simulator.RunResult], object]  # policy, seed, jobs, result
-Hindsight = Callable[[Setting, Workload, int], float]  # mean JCT on one seed if the future is known
+References = Callable[[Setting, Workload, int], SeedReferences]  # of one seed
 
 FIRST_BATCH = 20  # seeds before the first test of widths: intervals of few seeds may be too narrow
 _AHEAD = 1_000  # seeds by which other policies may be ahead of the slowest
@@ -118,36 +129,47 @@ def in_background(work: Callable[[], R]) -> R:
 
 
 class _Task(NamedTuple):
-    """What to run on each seed: the policies and, unless None, the hindsight reference."""
+    """What to run on each seed: the policies and, unless None, the references."""
 
     setting: Setting
     policies: Sequence[Policy]
     watch: Watch
-    hindsight: Hindsight | None
+    references: References | None
+    jitter: Jitter | None
 
     def play(self, chosen: Sequence[int], seed: int) -> list[RunFigures]:
         """Run the policies with the chosen indices on one seed, in this thread."""
         if not chosen:
             return []
-        workload = generate(self.setting, seed)
-        runs = []
-        for p in chosen:
-            policy = self.policies[p]
-            before = time.thread_time()
-            result = run_one(self.setting, workload, policy, seed)
-            cpu_s = time.thread_time() - before
-            counted = (
-                int(result.totals[key]) for key in ("decisions", "real_decisions", "preemptions")
-            )
-            runs.append(RunFigures(measure(self.setting, workload, result), cpu_s, *counted))
-            self.watch(policy, seed, workload, result)
-        return runs
+        workloads = self._workloads(seed)
+        return [
+            mean_figures([self._run(self.policies[p], workload, seed) for workload in workloads])
+            for p in chosen
+        ]
 
-    def look_back(self, seed: int) -> float | None:
-        """Return the mean JCT of the hindsight reference on a seed; None if none is wanted."""
-        if self.hindsight is None:
+    def _workloads(self, seed: int) -> list[Workload]:
+        """Return the workload of a seed, or its repetitions with jitter."""
+        workload = generate(self.setting, seed)
+        if self.jitter is None:
+            return [workload]
+        sigma = self.jitter.sigma
+        return [jittered(workload, sigma, seed, r) for r in range(self.jitter.repeats)]
+
+    def _run(self, policy: Policy, workload: Workload, seed: int) -> RunFigures:
+        before = time.thread_time()
+        result = run_one(self.setting, workload, policy, seed)
+        cpu_s = time.thread_time() - before
+        counted = (
+            int(result.totals[key]) for key in ("decisions", "real_decisions", "preemptions")
+        )
+        self.watch(policy, seed, workload, result)
+        return RunFigures(measure(self.setting, workload, result), cpu_s, *counted)
+
+    def refer(self, seed: int) -> SeedReferences | None:
+        """Return the references of a seed; None if they are not wanted."""
+        if self.references is None:
             return None
-        return self.hindsight(self.setting, generate(self.setting, seed), seed)
+        return self.references(self.setting, generate(self.setting, seed), seed)
 
 
 def _runs_alone(policy: Policy) -> bool:
@@ -163,7 +185,7 @@ class _Begun(NamedTuple):
 
     shared: Future[list[RunFigures]]  # policies that run several seeds at once
     alone: Future[list[RunFigures]]  # policies that run one seed at a time
-    hindsight: Future[float | None]
+    references: Future[SeedReferences | None]
 
 
 class _Workers:
@@ -186,7 +208,7 @@ class _Workers:
         return _Begun(
             self._many.submit(task.play, self._shared, seed),
             self._one.submit(task.play, self._alone, seed),
-            self._many.submit(task.look_back, seed),
+            self._many.submit(task.refer, seed),
         )
 
     def play(self, seeds: range, done: list[SeedRuns]) -> None:
@@ -195,9 +217,9 @@ class _Workers:
         rest = iter(seeds)
         begun = deque(self._begin(seed) for seed in islice(rest, _AHEAD))
         while begun:
-            shared, alone, hindsight = begun.popleft()
+            shared, alone, references = begun.popleft()
             runs = [*shared.result(), *alone.result()]
-            done.append(SeedRuns([runs[i] for i in order], hindsight.result()))
+            done.append(SeedRuns([runs[i] for i in order], references.result()))
             begun.extend(self._begin(seed) for seed in islice(rest, 1))
 
     def dismiss(self) -> None:
@@ -271,14 +293,15 @@ def _refuse_twins(setting: Setting, policies: Sequence[Policy]) -> None:
             )
 
 
-def compare(
+def compare(  # noqa: PLR0913 -- merged below
     setting: Setting,
     policies: Sequence[Policy],
     seeds: range | Until,
     *,
     threads: int = 2,
     watch: Watch = lambda *_: None,
-    hindsight: Hindsight | None = None,
+    references: References | None = None,
+    jitter: Jitter | None = None,
 ) -> Comparison:
     """Run every policy on every seed and compare them; the result does not depend on `threads`.
 
@@ -287,27 +310,36 @@ def compare(
         policies: policies to compare.
         seeds: at least one seed, or a stopping rule.
         threads: number of seeds run at once; users' Python files run in one more thread.
-        watch: called after each run, from any thread.
-        hindsight: returns the reference mean JCT of a seed; called once per seed, from any thread.
+        watch: called after each run, from any thread; with jitter, after each repetition.
+        references: returns the look-ahead with foresight and the lower bounds of a seed
+            (evaluate/references.py); called once per seed, from any thread.
+        jitter: repeat each seed with slightly changed estimates; the figures are averages.
 
     Raises:
         PolicyError: a policy failed or made an infeasible decision.
         Stopped: Ctrl-C after at least two complete seeds; holds the comparison over these seeds.
     """
     _refuse_twins(setting, policies)
-    twin = Twin(setting)
+    wanted = range(seeds.most) if isinstance(seeds, Until) else seeds
+    twin, tally = Twin(setting), OutOfRangeTally(setting, wanted[:MOST_SEEDS])
 
     def collect(policy: Policy, seed: int, workload: Workload, result: simulator.RunResult) -> None:
         twin.watch(policy, seed, workload, result)
+        tally.watch(policy, seed, workload)
         watch(policy, seed, workload, result)
 
     def summary(complete: Sequence[SeedRuns], notes: Sequence[str]) -> Comparison:
         found = summarise(setting, policies, wanted, complete, notes)
         played = wanted[: len(complete)]
-        return found.model_copy(update={"calibration": twin.calibration(played)})
+        rows = [
+            row.model_copy(update={"out_of_range": tally.figures(policy, played)})
+            for row, policy in zip(found.policies, policies, strict=True)
+        ]
+        calibration, jittering = twin.calibration(played), jitter_figures(jitter)
+        more = {"calibration": calibration, "jitter": jittering, "policies": rows}
+        return found.model_copy(update=more)
 
-    crew = _Workers(_Task(setting, policies, collect, hindsight), threads)
-    wanted = range(seeds.most) if isinstance(seeds, Until) else seeds
+    crew = _Workers(_Task(setting, policies, collect, references, jitter), threads)
     done: list[SeedRuns] = []
     try:
         notes = in_background(lambda: _play(crew, policies, seeds, done))

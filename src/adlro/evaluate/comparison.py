@@ -14,8 +14,11 @@ from pydantic import BaseModel, ConfigDict
 from adlro import __version__
 from adlro.config.scenario import Scenario
 from adlro.evaluate import recorded as record
+from adlro.evaluate import references
 from adlro.evaluate.calibration import Calibration
 from adlro.evaluate.metrics import Metrics
+from adlro.evaluate.pooled import pooled_against_rivals
+from adlro.evaluate.references import BASELINE, Reference, SeedReferences
 from adlro.evaluate.regression import REGRESSORS, RESPONSE, Regressions, regressions
 from adlro.evaluate.rows import RECORDED, Differences, JctDifference, PolicyRow, RecordedRow, tested
 from adlro.evaluate.significance import holm, paired_test
@@ -25,16 +28,17 @@ from adlro.evaluate.stats import (
     Estimate,
     bootstrap,
     estimate,
-    gap_closed,
     percent_differences,
 )
 from adlro.model.state import Floats
 from adlro.policies.registry import Policy
 from adlro.workloads import replay
+from adlro.workloads.jitter import Jitter
 from adlro.workloads.setting import Setting
 from adlro.workloads.summary import OVERLOAD
 
 __all__ = [
+    "BASELINE",
     "Comparison",
     "JctDifference",
     "PolicyRow",
@@ -48,7 +52,6 @@ PER_SEED = (
     "mean_jct_s", "p99_jct_s", "throughput_jobs_per_h", "gpu_utilisation", "offered_load",
     "mean_queue",
 )  # fmt: skip
-BASELINE = "min-min"  # the gap to hindsight starts here
 
 
 def versions() -> dict[str, str]:
@@ -59,6 +62,20 @@ def versions() -> dict[str, str]:
         "numba": numba.__version__,
         "scipy": scipy.__version__,
     }
+
+
+class JitterFigures(BaseModel):
+    """How each seed was repeated with slightly changed estimates."""
+
+    model_config = ConfigDict(frozen=True)
+
+    repeats: int
+    sigma: float  # standard deviation of the log of the factor on the estimates
+
+
+def jitter_figures(jitter: Jitter | None) -> JitterFigures | None:
+    """Return the jitter of a comparison as it is written to JSON."""
+    return None if jitter is None else JitterFigures(repeats=jitter.repeats, sigma=jitter.sigma)
 
 
 class Comparison(BaseModel):
@@ -80,9 +97,20 @@ class Comparison(BaseModel):
     recorded: RecordedRow | None = None  # what happened to the jobs of a history: not simulated
     calibration: Calibration | None = None  # of the policy `slurm` against what happened
     windows: int | None = None  # of a history, which do not overlap; None = there is no history
-    hindsight: Estimate | None = None  # mean JCT in seconds of the reference that knows the future
+    hindsight: Reference | None = None  # look-ahead with foresight: mean JCT in s; no bound
+    lower_bound: Reference | None = None  # on the mean JCT in s of any schedule without preemption
+    lower_bound_preemptive: Reference | None = None  # of any schedule at all
     regression: Regressions
+    jitter: JitterFigures | None = None  # how seeds were repeated; None = each was run once
     notes: list[str] = []  # caveats for readers of the figures
+
+    def range_notes(self) -> list[str]:
+        """Return a sentence for each learned policy on features outside its training range."""
+        return [
+            f"Outside the training range of {row.name}: {row.out_of_range.words}."
+            for row in self.policies
+            if row.out_of_range is not None
+        ]
 
     def tables(self) -> list[list[PolicyRow]]:
         """Return the rows of policies that never preempt and, as a second list, of those that do.
@@ -95,20 +123,36 @@ class Comparison(BaseModel):
 
 
 class RunFigures(NamedTuple):
-    """The figures of one run that enter a comparison."""
+    """The figures of one run, or of its repetitions with jitter, that enter a comparison."""
 
     metrics: Metrics
     cpu_s: float
     decisions: int
     real_decisions: int
     preemptions: int
+    jitter_sd: float | None = None  # of mean JCT over repetitions / their mean; None = one run
+
+
+def mean_figures(runs: Sequence[RunFigures]) -> RunFigures:
+    """Return the mean metrics of repetitions of one run, with their CPU time and counts added."""
+    if len(runs) == 1:
+        return runs[0]
+    jct = np.array([run.metrics.mean_jct_s for run in runs])
+    return RunFigures(
+        Metrics(*np.mean([run.metrics for run in runs], axis=0).tolist()),
+        sum(run.cpu_s for run in runs),
+        sum(run.decisions for run in runs),
+        sum(run.real_decisions for run in runs),
+        sum(run.preemptions for run in runs),
+        float(jct.std(ddof=1) / jct.mean()),
+    )
 
 
 class SeedRuns(NamedTuple):
-    """The figures of all policies, and of the hindsight reference if any, on one seed."""
+    """The figures of all policies, and the references if any, on one seed."""
 
     runs: list[RunFigures]  # [P] in the order of the policies
-    hindsight: float | None  # mean JCT of the reference in seconds
+    references: SeedReferences | None
 
 
 class _Results(NamedTuple):
@@ -198,23 +242,10 @@ def _versus(results: _Results) -> list[dict[str, Differences]]:
     return versus
 
 
-def _gaps_closed(
-    results: _Results, hindsight: Floats | None
-) -> tuple[list[Estimate | None], list[str]]:
-    """Return the percent of the gap between min-min and hindsight that each policy closes.
-
-    None for all if the gap is unknown or there is none, with a note that says why.
-    """
-    unknown: list[Estimate | None] = [None] * len(results.names)
-    if hindsight is None:
-        return unknown, []
-    if BASELINE not in results.names:
-        return unknown, [f"Without {BASELINE} in the table there is no gap to hindsight to close."]
-    jct = results.figures[RESPONSE]
-    start = jct[results.names.index(BASELINE)]
-    if not start.mean() > hindsight.mean():
-        return unknown, [f"Hindsight is no better than {BASELINE} here: there is no gap to close."]
-    return [gap_closed(row, start, hindsight) for row in jct], []
+def _jitter_sd_pct(runs: Sequence[RunFigures]) -> float | None:
+    """Return the percent by which jitter alone moves the mean JCT of a seed; None = no jitter."""
+    found = [run.jitter_sd for run in runs if run.jitter_sd is not None]
+    return 100 * float(np.mean(found)) if found else None
 
 
 def _replay_notes(setting: Setting, seeds: range) -> list[str]:
@@ -259,14 +290,18 @@ def summarise(
     """Return the comparison of policies over the completed seeds, the first of `seeds`."""
     seeds = seeds[: len(done)]
     results, scenario, played = _results(policies, done), setting.scenario, setting.played
-    references = [seed.hindsight for seed in done if seed.hindsight is not None]
-    hindsight = np.array(references) if references else None
-    gaps, no_gap = _gaps_closed(results, hindsight)
+    beside = references.summarise(
+        results.names,
+        results.is_preemptive,
+        results.figures[RESPONSE],
+        [seed.references for seed in done],
+    )
     versus = _versus(results)
     happened = record.compare(setting, seeds, results.names, results.figures)
     if happened.row is not None:
         for own_versus, differences in zip(versus, happened.versus, strict=True):
             own_versus[RECORDED] = differences
+    pooled = pooled_against_rivals(results.names, results.figures[RESPONSE])
     rows = []
     for p, name in enumerate(results.names):
         own = [seed.runs[p] for seed in done]
@@ -277,7 +312,9 @@ def summarise(
             metrics={key: estimate(rows_[p]) for key, rows_ in results.figures.items()},
             per_seed={key: results.figures[key][p].tolist() for key in PER_SEED},
             versus=versus[p],
-            gap_closed=gaps[p],
+            **beside.policies[p]._asdict(),
+            pooled={} if played is None else pooled[p],
+            jitter_sd_pct=_jitter_sd_pct(own),
             decision_us=1e6 * sum(run.cpu_s for run in own) / decisions,
             decisions=decisions,
             real_decisions=sum(run.real_decisions for run in own),
@@ -296,7 +333,9 @@ def summarise(
         policies=rows,
         recorded=happened.row,
         windows=None if played is None else replay.windows(played, scenario.jobs),
-        hindsight=None if hindsight is None else estimate(hindsight),
+        hindsight=beside.look_ahead,
+        lower_bound=beside.lower_bound,
+        lower_bound_preemptive=beside.lower_bound_preemptive,
         regression=regressions(explained, results.names, seeds),
         notes=[
             *notes,
@@ -304,6 +343,6 @@ def summarise(
             *happened.notes,
             *setting.filled,
             *_preemption_notes(policies, results),
-            *no_gap,
+            *beside.notes,
         ],
     )

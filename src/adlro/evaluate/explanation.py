@@ -18,6 +18,7 @@ from numba import types
 from adlro.compiled import dispatcher
 from adlro.errors import ConfigError, PolicyError
 from adlro.evaluate.compare import run_one
+from adlro.evaluate.out_of_range import DecisionOutOfRange, decision_outside
 from adlro.features import start_kernel
 from adlro.features.explanation_kernel import CHOICE, PLANNED, write_choices, write_plan
 from adlro.features.similarity_kernel import LIKENESS
@@ -93,6 +94,7 @@ class Decision(NamedTuple):
     chosen: int  # index of the policy's choice
     planned: int  # index of Min-Min's choice
     network: Floats | None  # params of a learned policy; None for other policies
+    out_of_range: DecisionOutOfRange | None = None  # of its features; None for other policies
 
 
 class Planned(NamedTuple):
@@ -236,7 +238,8 @@ def decision_of(view: View, answered: int, out: Records, policy: Policy) -> Deci
     options = tuple(_option(i, view, table, tau, network, base) for i in range(first, count))
     features, whole = table.features[first:count], table.choices[:count]
     at = (chosen - first, planned - first)
-    return Decision(0, _copied(view), options, features, whole, *at, network)
+    strange = decision_outside(policy, features, len(view.running) == 0)
+    return Decision(0, _copied(view), options, features, whole, *at, network, strange)
 
 
 def _copied(view: View) -> View:

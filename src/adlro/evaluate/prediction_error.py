@@ -9,8 +9,15 @@ import numpy as np
 from adlro.config.scenario import EstimateSource
 from adlro.errors import TraceError
 from adlro.estimates import job_table
-from adlro.estimates.errors import Errors, errors
-from adlro.estimates.estimator import DEFAULTS, Estimator, Explanation, Progress, ends_only
+from adlro.estimates.errors import Errors, Reliability, coverage, errors, reliability
+from adlro.estimates.estimator import (
+    DEFAULTS,
+    INTERVAL,
+    Estimator,
+    Explanation,
+    Predictions,
+    Progress,
+)
 from adlro.estimates.job_table import JobTable, with_events
 from adlro.estimates.registry import ESTIMATORS
 from adlro.model.history import History
@@ -23,13 +30,32 @@ class PredictionErrors(NamedTuple):
     """Predictions of the J jobs of a history by several estimators."""
 
     jobs: JobTable
-    log_s: dict[str, Floats]  # name of the estimator, - as blank -> predicted log seconds [J]
-    confidence: Floats  # [J] of the predictions of the estimator `memory`
+    predictions: dict[str, Predictions]  # by name of the estimator, - as blank
     learned: dict[EstimateSource, Estimator]  # the estimators after the last event
+
+    @property
+    def log_s(self) -> dict[str, Floats]:
+        """Predicted log seconds [J] by name of the estimator."""
+        return {name: one.log_s[:, 0] for name, one in self.predictions.items()}
 
     def errors(self, counted: Mask) -> dict[str, Errors]:
         """Return the errors of each estimator over the jobs for which `counted` [J] is True."""
         return {name: errors(found, self.jobs.log_s, counted) for name, found in self.log_s.items()}
+
+    def coverage(self, counted: Mask) -> dict[str, float]:
+        """Return the share of the jobs `counted` [J] in the 80 % interval of each estimator."""
+        found = {}
+        for name, one in self.predictions.items():
+            low, high = (np.log(one.at(p)[:, 0]) for p in INTERVAL)
+            found[name] = coverage(low, high, self.jobs.log_s, counted)
+        return found
+
+    def reliability(self, counted: Mask) -> dict[str, tuple[Reliability, ...]]:
+        """Return the reliability table of each estimator over the jobs `counted` [J]."""
+        return {
+            name: reliability(one.confidence[:, 0], one.log_s[:, 0], self.jobs.log_s, counted)
+            for name, one in self.predictions.items()
+        }
 
 
 def events(history: History) -> int:
@@ -51,8 +77,8 @@ def prediction_errors(history: History, progress: Progress = lambda _: None) -> 
     for place, (name, kind) in enumerate(_MEASURED.items()):
         learned[name] = kind.create(DEFAULTS)
         found[name] = learned[name].follow(jobs, _offset(progress, place * len(jobs.order)))
-    log_s = {name.replace("-", " "): one.log_s[:, 0] for name, one in found.items()}
-    return PredictionErrors(jobs, log_s, found["memory"].confidence, learned)
+    named = {name.replace("-", " "): one for name, one in found.items()}
+    return PredictionErrors(jobs, named, learned)
 
 
 def explain(
@@ -72,5 +98,5 @@ def explain(
         raise TraceError(f"{history.header.source}: that job has no time of submission")
     before = np.arange(len(jobs.order)) < place[0]
     known = ESTIMATORS[estimator].create(DEFAULTS)
-    known.follow(ends_only(with_events(jobs, before)), progress)
+    known.follow(with_events(jobs, before), progress)
     return known.explain(jobs, job)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from adlro.evaluate.out_of_range import OutOfRange
+from adlro.evaluate.pooled import Pooled
 from adlro.evaluate.significance import PairedTest
 from adlro.evaluate.stats import Estimate, seeds_to_settle
 
@@ -64,10 +66,15 @@ class PolicyRow(Row):
     """The figures of one policy over all seeds."""
 
     is_preemptive: bool  # declared, or observed to preempt
-    gap_closed: Estimate | None = None  # percent of the gap between min-min and hindsight
+    pooled: dict[str, Pooled] = {}  # rival -> pooled over windows; of a history only
+    jitter_sd_pct: float | None = None  # sd of a seed's mean JCT by jitter alone, mean over seeds
+    gap_closed: Estimate | None = None  # percent of the gap from min-min to the look-ahead
+    seeds_below_look_ahead: int | None = None  # on which its mean JCT is below the look-ahead's
+    times_lower_bound: Estimate | None = None  # mean JCT / the lower bound that holds for it
     decision_us: float  # CPU time per call of decide, including the simulator's own work
     decisions: int  # calls of decide over all seeds
     real_decisions: int  # calls with at least one feasible pair (job, pool)
+    out_of_range: OutOfRange | None = None  # of a learned policy's features; None = not learned
 
 
 class RecordedRow(Row):

@@ -236,18 +236,29 @@ def percent_difference(ours: Floats, theirs: Floats) -> Estimate:
     return percent_differences(np.stack((ours, theirs)), resamples)[0, 1]
 
 
-def gap_closed(policy: Floats, min_min: Floats, hindsight: Floats) -> Estimate:
-    """Return the percent of the gap between min-min and hindsight that a policy closes.
+def ratio(ours: Floats, theirs: Floats) -> Estimate:
+    """Return the mean of ours [S] / that of theirs, with its interval, paired by seed.
 
-    The arguments are mean JCTs by seed [S]. 100 = as good as hindsight, 0 = as good as min-min,
-    below 0 = worse than min-min.
+    sd is the standard deviation of ours - ratio * theirs, relative to the mean of theirs.
+    """
+    percent = percent_difference(ours, theirs)
+    sd = None if percent.sd is None else percent.sd / 100
+    ci95 = percent.ci95 and (1 + percent.ci95[0] / 100, 1 + percent.ci95[1] / 100)
+    return Estimate(mean=1 + percent.mean / 100, sd=sd, ci95=ci95)
+
+
+def gap_closed(policy: Floats, min_min: Floats, look_ahead: Floats) -> Estimate:
+    """Return the percent of the gap from min-min to a look-ahead with foresight that is closed.
+
+    The arguments are mean JCTs by seed [S]. 100 = as good as the look-ahead, which is no bound:
+    more is possible. 0 = as good as min-min, below 0 = worse than min-min.
 
     Raises:
-        ValueError: hindsight is no better than min-min on average: there is no gap.
+        ValueError: the look-ahead is no better than min-min on average: there is no gap.
     """
-    closed, gap = min_min - policy, min_min - hindsight
+    closed, gap = min_min - policy, min_min - look_ahead
     if not gap.mean() > 0:
-        raise ValueError("hindsight is no better than min-min: there is no gap to close")
+        raise ValueError("the look-ahead is no better than min-min: there is no gap to close")
     mean = 100 * float(closed.mean() / gap.mean())
     if len(gap) < 2:
         return Estimate(mean=mean, sd=None, ci95=None)

@@ -6,9 +6,19 @@ number of GPUs that a job holds and room that of the pool (Narayanan et al., Gav
 Solved by HiGHS' dual simplex, so that the solution is a vertex with few fractional shares; through
 scipy's milp (without integer variables), which returns the same solutions as linprog, digit for
 digit, in 60 % of its time.
+
+A long queue makes a large program, and each round with an arrival solves another one. There jobs
+that differ only in their need form a class, and the program has one row of variables per class: the
+sum of the shares of its jobs. Each job of a class gets its part of this sum in proportion to its
+need. The program of the classes is a relaxation of that of the jobs, so if no job gets more than
+all of its time, the shares are an optimum of both. Otherwise each job that would get more becomes a
+class of its own, and the program is solved again. The optimum is the same as without classes, but
+it is another vertex: jobs of a class with equal needs have equal shares.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import LinearConstraint, milp
@@ -21,6 +31,20 @@ from adlro.planning.active_jobs import ActiveJobs, Indices
 TIME_LIMIT_S = 30.0  # for one program
 _SUM_WEIGHT = 1e-3  # weight of the mean speed beside the smallest normalised speed
 _TOLERANCE = 1e-6  # shares this near to 0 or 1 are rounded
+_MANY = 1000  # pairs (job, pool), above which a program is solved by classes if a queue is long
+_LONG = 2.0  # times the GPUs of the cluster: a queue is long if all jobs together need more
+_DIGITS = 9  # speeds that agree in so many decimals are equal
+
+
+class _MaxMin(NamedTuple):
+    """A max-min program of C classes of jobs."""
+
+    speeds: Floats  # [C, P]
+    mask: Mask  # [C, P] pairs that may be used
+    width: Floats  # [C] GPUs that a job holds
+    jobs: Floats  # [C] number of jobs
+    need: Floats  # [C] sum of the needs of the jobs
+    room: Floats  # [P] GPUs of each pool
 
 
 def _solve(gain: Floats, rows: csc_array, bounds: Floats, where: str) -> Floats:
@@ -71,6 +95,52 @@ def max_total_shares(gain: Floats, active: ActiveJobs, mask: Mask, where: str) -
     return _table(_solve(gain[mask], matrix, bounds, where), mask)
 
 
+def _solve_classes(program: _MaxMin, where: str) -> Floats:
+    """Shares [C, P], summed over the jobs of each class, that maximise s; see max_min_shares."""
+    speeds, mask, room = program.speeds, program.mask, program.room
+    a, p = np.nonzero(mask)
+    able, count, last = np.flatnonzero(mask.any(axis=1)), len(mask), len(a)
+    first = count + len(room)  # first row of the needs; the rows of jobs and pools are before it
+    values = [np.ones(last), program.width[a], -speeds[mask], program.need[able]]
+    rows = [a, count + p, first + np.searchsorted(able, a), first + np.arange(len(able))]
+    columns = np.concatenate([np.tile(np.arange(last), 3), np.full(len(able), last)])
+    bounds = np.concatenate([program.jobs, np.maximum(room, 0.0), np.zeros(len(able))])
+    places = (np.concatenate(rows), columns)
+    matrix = csc_array((np.concatenate(values), places), shape=(len(bounds), last + 1))
+    weight = _SUM_WEIGHT / program.jobs[able].sum()
+    shares = np.zeros(mask.shape)
+    shares[mask] = _solve(np.append(speeds[mask] * weight, 1.0), matrix, bounds, where)[:last]
+    return shares
+
+
+def _in_order(label: Indices) -> tuple[Indices, Indices]:
+    """First job [C] of each class, in the order of the jobs, and the class [A] of each job."""
+    first, of = np.unique(label, return_index=True, return_inverse=True)[1:]
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[of.ravel()]
+
+
+def _solve_by_class(each: _MaxMin, where: str) -> Floats:
+    """Shares [A, P] of an optimum of the program `each`, found with one class for equal jobs."""
+    like = np.column_stack([np.where(each.mask, each.speeds.round(_DIGITS), -1.0), each.width])
+    label = np.unique(like, axis=0, return_inverse=True)[1].ravel()
+    alone = np.zeros(len(label), np.bool_)
+    while True:
+        own = np.where(alone, len(label) + np.arange(len(label)), label)
+        first, of = _in_order(own)
+        need = np.bincount(of, each.need).astype(np.float64)
+        jobs = np.bincount(of).astype(np.float64)
+        total = _solve_classes(
+            _MaxMin(each.speeds[first], each.mask[first], each.width[first], jobs, need, each.room),
+            where,
+        )
+        shares: Floats = total[of] * (each.need / need[of])[:, None]
+        over = shares.sum(axis=1) > 1 + _TOLERANCE
+        if not (over & ~alone).any():
+            return shares
+        alone |= over
+
+
 def max_min_shares(
     speeds: Floats, need: Floats, active: ActiveJobs, mask: Mask, where: str
 ) -> Floats:
@@ -88,17 +158,11 @@ def max_min_shares(
     Raises:
         PolicyError: see _solve.
     """
-    a, p = np.nonzero(mask)
-    if len(a) == 0:
+    able = mask.any(axis=1)
+    if not able.any():
         return np.zeros(mask.shape)
-    able = np.flatnonzero(mask.any(axis=1))
-    scale = need[able] / need[able].max()
-    values, rows, bounds = _limits(a, p, active)
-    first, last = len(bounds), len(a)  # first row of the needs, and column of s
-    values = np.concatenate([values, -speeds[mask], scale])
-    rows = np.concatenate([rows, first + np.searchsorted(able, a), first + np.arange(len(able))])
-    columns = np.concatenate([np.tile(np.arange(last), 3), np.full(len(able), last)])
-    bounds = np.concatenate([bounds, np.zeros(len(able))])
-    matrix = csc_array((values, (rows, columns)), shape=(len(bounds), last + 1))
-    gain = np.append(speeds[mask] * (_SUM_WEIGHT / len(able)), 1.0)
-    return _table(_solve(gain, matrix, bounds, where)[:last], mask)
+    ones, scaled = np.ones(len(mask)), need / need[able].max()
+    each = _MaxMin(speeds, mask, active.width, ones, scaled, active.room)
+    waits = active.width[able].sum() > _LONG * np.maximum(active.room, 0.0).sum()
+    solve = _solve_by_class if waits and mask.sum() > _MANY else _solve_classes
+    return _table(solve(each, where)[mask], mask)

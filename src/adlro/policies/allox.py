@@ -9,6 +9,11 @@ positions per GPU. The number of positions of a GPU is doubled (to at most Q) as
 position is used; after that, more positions cannot improve the optimum. On each idle GPU the job
 with the largest k starts.
 
+The optimum is seldom unique: jobs of one gang size with the same k can swap GPUs within a pool,
+because R_i and k p are separate terms of the cost. The policy takes the optimum that starts the
+shortest of them: for each k, the GPUs on which this job is next come first, sorted by R_i, and are
+filled by rising p. This matters because more jobs arrive before the plan is carried out.
+
 Gangs (our extension): the GPUs of a pool are sorted by R_i. A gang of n GPUs at the i-th GPU takes
 that GPU and the n - 1 before it, delays the jobs behind it on all n, and so costs
 R_i + p (1 + n (k - 1)). If a gang is next on a GPU that is still busy for R_i, the idle GPUs among
@@ -103,6 +108,23 @@ def assign(seconds, gangs, busy):
         places[full] = np.minimum(count, 2 * places[full])
 
 
+def start_shortest(seconds, gangs, home, busy, assigned):
+    """Return the GPU [J] of each job in the equal optimum that starts the shortest jobs.
+
+    seconds, gangs and busy as in `assign`, with equal seconds on the GPUs of a pool that a job may
+    use; home [M]: pool of each GPU; assigned: GPU [J] and position k [J], from `assign`.
+    """
+    machine, place = assigned
+    jobs, length = np.arange(len(machine)), np.zeros(len(busy), np.int64)
+    np.maximum.at(length, machine, place)
+    group = (gangs, place, home[machine])
+    by_time = np.lexsort((jobs, seconds[jobs, machine], *group))
+    by_start = np.lexsort((machine, busy[machine], place < length[machine], *group))
+    found = np.empty_like(machine)
+    found[by_time] = machine[by_start]
+    return found
+
+
 def _taking_part(share, view):
     """Return a mask [Q] of the waiting jobs of the `share` of users with the least service."""
     jobs, queue, running = view.jobs, view.queue, view.running
@@ -125,6 +147,7 @@ def _starts(seconds, gangs, sliced, home, busy):
     Every slice is listed as well, with 0 GPUs: it starts if it fits.
     """
     machine, place = assign(seconds, gangs, busy)
+    machine = start_shortest(seconds, gangs, home, busy, (machine, place))
     first = {}
     for row in np.argsort(place):
         first[machine[row]] = row  # the last one written has the largest position

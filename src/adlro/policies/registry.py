@@ -23,6 +23,7 @@ from adlro.model.context import Context, ContextCopy, copy_context
 from adlro.model.state import Floats
 from adlro.policies import lookahead
 from adlro.policies.loading import learned, user_file
+from adlro.policies.loading.feature_ranges import FeatureRanges
 from adlro.sim.simulator import is_compiled
 
 LEARNED = "adlro"  # the default policy
@@ -42,6 +43,7 @@ class Policy(NamedTuple):
     file: Path | None  # of the user's code; None = a policy of the package
     line: int  # of its decide in that file
     is_preemptive: bool  # its file has PREEMPTIVE = True
+    ranges: FeatureRanges | None = None  # of a network's features in training; None = not known
 
 
 def _module(name: str) -> ModuleType | None:
@@ -221,4 +223,11 @@ def _load(name: str, context: ContextCopy) -> Policy:
         memory = _ask("memory", found, context) or 0
         ready = np.ascontiguousarray(params if params is not None else (), np.float64).ravel()
         line, preempts = user_file.first_line(module.decide), _is_preemptive(module, name)
-        return Policy(name, module.decide, ready, int(memory), file, line, preempts)
+        ranges = _ranges(found)
+        return Policy(name, module.decide, ready, int(memory), file, line, preempts, ranges)
+
+
+def _ranges(found: _Found) -> FeatureRanges | None:
+    if found.learned is not None:
+        return found.learned.card.ranges
+    return learned.shipped(found.name).card.ranges if found.name in _SHIPPED else None

@@ -14,6 +14,7 @@ import time
 from adlro.config.files import adjusted
 from adlro.errors import ConfigError
 from adlro.nets.q_network import Network
+from adlro.policies.loading.feature_ranges import FeatureRanges
 from adlro.seeds import TrainingPhase, fit_seed
 from adlro.sim.simulator import warm_up as warm_up_policies
 from adlro.telemetry.normalise import Norm
@@ -25,7 +26,14 @@ from adlro.train.evaluation import Evaluator
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
 from adlro.train.hyperparameters import SELF, AdlroHyperparameters
-from adlro.train.labelling import Labelling, LabelTask, label, read_labels, write_labels
+from adlro.train.labelling import (
+    Labelling,
+    LabelTask,
+    label,
+    ranges_of,
+    read_labels,
+    write_labels,
+)
 from adlro.train.plan import TrainingPlan, TrainingRequest
 from adlro.train.run import Algorithm, Run, TrainedPolicy
 from adlro.train.tuning import SAVE_EVERY_S, TunedTraining, Tuner
@@ -206,7 +214,14 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
             found,
             self.checkpoint.episodes,
             self.checkpoint.states,
+            self._ranges(chosen.network.features),
         )
+
+    def _ranges(self, features: tuple[str, ...]) -> FeatureRanges | None:
+        """Return the ranges of features over all labelled states; None = there are none yet."""
+        rounds = [read_labels(self.run.folder, k)[1] for k in range(len(self._used.rounds))]
+        parts = [part for parts in rounds for part in parts]
+        return ranges_of(features, parts) if parts else None
 
 
 def scaled(request: AdlroRequest) -> AdlroHyperparameters:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from adlro.features.start_kernel import FEATURES
 from adlro.nets.q_network import Network
+from adlro.policies.loading.feature_ranges import FeatureRanges, measure_ranges
 from adlro.seeds import TrainingPhase
 from adlro.telemetry.normalise import Norm
 from adlro.train import episode_seeds, expansion
@@ -88,3 +91,10 @@ def read_labels(folder: TrainingFolder, number: int) -> tuple[int, list[Labels]]
             parts.append(Labels(**folder.read_arrays(file.name)))
             done = last
     return done, parts
+
+
+def ranges_of(features: Sequence[str], parts: Sequence[Labels]) -> FeatureRanges:
+    """Return the ranges of some features over all options of the labelled states."""
+    columns = [FEATURES.index(name) for name in features]
+    states = sum(len(part.groups) for part in parts)
+    return measure_ranges(features, [part.features[:, columns] for part in parts], states)

@@ -20,6 +20,7 @@ from adlro.nets.paper_network import PaperNetwork
 from adlro.nets.q_network import Network
 from adlro.policies.loading import learned
 from adlro.policies.loading.card import AnyCard, Budget, Figure, Provenance, Seeds
+from adlro.policies.loading.feature_ranges import FeatureRanges
 from adlro.train import episode_seeds
 from adlro.train.evaluation import Evaluation
 from adlro.train.executor import Stopped, ThreadExecutor
@@ -66,6 +67,7 @@ class TrainedPolicy(NamedTuple):
     evaluation: Evaluation  # against min-min on the selection seeds
     episodes: int
     labelled_states: int = 0
+    ranges: FeatureRanges | None = None  # of the features in training; None = not measured
 
 
 class Training(Protocol):
@@ -283,4 +285,5 @@ def _provenance(policy: TrainedPolicy, run: Run[H], name: str) -> Provenance:
         seeds=episode_seeds.block(run.request.seed),
         selection=figures,
         date=datetime.datetime.now(datetime.UTC).date(),
+        ranges=policy.ranges,
     )

@@ -63,7 +63,7 @@ def _estimates(setting: Setting, coming: replay.Replay, seconds: Floats, seed: i
     else:
         before = _learned(setting.scenario.model_dump_json())
         runs = _runs(setting, coming, seconds, seed)
-        est = past.predict_arrivals(before, runs, setting.speeds)
+        est = past.predict_arrivals(before, runs, setting.speeds, wanted.quantile)
     capped: Floats = np.minimum(est, jobs["limit"][:, None])
     return capped
 

@@ -43,7 +43,7 @@ def _whole_file(text: str, source: str, names: tuple[str, ...], _: tuple[int, ..
         _: edition of the file, a part of the cache key only.
     """
     scenario, recorded = Scenario.model_validate_json(text), Recorded.model_validate_json(source)
-    estimator = ESTIMATORS[scenario.estimates.source]
+    estimator, quantile = ESTIMATORS[scenario.estimates.source], scenario.estimates.quantile
     history = history_file.history_of(recorded)
     jobs = job_table.table_of(history)
     types = history_file.types_of(scenario, recorded, history, np.arange(history.rows))
@@ -54,12 +54,12 @@ def _whole_file(text: str, source: str, names: tuple[str, ...], _: tuple[int, ..
     prior = np.array([[_log_speed(one, model) for model in columns] for one in scenario.types])
     if not named:
         found = estimator.create(DEFAULTS).follow(jobs)
-        alike: Floats = np.exp(found.log_s - prior[types])
-        return alike
+        return found.on_models(np.exp(prior[types]), quantile)
     jobs = jobs._replace(model=known.of_job, kind=types, prior=prior)
-    settings = Settings(models=models, classes=len(scenario.types))
+    settings = Settings(models=models)
     found = estimator.create(settings).follow(jobs)
-    return found.seconds[:, [models.index(name) for name in names]]
+    seconds = found.on_models(np.exp(prior[types]), quantile)
+    return seconds[:, [models.index(name) for name in names]]
 
 
 def of_history(

@@ -71,6 +71,12 @@ def test_everything_an_operator_asks_is_there(place):
     }  # fmt: skip
     assert {cell["estimates"] for cell in data["cells"] if cell["is_reference"]} == {"oracle"}
     assert data["losers"] == [one for one in data["changes"] if one["change_s"]["mean"] > 0]
+    found = data["out_of_range"]
+    assert (found["features"], found["problem"]) == (43, None)
+    assert found["decisions"] > 0
+    told = f"{100 * found['share']:.2g} % of what adlro looks at on this history lies outside of"
+    assert sum(told in words for words in data["assumptions"]) == 1
+    assert told in " ".join(result.stdout.split())
 
 
 def test_json_can_be_printed_alone_and_is_the_same_again(place):

@@ -1,6 +1,7 @@
 """Options of `adlro compare`, and its tables as they are printed."""
 
 import io
+import json
 
 import click
 import numpy as np
@@ -13,6 +14,7 @@ from adlro.cli.comparison_table import shown
 from adlro.config.files import find_scenario, scenario_of
 from adlro.evaluate.compare import Until, compare
 from adlro.policies import registry
+from adlro.workloads.jitter import Jitter
 from adlro.workloads.setting import prepare
 from tests.commands import called
 from tests.comparisons import STEADY, compared
@@ -75,6 +77,28 @@ def test_seeds_are_a_number_a_range_or_auto(text, seeds):
 def test_other_seeds_are_refused_with_examples(text):
     with pytest.raises(click.BadParameter, match=r"100:200.*auto:1%:500"):
         command._seeds(text)
+
+
+@pytest.mark.parametrize(("text", "jitter"), [("8", (8, 0.01)), ("2:0.5%", (2, 0.005))])
+def test_jitter_is_a_number_of_repetitions_with_or_without_a_size(text, jitter):
+    assert command._jitter(text) == pytest.approx(jitter)
+
+
+@pytest.mark.parametrize("text", ["0", "1", "-8", "8:", "8:0%", "8:51%", "8:nan%", "1001", "x", ""])
+def test_other_jitter_is_refused_with_an_example(text):
+    with pytest.raises(click.BadParameter, match=r"such as 8:2%"):
+        command._jitter(text)
+
+
+def test_jitter_and_the_pooled_ratios_of_a_history_are_printed(tmp_path):
+    played = setting(tmp_path)
+    policies = [registry.load(name, played) for name in ("fcfs", "min-min", "drain-argmin")]
+    result = compare(played, policies, range(2), jitter=Jitter(2))
+    text = as_one_line(printed(result, played.scenario))
+    assert "Each seed ran 2 times with estimates changed by about 1 %" in text
+    assert "Pooled over 2 windows" in text
+    assert "vs min-min, %" in text
+    assert "vs drain-argmin, %" in text
 
 
 def test_of_all_those_that_cannot_run_the_scenario_are_left_out_with_a_note(monkeypatch):
@@ -173,7 +197,7 @@ def test_notes_are_printed_below():
     assert printed(noted).rstrip().endswith("Note: mind the gap")
 
 
-def test_the_gap_to_hindsight_has_a_column_where_it_is_known():
+def test_the_gap_to_the_look_ahead_has_a_column_where_it_is_known():
     result = compared({"a": STEADY})
     closed = result.policies[0].model_copy(
         update={"gap_closed": result.policies[0].metrics["restarts"]}
@@ -181,12 +205,44 @@ def test_the_gap_to_hindsight_has_a_column_where_it_is_known():
     known = result.policies[0].metrics["mean_jct_s"].model_copy(update={"mean": 77.0})
     with_gap = printed(result.model_copy(update={"policies": [closed], "hindsight": known}))
     assert "closed %" in with_gap
-    told = "mean JCT 77 ± 17 s, a reference and no bound."
-    assert f"{told} Gap closed: 0 % = min-min, 100 % = hindsight." in as_one_line(with_gap)
+    told = "Look-ahead with foresight (no policy, no bound): mean JCT 77 ± 17 s."
+    assert f"{told} Gap closed: 0 % = min-min, 100 % = the look-ahead." in as_one_line(with_gap)
     without = printed(result.model_copy(update={"hindsight": known}))
     assert told in as_one_line(without)
     assert "Gap closed" not in without
     assert "closed %" not in printed(result)
+
+
+def test_the_lower_bound_and_the_ratio_to_it_are_printed_with_the_policies_it_holds_for():
+    jcts = {"a": 2 * STEADY, "b": 3 * STEADY, "min-min": 4 * STEADY}
+    found = printed(compared(jcts, ("b",), look_ahead=2.5 * STEADY))
+    first, second = found.split("preemptive policies")
+    assert "any schedule without preemption: 141 ± 21 s" in as_one_line(first)  # 1.25 x 112.5
+    assert "1.60" in first  # 2 / 1.25
+    assert "Lower bound on the mean JCT of any schedule: 70 ± 10 s" in as_one_line(second)
+    assert "4.80" in second  # 3 / 0.625
+    assert "Seeds of 8 below it: a 8." in as_one_line(first)
+    assert "below it" not in second
+
+
+def test_hindsight_writes_the_look_ahead_and_the_bounds_of_every_seed(tmp_path):
+    done = called(
+        "compare", "paper16", "--policies", "min-min", "--seeds", "2", "--jobs", "20",
+        "--hindsight", "--json", str(tmp_path / "found.json"),
+    )  # fmt: skip
+    assert done.returncode == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    (row,) = found["policies"]
+    jcts = (
+        found["lower_bound_preemptive"]["per_seed"],
+        found["lower_bound"]["per_seed"],
+        found["hindsight"]["per_seed"],
+    )
+    for free, once, ahead in zip(*jcts, strict=True):
+        assert 0 < free <= once <= ahead
+    assert all(b <= jct for b, jct in zip(jcts[1], row["per_seed"]["mean_jct_s"], strict=True))
+    assert row["times_lower_bound"]["mean"] >= 1
+    assert "no policy, no bound" in done.stdout
 
 
 LONG = {"static-affinity-lp": 15 * STEADY, "drain-argmin": STEADY, "weighted-min-min": 9 * STEADY}

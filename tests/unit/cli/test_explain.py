@@ -64,6 +64,26 @@ def test_a_learned_policys_predictions_are_shown_against_the_choice():
     assert "The network predicts that the other would cost" in shown
 
 
+def test_features_outside_the_training_range_are_named_with_their_values():
+    far = ("gavel16", "--jobs", "200", "--load", "3", "--seed", "1", "--decision", "120")
+    facts = json.loads(explained("adlro", *far, "--json", "-"))["out_of_range"]
+    assert (facts["features"], facts["problem"]) == (43, None)
+    assert facts["outside"] == len(facts["values"]) > 0
+    assert facts["share"] == facts["outside"] / 43
+    text = " ".join(explained("adlro", *far).split())
+    share = f"{facts['outside']} of 43 features ({100 * facts['share']:.1f} %): "
+    assert f"Outside the training range: {share}" in text
+    for one in facts["values"]:
+        assert not one["low"] <= one["value"] <= one["high"]
+        bounds = f"(trained on {one['low']:.3g} to {one['high']:.3g})"
+        assert f"{one['feature']} {one['value']:.3g} {bounds}" in text
+
+
+def test_nothing_is_said_of_training_ranges_for_a_policy_without_a_network(of_drain):
+    assert of_drain["out_of_range"] is None
+    assert "training range" not in explained("drain-argmin", *SMALL)
+
+
 def test_the_table_counts_predicted_costs_from_the_choice():
     facts = json.loads(explained("adlro", *SMALL, "--json", "-"))
     assert facts["min_min"]["predicted_s"] > 0

@@ -48,6 +48,7 @@ def test_the_card_of_a_learned_policy_is_shown(tmp_path, monkeypatch, suffix):
         "budget": "1.5 CPU-minutes, 1,200 labelled states, 34 episodes",
         "network": "5 features, hidden layers of 4 and 3 units",
         "features": ", ".join(NAMES),
+        "training ranges": "none",
         # 2 + 5 * 4 + 4 + 4 * 3 + 3 + 3 = 44 weights
         "size": f"44 weights, {path.stat().st_size:,} bytes",
         "written": f"2026-11-16 by adlro {__version__}, format 1",

@@ -1,6 +1,8 @@
 """`adlro trace predict`: the table, one job, what is saved, what is refused."""
 
 import json
+import math
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -30,8 +32,8 @@ def test_the_table_has_every_estimator(tmp_path):
     text = printed(write(tmp_path, ROWS))
     assert "the later 10 of 20 jobs" in text
     rows = [line.split() for line in text.splitlines()]
-    names = [" ".join(row[:-5]) for row in rows if row[-1:] == ["%"]]
-    assert names == ["memory", "request", "last two", "user mean"]
+    names = [" ".join(row[:-7]) for row in rows if row[-1:] == ["%"] and "to" not in row]
+    assert names == ["memory", "request", "last two", "last two alike", "user mean"]
 
 
 def test_the_figures_are_json_and_say_why_one_job_is_foreseen_so(tmp_path):
@@ -44,6 +46,44 @@ def test_the_figures_are_json_and_say_why_one_job_is_foreseen_so(tmp_path):
     assert job["run_s"] == 100
     assert job["requested_s"] is None
     assert job["sources"][0]["job"] == "j16"
+    low, high = job["interval_80_s"]
+    assert 0 < low <= 101
+    assert 99 <= high < 1e5
+    assert 0 <= figures["estimators"]["last two"]["in_80"] <= 1
+    rows = figures["reliability"]["memory"]
+    assert sum(row["jobs"] for row in rows) == 19
+    assert all(row["low"] <= row["confidence"] <= row["high"] for row in rows)
+    assert figures["notes"] == []
+
+
+def test_the_reliability_table_says_how_often_each_confidence_was_right(tmp_path):
+    text = printed(write(tmp_path, ROWS))
+    rows = [line.split() for line in text.splitlines() if re.match(r" *0\.\d to ", line)]
+    assert sum(int(row[3]) for row in rows) == 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "note"),
+    [
+        ([(f"j{i}", 100 * i, 10 + i, "") for i in range(9)], "no job names its user"),
+        ([(f"j{i}", 100 * i, 10 + i, "ann") for i in range(9)], "all jobs are of one user"),
+        ([(f"j{i}", 100 * i, 50, "ab"[i % 2]) for i in range(9)], "all run times are 50 s"),
+    ],
+)
+def test_what_a_history_lacks_is_said_in_a_line(tmp_path, rows, note):
+    lines = ["id,submit_time,run_s,user", *(",".join(map(str, row)) for row in rows)]
+    text = printed(write(tmp_path, "\n".join(lines) + "\n"))
+    assert sum(line.startswith(note) for line in text.splitlines()) == 1
+
+
+def test_the_interval_of_a_history_of_equal_run_times_closes_around_them(tmp_path):
+    rows = "".join(f"j{i},{100 * i},50,ann\n" for i in range(60))
+    path = write(tmp_path, "id,submit_time,run_s,user\n" + rows)
+    job = json.loads(printed(path, "--json", "--job", "j59"))["job"]
+    assert job["estimate_s"] == pytest.approx(50)
+    low, high = job["interval_80_s"]
+    assert 40 < low <= 50 <= high < 60
+    assert job["confidence"] > 0.8
     assert job["matched"].startswith("same user, request")
 
 
@@ -51,6 +91,8 @@ def test_one_job_is_explained_in_words(tmp_path):
     text = printed(write(tmp_path, ROWS), "--job", "j18")
     assert "job j18: estimate 100 s, confidence 0." in text
     assert "no request; it ran 100 s" in text
+    assert re.search(r"\n  with a probability of 80 % it runs \d+ to \d+ s\n", text)
+    assert "confidence: it runs between 50 and 200 s (half to twice the estimate) with" in text
     assert "  jobs like it differ from that by a factor of 1." in text
     assert "  likest jobs: same user" in text
     assert text.splitlines()[-1].endswith(tuple(f"j{i}" for i in range(18)))
@@ -59,6 +101,7 @@ def test_one_job_is_explained_in_words(tmp_path):
 def test_the_first_job_is_like_nothing_known(tmp_path):
     text = printed(write(tmp_path, ROWS), "--job", "j0")
     assert "job j0: no estimate, confidence 0.00 (no request; it ran 100 s)" in text
+    assert "80 %" not in text.partition("job j0")[2]
     assert "nothing had ended yet" in text
     assert "differ from that" not in text
 
@@ -79,6 +122,29 @@ def test_what_was_learned_is_saved_and_can_be_asked(tmp_path):
     assert str(out) in printed(write(tmp_path, ROWS), "--save", out)
     found = RunTimes.unpack(out.read_bytes(), str(out))
     assert found.predict(JobFields(user="bob")).seconds == pytest.approx([1000])
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "expected"),
+    [  # a job every 2,000 s; the last 10 of 20 are measured
+        ("id,submit_time,run_s,requested_s", "j{i},{t},{r},3600", "all jobs are one user's"),
+        ("id,submit_time,run_s,user", "j{i},{t},{r},ann", "one user"),
+        ("id,submit_time,run_s,user", "j{i},{t},100,u{i}", "a user for each job: the median"),
+        ("id,submit_time,run_s", "j{i},{t},100", "all run times equal, no user, no request"),
+    ],
+)
+def test_histories_without_users_or_variety_give_a_row_for_every_estimator(
+    tmp_path, head, row, expected
+):
+    rows = [row.format(i=i, t=2000 * i, r=100 if i < 12 else 400) for i in range(20)]
+    found = json.loads(printed(write(tmp_path, "\n".join([head, *rows]) + "\n"), "--json"))
+    errors = {name: one["mae_log"] for name, one in found["estimators"].items()}
+    # Of 10 jobs the last 8 take 400 s: the first of them is estimated at 100 s, the second at 250.
+    off = (math.log(4) + math.log(400 / 250)) / 10 if "{r}" in row else 0.0
+    assert errors["last two"] == pytest.approx(off, abs=0.05), expected
+    assert errors["last two alike"] == errors["last two"]
+    assert len(errors) == 5
+    assert all(math.isfinite(error) for error in errors.values())
 
 
 def test_what_cannot_be_is_refused_before_any_work(tmp_path):

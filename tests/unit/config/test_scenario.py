@@ -266,10 +266,27 @@ def test_estimates_are_written_in_words_and_read_back(tmp_path, written, source,
 
 
 @pytest.mark.parametrize(
-    "written", ["", "nosy", "noisy", "noisy:", "noisy:-1", "noisy:nan", "Oracle"]
+    "written",
+    ["", "nosy", "noisy", "noisy:", "noisy:-1", "noisy:nan", "Oracle", "memory:", "memory:2"],
 )
 def test_estimates_that_do_not_exist_are_answered_with_those_that_do(tmp_path, written):
     path = write(tmp_path, top(f'estimates = "{written}"'))
     message = refusal(load_scenario, path)
     assert message.startswith(f"{path}: estimates: say oracle, noisy:S ")
-    assert message.endswith(f"request, last-two, user-mean or memory, not {written!r}")
+    assert "user-mean or memory, the last four also with a quanti" in message
+    assert message.endswith(f"not {written!r}")
+
+
+@pytest.mark.parametrize("source", ["memory", "last-two", "last-two-alike", "user-mean"])
+def test_an_estimator_that_learns_can_be_asked_for_a_quantile(tmp_path, source):
+    found = load_scenario(write(tmp_path, top(f'estimates = "{source}:0.7"'))).estimates
+    assert (found.source, found.quantile, str(found)) == (source, 0.7, f"{source}:0.7")
+
+
+@pytest.mark.parametrize(
+    "written", ["memory:", "memory:1", "memory:0.99", "memory:.01", "memory:x", "request:0.5"]
+)
+def test_a_quantile_that_cannot_be_is_refused_in_a_line(tmp_path, written):
+    message = refusal(load_scenario, write(tmp_path, top(f'estimates = "{written}"')))
+    assert "estimates" in message
+    assert "\n" not in message

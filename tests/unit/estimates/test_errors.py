@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from adlro.estimates.errors import errors, later_part
+from adlro.estimates.errors import coverage, errors, later_part, reliability
 from tests.histories import history
 
 NAN = np.nan
@@ -17,6 +17,23 @@ def test_errors_by_hand():
     assert found.jobs == 3
     np.testing.assert_allclose(found[1:], [np.log(2), 2 / 3, 1 / 3])
     assert errors(estimate, log_s, ~counted & False).jobs == 0
+
+
+def test_coverage_by_hand():
+    low, high = np.array([1.0, 1.0, 1.0, NAN, 1.0]), np.array([2.0, 2.0, 2.0, NAN, 2.0])
+    log_s = np.array([1.0, 2.5, NAN, 1.5, 9.0])
+    counted = np.array([True, True, True, True, False])
+    assert coverage(low, high, log_s, counted) == 0.5  # of two: at its end, and above
+    assert np.isnan(coverage(low, high, log_s, ~counted & False))
+
+
+def test_a_reliability_table_by_hand():
+    confidence = np.array([0.31, 0.39, 0.95, 1.0, 0.5, 0.5, 0.5])
+    off = np.array([0.0, 2.0, 0.5, -0.5, NAN, 0.0, 0.0])
+    counted = np.array([True] * 5 + [False, True])
+    rows = reliability(confidence, 5.0 + off, np.array([5.0] * 6 + [NAN]), counted)
+    assert [row[:3] for row in rows] == [(0.3, 0.4, 2), (0.9, 1.0, 2)]
+    np.testing.assert_allclose([row[3:] for row in rows], [(0.35, 0.5), (0.975, 1.0)])
 
 
 def test_the_later_part_goes_by_submission_and_leaves_out_what_has_none(tmp_path):

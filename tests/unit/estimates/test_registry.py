@@ -70,25 +70,26 @@ def test_run_times_of_jobs_that_have_not_ended_change_nothing(name, seed):
     known = submit <= now
     np.testing.assert_array_equal(after.seconds[known], before.seconds[known])
     np.testing.assert_array_equal(after.confidence[known], before.confidence[known])
+    np.testing.assert_array_equal(after.log_quantiles[known], before.log_quantiles[known])
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_in_a_scenario_arrivals_before_the_end_of_a_run_do_not_depend_on_it(name, monkeypatch):
     from adlro.estimates import past
 
-    setting = prepare(adjusted(find_scenario("paper16"), estimates=name, jobs=60))
+    setting = prepare(adjusted(find_scenario("paper16"), estimates=name, jobs=200))
     one, predict_arrivals = generate(setting, 0).est, past.predict_arrivals
-    now = generate(setting, 0).jobs["arrival"][40]
+    now = generate(setting, 0).jobs["arrival"][100]
 
-    def longer(before, runs, speeds):
+    def longer(before, runs, speeds, probability):
         runs_on = runs.jobs["arrival"] + runs.seconds > now
         seconds = np.where(runs_on, 50 * runs.seconds, runs.seconds)
-        return predict_arrivals(before, runs._replace(seconds=seconds), speeds)
+        return predict_arrivals(before, runs._replace(seconds=seconds), speeds, probability)
 
     monkeypatch.setattr(past, "predict_arrivals", longer)
     two = generate(setting, 0).est
-    np.testing.assert_array_equal(two[:41], one[:41])
-    assert (two[41:] != one[41:]).any()
+    np.testing.assert_array_equal(two[:101], one[:101])
+    assert (two[101:] != one[101:]).any()
 
 
 @pytest.mark.parametrize("name", BLIND)
@@ -101,10 +102,13 @@ def test_events_at_once_and_job_by_job_give_the_same(name):
         if event >= 0:
             live.learn(fields[event], run_s[event], time, event)
         else:
-            found, why = live.predict(fields[-1 - event]), live.explain(fields[-1 - event])
-            np.testing.assert_allclose(found.seconds, whole.seconds[-1 - event], rtol=1e-12)
+            job = -1 - event
+            found, why = live.predict(fields[job], source=job), live.explain(fields[job])
+            np.testing.assert_allclose(found.seconds, whole.seconds[job], rtol=1e-12)
+            np.testing.assert_allclose(found.log_quantiles, whole.log_quantiles[job], rtol=1e-12)
             np.testing.assert_allclose(why.seconds, found.seconds[0], rtol=1e-12)
-            assert why.confidence == found.confidence
+            assert why.confidence == found.confidence[0] == whole.confidence[job, 0]
+            np.testing.assert_allclose(why.interval, np.ravel([found.at(0.1), found.at(0.9)]))
 
 
 @pytest.mark.parametrize("name", BLIND)
@@ -162,3 +166,29 @@ def test_on_a_history_estimates_come_from_jobs_that_had_ended(name, tmp_path):
     est = generate(found, 0).est
     assert (est[0] == 1200).all()  # nothing has ended: as `request`, the longest run
     np.testing.assert_allclose(est[-2:], [[100, 100], [1000, 1000]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_quantile_of_run_times_can_be_asked_for_in_a_scenario_and_on_a_history(name, tmp_path):
+    found = []
+    for written in (f"{name}:0.2", f"{name}:0.9"):
+        setting = prepare(adjusted(find_scenario("paper16"), estimates=written, jobs=30))
+        found.append(generate(setting, 0).est)
+    limit = generate(setting, 0).jobs["limit"][:, None]
+    assert ((found[0] < found[1]) | (found[1] >= limit)).all()
+    est = []
+    for place, written in enumerate((f"{name}:0.2", f"{name}:0.9")):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        one = recorded(scenario(folder, more=f'estimates = "{written}"', rows=ROWS, jobs=24))
+        est.append(generate(one, 0).est)
+    assert (est[0][-10:] <= est[1][-10:]).all()
+    assert (est[0][-10:] < est[1][-10:]).any()
+
+
+def test_a_quantile_that_cannot_be_is_refused_in_a_line():
+    for written in ("memory:1.5", "memory:0.99", "oracle:0.5"):
+        result = CliRunner().invoke(compare.command, ["paper16", "--estimates", written])
+        assert result.exit_code != 0
+        message = str(result.exception) if result.exit_code == 1 else result.output
+        assert "estimates" in message

@@ -7,12 +7,16 @@ from adlro.config.files import adjusted, find_scenario
 from adlro.errors import PolicyError
 from adlro.evaluate import compare as module
 from adlro.evaluate.compare import Comparison, Stopped, Until, compare, run_one
-from adlro.evaluate.stats import estimate, gap_closed
+from adlro.evaluate.metrics import measure
+from adlro.evaluate.references import SeedReferences
+from adlro.evaluate.stats import estimate, gap_closed, ratio
 from adlro.model.feasibility import smallest_feasible, start
 from adlro.policies import registry
 from adlro.policies.registry import Policy
 from adlro.workloads.generate import generate
+from adlro.workloads.jitter import Jitter, jittered
 from adlro.workloads.setting import prepare
+from tests.comparisons import STEADY, compared
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,25 @@ def test_every_policy_is_compared_with_every_other_on_the_same_jobs(setting):
     versus = rows["fcfs"].versus["min-min"]["mean_jct_pct"]
     assert versus.mean == pytest.approx(100 * (means["fcfs"] / means["min-min"] - 1))
     assert rows["fcfs"].decisions >= rows["fcfs"].real_decisions > 0
+
+
+def test_with_jitter_the_figures_are_means_over_repetitions(setting):
+    policy = registry.load("min-min", setting)
+    result = compare(setting, [policy], range(2), jitter=Jitter(3, 0.5))
+    workloads = [jittered(generate(setting, 1), 0.5, 1, repeat) for repeat in range(3)]
+    runs = [run_one(setting, workload, policy, 1) for workload in workloads]
+    jcts = [measure(setting, w, r).mean_jct_s for w, r in zip(workloads, runs, strict=True)]
+    assert len(set(jcts)) > 1
+    assert result.policies[0].per_seed["mean_jct_s"][1] == pytest.approx(np.mean(jcts))
+    assert result.policies[0].jitter_sd_pct > 0
+    assert (result.jitter.repeats, result.jitter.sigma) == (3, 0.5)
+
+
+def test_without_jitter_nothing_is_repeated_and_nothing_said(setting):
+    result = compare(setting, [registry.load("fcfs", setting)], range(2))
+    assert result.jitter is None
+    assert result.policies[0].jitter_sd_pct is None
+    assert result.policies[0].pooled == {}
 
 
 def test_every_metric_has_a_paired_interval(setting):
@@ -214,37 +237,61 @@ def test_an_error_of_a_shipped_policy_names_it(setting):
         compare(setting, [lazy], range(1))
 
 
-def test_hindsight_is_called_once_per_seed_and_the_gap_starts_at_min_min(setting):
+def test_references_are_asked_once_per_seed_and_policies_are_compared_with_them(setting):
     names = ("fcfs", "min-min", "sjf")
     policies = [registry.load(name, setting) for name in names]
     asked = []
 
-    def hindsight(known, workload, seed):
+    def references(known, workload, seed):
         asked.append(seed)
         assert known is setting
-        return float(len(workload.jobs) + seed)  # 60 and more: below any mean JCT here
+        look_ahead = float(len(workload.jobs) + seed)  # 60 and more: below any mean JCT here
+        return SeedReferences(look_ahead, 50.0 + seed, 40.0 + seed)
 
-    result = compare(setting, policies, range(6), hindsight=hindsight)
+    result = compare(setting, policies, range(6), references=references)
     jct = {row.name: np.array(row.per_seed["mean_jct_s"]) for row in result.policies}
     plan = np.arange(60.0, 66.0)
     assert sorted(asked) == list(range(6))
-    assert result.hindsight == estimate(plan)
+    found = (result.hindsight, result.lower_bound, result.lower_bound_preemptive)
+    for reference, values in zip(found, (plan, plan - 10, plan - 20), strict=True):
+        assert reference.per_seed == values.tolist()
+        assert reference.model_dump(exclude={"per_seed"}) == estimate(values).model_dump()
     for row in result.policies:
         assert row.gap_closed == gap_closed(jct[row.name], jct["min-min"], plan)
+        assert row.times_lower_bound == ratio(jct[row.name], plan - 10)
+        assert row.seeds_below_look_ahead == 0
 
 
-def test_without_hindsight_there_is_no_gap(setting):
+def test_the_seeds_on_which_a_policy_is_below_the_look_ahead_are_counted():
+    row, rival = compared({"a": STEADY, "b": 2 * STEADY}, look_ahead=[110.0] * 8).policies
+    assert (row.seeds_below_look_ahead, rival.seeds_below_look_ahead) == (4, 0)  # 100 90 95 105
+
+
+def test_policies_that_preempt_are_compared_with_the_bound_that_holds_for_them():
+    quiet, stops = compared({"a": STEADY, "b": STEADY}, ("b",), look_ahead=STEADY).policies
+    assert quiet.times_lower_bound.mean == pytest.approx(2)
+    assert stops.times_lower_bound.mean == pytest.approx(4)
+
+
+def test_without_references_there_is_nothing_to_compare_with(setting):
     result = compare(setting, [registry.load("min-min", setting)], range(2))
-    assert result.hindsight is None
-    assert result.policies[0].gap_closed is None
+    assert result.hindsight is result.lower_bound is result.lower_bound_preemptive is None
+    row = result.policies[0]
+    assert row.gap_closed is row.seeds_below_look_ahead is row.times_lower_bound is None
 
 
 def test_an_undefined_gap_becomes_a_note(setting):
     fcfs, min_min = (registry.load(name, setting) for name in ("fcfs", "min-min"))
-    alone = compare(setting, [fcfs], range(2), hindsight=lambda *_: 1.0)
-    assert alone.notes == ["Without min-min in the table there is no gap to hindsight to close."]
-    none = compare(setting, [min_min], range(2), hindsight=lambda *_: 1e9)
-    assert none.notes == ["Hindsight is no better than min-min here: there is no gap to close."]
+    alone = compare(setting, [fcfs], range(2), references=lambda *_: SeedReferences(1.0, 1.0, 1.0))
+    assert alone.notes == [
+        "Without min-min in the table there is no gap to the look-ahead with foresight."
+    ]
+    none = compare(
+        setting, [min_min], range(2), references=lambda *_: SeedReferences(1e9, 1.0, 1.0)
+    )
+    assert none.notes == [
+        "The look-ahead with foresight is no better than min-min here: there is no gap to close."
+    ]
     assert alone.policies[0].gap_closed is none.policies[0].gap_closed is None
 
 

@@ -18,13 +18,14 @@ ROWS = "id,submit_time,run_s,user,requested_s\n" + "".join(
 def test_each_estimator_says_what_was_known_at_the_submission(tmp_path):
     found = prediction_error.prediction_errors(history(tmp_path, ROWS))
     seconds = {name: np.exp(log_s) for name, log_s in found.log_s.items()}
-    assert list(seconds) == ["memory", "request", "last two", "user mean"]
+    assert list(seconds) == ["memory", "request", "last two", "last two alike", "user mean"]
     np.testing.assert_allclose(seconds["request"], [3600 * (1 + i % 3) for i in range(20)])
-    for name in ("last two", "user mean"):
+    for name in ("last two", "last two alike", "user mean"):
         np.testing.assert_allclose(seconds[name][:2], [3600, 7200])  # nothing known: the request
         np.testing.assert_allclose(seconds[name][2:], [100, 1000] * 9)
     assert np.abs(np.log(seconds["memory"][10:] / np.array([100, 1000] * 5))).max() < np.log(2)
-    assert found.confidence[0] == 0
+    # Nothing has ended: the confidence in the request is the low one of a cold start.
+    assert 0 < found.predictions["memory"].confidence[0, 0] < 0.3
     assert found.learned["memory"].state.memory.head[0]["learned"] == 20
 
 
@@ -40,7 +41,7 @@ def test_progress_is_reported_up_to_the_last_event(tmp_path):
     jobs = history(tmp_path, ROWS)
     reported = []
     prediction_error.prediction_errors(jobs, reported.append)
-    assert reported[-1] == prediction_error.events(jobs) == 160  # 40 events, 4 estimators
+    assert reported[-1] == prediction_error.events(jobs) == 200  # 40 events, 5 estimators
 
 
 @pytest.mark.parametrize("job", [1, 7, 19])
@@ -48,7 +49,9 @@ def test_an_explanation_is_of_the_estimate_that_was_made(tmp_path, job):
     jobs = history(tmp_path, ROWS)
     found, why = prediction_error.prediction_errors(jobs), prediction_error.explain(jobs, job)
     np.testing.assert_allclose(why.seconds, np.exp(found.log_s["memory"][job]))
-    assert why.confidence == found.confidence[job]
+    assert why.confidence == found.predictions["memory"].confidence[job, 0]
+    interval = [found.predictions["memory"].at(p)[job, 0] for p in (0.1, 0.9)]
+    assert why.interval == pytest.approx(interval)
     assert all(one.source < job for one in why.sources)
 
 

@@ -248,10 +248,13 @@ def test_an_axis_holds_every_interval_where_none_reaches_far_down():
     assert 18_010 < 10**high < 25_000
 
 
-def test_the_gap_to_hindsight_is_shown_where_it_is_known():
+def test_figures_against_references_are_shown_where_they_are_known():
     row = _row("fcfs", 1.0).model_copy(update={"gap_closed": _estimate(37.0, 5.0)})
     assert "gap closed" not in _cells(_comparison(_row("fcfs", 1.0)))
     assert "37 ± 5" in _cells(_comparison(row))
+    bounded = _row("fcfs", 1.0).model_copy(update={"times_lower_bound": _estimate(1.37, 0.05)})
+    assert "lower bound" not in _cells(_comparison(row))
+    assert "1.37 ± 0.05" in _cells(_comparison(bounded))
 
 
 def test_every_metric_has_a_heading_and_a_meaning():

@@ -120,15 +120,15 @@ def test_there_is_no_percentage_of_zero():
 
 
 def test_the_gap_closed_is_a_ratio_of_mean_differences():
-    # min-min 100 and 200, hindsight 80 and 160: gaps 20 and 40; the policy closes 5 and 10 of them
-    min_min, hindsight = np.array([100.0, 200.0]), np.array([80.0, 160.0])
-    figure = gap_closed(np.array([95.0, 190.0]), min_min, hindsight)
+    # min-min 100 and 200, look-ahead 80 and 160: gaps 20 and 40; the policy closes 5 and 10 of them
+    min_min, look_ahead = np.array([100.0, 200.0]), np.array([80.0, 160.0])
+    figure = gap_closed(np.array([95.0, 190.0]), min_min, look_ahead)
     assert figure.mean == pytest.approx(25)
     assert figure.ci95 == pytest.approx((25, 25))
-    assert gap_closed(min_min, min_min, hindsight).mean == 0
-    assert gap_closed(hindsight, min_min, hindsight).mean == pytest.approx(100)
-    assert gap_closed(2 * min_min, min_min, hindsight).mean == pytest.approx(-500)
-    assert gap_closed(hindsight[:1], min_min[:1], hindsight[:1]).ci95 is None
+    assert gap_closed(min_min, min_min, look_ahead).mean == 0
+    assert gap_closed(look_ahead, min_min, look_ahead).mean == pytest.approx(100)
+    assert gap_closed(2 * min_min, min_min, look_ahead).mean == pytest.approx(-500)
+    assert gap_closed(look_ahead[:1], min_min[:1], look_ahead[:1]).ci95 is None
 
 
 def test_the_interval_of_the_gap_closed_covers_the_truth():

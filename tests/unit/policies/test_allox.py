@@ -195,3 +195,48 @@ def test_slices_without_room_do_not_hold_up_one_that_has_room_elsewhere():
         job(1, 999, 10, share=500, allowed=[1]),
     ]
     assert outcome(TWO, jobs)["start"][6] == 1
+
+
+@pytest.mark.parametrize("lengths", [(10, 8), (8, 10)])
+def test_of_equal_optima_an_idle_gpu_starts_the_shorter_job(lengths):
+    # One of two GPUs is busy until 6. At 1 either job may start on the other, and the longer one
+    # after it at 6: 8 + (5 + 10) = 10 + (5 + 8) = 23 s in all.
+    found = outcome([nodes("V100", 2)], [job(0, 6), *(job(1, length) for length in lengths)])
+    starts = dict(zip(lengths, found["start"][1:].tolist(), strict=True))
+    assert starts == {8: 1, 10: 6}
+
+
+@pytest.mark.parametrize("lengths", list(permutations((1, 2, 3))))
+def test_of_equal_optima_the_longest_job_waits_behind_the_shortest(lengths):
+    # Two idle GPUs: 1 + (1 + 3) + 2 = 1 + (1 + 2) + 3 = 7 s in all; the first starts 1 and 2.
+    found = outcome([nodes("V100", 2)], [job(0, length) for length in lengths])
+    assert dict(zip(lengths, found["start"].tolist(), strict=True)) == {1: 0, 2: 0, 3: 1}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_trading_gpus_costs_nothing_and_starts_the_shortest(data):
+    count, widths = data.draw(st.integers(1, 7)), data.draw(st.sampled_from([(1,), (1, 2)]))
+    home = np.array([0, 0, 0, 1, 1])
+    pair = st.tuples(*[LENGTHS] * 2).filter(lambda lengths: min(lengths) < np.inf)
+    pools = np.array(data.draw(st.lists(pair, min_size=count, max_size=count)))
+    gangs = np.array([data.draw(st.sampled_from(widths)) for _ in range(count)])
+    free = st.sampled_from([0.0, 0.0, 1.0, 6.0])
+    busy = np.concatenate([np.sort([data.draw(free) for _ in range(n)]) for n in (3, 2)])
+    rank = np.array([0, 1, 2, 0, 1])
+    seconds = np.where(rank >= gangs[:, None] - 1, pools[:, home], np.inf)
+    before, place = allox.assign(seconds, gangs, busy)
+    after = allox.start_shortest(seconds, gangs, home, busy, (before, place))
+
+    def cost(machine):
+        own = seconds[np.arange(count), machine]
+        return (busy[machine] + own * (1 + gangs * (place - 1))).sum()
+
+    assert cost(after) == pytest.approx(cost(before))
+    assert len(set(zip(after, place, strict=True))) == count
+    first = {i: place[after == i].max() for i in after.tolist()}
+    starting = [place[j] == first[after[j]] and busy[after[j]] == 0 for j in range(count)]
+    for a, b in permutations(range(count), 2):
+        alike = gangs[a] == gangs[b] and place[a] == place[b] and home[after[a]] == home[after[b]]
+        if alike and starting[a] and not starting[b]:
+            assert seconds[a, after[a]] <= seconds[b, after[b]]

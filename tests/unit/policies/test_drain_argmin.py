@@ -14,6 +14,17 @@ TWO = [nodes("V100", 2)]
 TABLES = ("est", "seconds", "allowed")  # of a case, one row a job
 
 
+def as_case(world):
+    """A hand-made world for the plain simulator."""
+    own, empty = world.workload, world.empty
+    return random_case(0)._replace(
+        jobs=own.jobs, est=own.est, seconds=own.seconds, allowed=own.allowed > 0,
+        pools=empty.pools, nodes=empty.nodes, gpus=empty.gpus,
+        events=own.events, colocation=own.colocation, demands=random_case(0).demands[:0],
+        quotas=(), ageing=None, tick=None, whole=False,
+    )  # fmt: skip
+
+
 def outcome(groups, jobs):
     return play(build(groups, jobs), "drain-argmin").outcome
 
@@ -69,6 +80,31 @@ def test_of_equal_costs_min_mins_choice_is_taken():
 def test_with_nothing_running_it_never_waits():
     # Alone with a slow pool that is free and nothing to wait for.
     assert outcome([nodes("T4")], [job(0, 5), job(7, 5)])["start"].tolist() == [0, 7]
+
+
+def test_jobs_beyond_the_forty_shortest_keep_a_slow_pool_busy():
+    # 100 jobs at once on 24 V100 (10 s) and 24 T4 (35 s). Of the 76 that must wait, 40 would end
+    # on the V100s by 30, before any T4; all of them only by 50. So the T4s are of use.
+    groups = [nodes("V100", 8, 3), nodes("T4", 8, 3)]
+    found = outcome(groups, [job(0, 10, 35) for _ in range(100)])
+    at_once = found["start"] == 0
+    assert np.bincount(found["pool"][at_once]).tolist() == [24, 24]
+    assert found["finish"].max() == 40
+
+
+@every("seed", range(30), quick=3)
+def test_the_tail_of_a_long_queue_is_planned_as_documented(seed):
+    # More GPUs than planned jobs, so that every long queue has a tail; gangs and three pools.
+    rng = np.random.default_rng(seed)
+    groups = [nodes("V100", 8, 3), nodes("T4", 8, 3), nodes("P100", 4, 4)]
+    jobs = [
+        job(float(at), *rng.uniform(1, 60, 3).round(2), gpus=int(rng.choice([1, 1, 1, 2, 4])))
+        for at in np.sort(rng.uniform(0, 8, 150)).round(3)
+    ]
+    world = build(groups, jobs)
+    case = as_case(world)
+    plain = run_plain(PlainWorld(case), make("drain-argmin", case))
+    np.testing.assert_allclose(play(world, "drain-argmin").outcome["start"], plain.start, atol=1e-9)
 
 
 @every("seed", range(30), quick=3)

@@ -8,6 +8,7 @@ import pytest
 from adlro.errors import ConfigError
 from adlro.evaluate.compare import run_one
 from adlro.evaluate.metrics import measure
+from adlro.features.start_kernel import FEATURES
 from adlro.nets.q_network import flat
 from adlro.policies.loading import learned
 from adlro.train import run
@@ -16,6 +17,7 @@ from adlro.train.episodes import MIN_MIN, policy
 from adlro.train.evaluation import Evaluation, Evaluator
 from adlro.train.executor import Stopped, ThreadExecutor
 from adlro.train.folder import TrainingFolder
+from adlro.train.labelling import read_labels
 from adlro.train.run import Run
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
@@ -152,6 +154,20 @@ def test_the_card_tells_where_the_policy_comes_from(solved):
     assert (card.seeds.first, card.selection[0].seeds.first) == (1_000_000, 100_000)
     assert card.selection[0].load == 0.9
     assert "larger p99 JCT than min-min there are never kept" in card.about
+
+
+def test_the_card_has_the_ranges_of_the_labelled_states(solved):
+    card = learned.load(solved[0]).card
+    _, parts = read_labels(TrainingFolder(solved[0].parent / "mine-training"), 0)
+    values = np.concatenate([part.features for part in parts])
+    assert card.ranges.states == card.budget.labelled_states
+    assert card.ranges.options == len(values)
+    assert tuple(card.ranges.features) == card.features
+    for name, (least, low, high, most) in card.ranges.features.items():
+        column = values[:, FEATURES.index(name)]
+        assert (np.float32(least), np.float32(most)) == (column.min(), column.max())
+        assert ((column >= np.float32(low)) & (column <= np.float32(high))).mean() >= 0.997
+    assert card.ranges.features["wait"] == (0, 0, 1, 1)
 
 
 def test_a_network_with_a_longer_tail_than_min_mins_is_never_kept(tmp_path, monkeypatch):

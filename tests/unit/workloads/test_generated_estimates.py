@@ -50,9 +50,9 @@ def test_an_estimate_is_never_above_the_limit_that_ends_a_job():
 def test_a_job_that_its_limit_ends_is_learned_as_it_ended(monkeypatch):
     seen, predict_arrivals = [], past.predict_arrivals
 
-    def spy(before, runs, speeds):
+    def spy(before, runs, speeds, probability):
         seen.append(runs)
-        return predict_arrivals(before, runs, speeds)
+        return predict_arrivals(before, runs, speeds, probability)
 
     monkeypatch.setattr(past, "predict_arrivals", spy)
     workload = generate(small(limit="kill"), 0)

@@ -73,6 +73,7 @@ def section(setting: Setting, result: Comparison, labels: Labels | None) -> Sect
     """Return the section on what is assumed; None = there is nothing to say."""
     parts = []
     others = [note for note in result.notes if note not in setting.filled]
+    others += result.range_notes()
     if setting.filled:
         parts.append(assumption_table(setting.filled, labels))
     if setting.played is not None:

@@ -40,9 +40,9 @@ _PREEMPTION = (
     "that its type has in the scenario (checkpoint_s), the same for every policy; one that cannot "
     "starts over."
 )
-_HINDSIGHT = (
-    "The hindsight reference never preempts but knows the future. It is not a bound: a policy "
-    "can beat it."
+_LOOK_AHEAD = (
+    "The look-ahead with foresight never preempts but knows the future. It is no policy, and no "
+    "bound: a policy can beat it."
 )
 _LONGEST = (
     "The jobs that wait longest for their start under each policy, over all seeds, with what was "
@@ -213,10 +213,7 @@ def _tables(result: Comparison) -> list[str]:
         parts += [f"<h3>{title}</h3>", text]
     if any(group.is_preemptive for group in formatting.groups(result)):
         parts.append(paragraph(_PREEMPTION))
-    if result.hindsight is not None:
-        unit = formatting.time_unit(result)
-        known = f"{formatting.format_time(result.hindsight, unit)} {unit.unit}"
-        parts.append(paragraph(f"{_HINDSIGHT} Its mean JCT is {known}."))
+    parts += _references(result)
     return [
         *parts,
         paragraph(
@@ -225,6 +222,26 @@ def _tables(result: Comparison) -> list[str]:
             "the end. Click a heading to sort, hover over it to see what it means."
         ),
     ]
+
+
+def _references(result: Comparison) -> list[str]:
+    """Return paragraphs on the look-ahead with foresight and the lower bounds, if known."""
+    unit, parts = formatting.time_unit(result), []
+    if result.hindsight is not None:
+        known = f"{formatting.format_time(result.hindsight, unit)} {unit.unit}"
+        parts.append(paragraph(f"{_LOOK_AHEAD} Its mean JCT is {known}."))
+    if result.lower_bound is not None and result.lower_bound_preemptive is not None:
+        once, free = (
+            f"{formatting.format_time(bound, unit)} {unit.unit}"
+            for bound in (result.lower_bound, result.lower_bound_preemptive)
+        )
+        parts.append(
+            paragraph(
+                f"No schedule without preemption has a lower mean JCT than {once}, and none at all "
+                f"than {free}: lower bounds, which hold even if the future is known."
+            )
+        )
+    return parts
 
 
 def _schedules(made: Material) -> str:

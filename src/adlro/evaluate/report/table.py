@@ -12,6 +12,7 @@ from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
 from adlro.evaluate.report.frame import details
 from adlro.evaluate.report.html_table import NOTHING, Cell, Column
 from adlro.evaluate.rows import RecordedRow, Row
+from adlro.evaluate.stats import Estimate
 
 
 class MetricFormat(NamedTuple):
@@ -216,18 +217,30 @@ def _further(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[Col
     return columns + [_metric(rows, key, unit) for key in columns_of(result, _FURTHER)]
 
 
-def _gap_closed(rows: Sequence[Row]) -> list[Column]:
-    closed = [row.gap_closed if isinstance(row, PolicyRow) else None for row in rows]
-    if all(figure is None for figure in closed):
+def _reference_column(
+    heading: str, about: str, found: Sequence[Estimate | None], digits: int
+) -> list[Column]:
+    """Return a column of figures against a reference; none if all are unknown."""
+    if all(figure is None for figure in found):
         return []
     cells = [
         Cell("–", None)
         if figure is None
-        else Cell(formatting.format_estimate(figure, 0), figure.mean)
-        for figure in closed
+        else Cell(formatting.format_estimate(figure, digits), figure.mean)
+        for figure in found
     ]
-    about = "share of the gap between min-min and the hindsight reference, which knows the future"
-    return [Column("gap closed\u00a0%", about, cells)]
+    return [Column(heading, about, cells)]
+
+
+def _against_references(rows: Sequence[Row]) -> list[Column]:
+    closed = [row.gap_closed if isinstance(row, PolicyRow) else None for row in rows]
+    times = [row.times_lower_bound if isinstance(row, PolicyRow) else None for row in rows]
+    gap = "share of the gap between min-min and a look-ahead with foresight, which is no bound"
+    bound = "mean JCT / a lower bound on the mean JCT of any schedule of the same jobs"
+    return [
+        *_reference_column("gap closed\u00a0%", gap, closed, 0),
+        *_reference_column("×\u00a0lower bound", bound, times, 2),
+    ]
 
 
 def _decision(row: Row) -> Cell:
@@ -243,7 +256,7 @@ def _for_research(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> lis
     tested = [Column("p\u00a0(Holm)", test, [_holm(row, group.best) for row in rows])]
     return [
         *(tested if len(group.rows) > 1 else []),
-        *_gap_closed(rows),
+        *_against_references(rows),
         *(_metric(rows, key, unit) for key in columns_of(result, _RESEARCH)),
         Column("µs per decision", cpu, [_decision(row) for row in rows]),
     ]

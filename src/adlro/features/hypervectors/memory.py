@@ -67,6 +67,9 @@ ANSWER = np.dtype(
     [
         ("log_seconds", "f8"),  # NaN = no evidence
         ("spread", "f8"),  # weighted mean absolute deviation from it
+        ("low", "f8"),  # distance to the 10 % quantile of the sources, log seconds
+        ("high", "f8"),  # distance to the 90 % quantile
+        ("outcomes", "f8"),  # alike outcomes on the model, in units of the one that weighs most
         ("confidence", "f8"),  # 0 to 1
         ("evidence", "f8"),  # 1 = one job with an equal pattern; decays as weights do
     ],
@@ -111,6 +114,10 @@ class Weighing(NamedTuple):
     slope: float = 0.0  # change of log seconds per difference of the extra numbers
     mean: float = 0.0  # 1 = the mean instead of the median
     half_evidence: float = 1.0  # that makes a confidence of 1/2
+    # Spread of the log speeds of classes around those of all classes. It sets how far outcomes on
+    # the queried model displace those on others; 0 = the models' role alone decides.
+    apart: float = 0.0
+    known: float = 0.0  # nats: pairs of jobs of which less is known teach speeds less
 
 
 class Memory(NamedTuple):
@@ -131,6 +138,9 @@ class Memory(NamedTuple):
     pair_weights: Floats  # [C + 1, M, M] weight of the observations on two models
     pair_ratios: Floats  # [C + 1, M, M] log ratio of their seconds, beyond the prior
     speeds: Floats  # [C + 1, M] log speed beyond the prior; the last row: all classes
+    # [C + 1, 3] mean |log difference| of alike jobs on one model, the jobs in it, and how often a
+    # job was compared with those on another model.
+    noises: Floats
 
 
 class Query(NamedTuple):
@@ -155,6 +165,8 @@ class Scratch(NamedTuple):
     cuts: Counts  # [B] the bin of the last of the nearest
     left: Counts  # [B] slots still to be taken from that bin
     evidence: Floats  # [B] of the nearest
+    alike: Floats  # [B] weight of the outcomes that are about as near as the nearest slot
+    peak: Floats  # [1] largest weight among them
     factors: Floats  # [B] factor of the weights for the queried model
     shifts: Floats  # [B] shift of the log seconds for the queried model
     values: Floats  # [N]
@@ -215,6 +227,7 @@ def empty(space: Space, size: Size = USUAL, models: Sequence[str] = ()) -> Memor
         pair_weights=np.zeros((size.classes + 1, count, count)),
         pair_ratios=np.zeros((size.classes + 1, count, count)),
         speeds=np.zeros((size.classes + 1, count)),
+        noises=np.zeros((size.classes + 1, 3)),
     )
 
 
@@ -244,6 +257,8 @@ def work_for(memory: Memory, nearest: int = NEAREST) -> Scratch:
         cuts=np.zeros(models + 1, np.int64),
         left=np.zeros(models + 1, np.int64),
         evidence=np.zeros(models + 1),
+        alike=np.zeros(models + 1),
+        peak=np.zeros(1),
         factors=np.zeros(models + 1),
         shifts=np.zeros(models + 1),
         values=np.zeros(many),

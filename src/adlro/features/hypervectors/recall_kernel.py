@@ -20,6 +20,12 @@ from adlro.model.state import Counts, Floats, Row
 _PER_NAT = 32.0  # bins of costs
 _LOG_2 = math.log(2.0)
 _ONE_BITS = 0x3FF0000000000000  # the bits of the float 1.0
+_ALIKE = 1.5  # nats beyond the nearest slot up to which a slot counts as alike
+_THIN = 0.25  # outcomes on the queried model: with so few, those on others keep half of their say
+_NOISE, _NOISE_JOBS = 0.4, 3.0  # mean |log difference| assumed for alike jobs, and its weight
+_PER_MEAN = 1.25  # standard deviation / mean |deviation| of a normal distribution
+_LEAST_NOISE = 0.01
+_LOW, _HIGH = 0.1, 0.9  # quantiles of the sources in an answer
 _OCTAVE = 2.0**-52  # 1 / the difference of a float's bits between two powers of two
 
 
@@ -113,9 +119,16 @@ def _followed(log_seconds: float, extra: float, query: Query, weighing: Weighing
 
 
 @njit
+def _add_alike(work: Scratch, model: int, weight: float) -> None:
+    work.alike[model + 1] += weight
+    work.peak[0] = max(work.peak[0], weight)
+
+
+@njit
 def _draw(
-    memory: Memory, slot: int, nats: float, query: Query, weighing: Weighing, n: int, work: Scratch
-) -> int:
+    memory: Memory, slot: int, nats: float, is_alike: bool, query: Query, weighing: Weighing,
+    n: int, work: Scratch,
+) -> int:  # fmt: skip
     """Append the outcomes of a slot to the sources; returns the new number of sources."""
     row, now = memory.slots[slot], float(memory.head[0].learned)
     model = int(memory.models[slot])
@@ -128,6 +141,8 @@ def _draw(
         source = _add(work, n, slot, model, weight)
         source.source = outcome.source
         source.log_seconds = _followed(outcome.log_seconds, outcome.extra, query, weighing)
+        if is_alike:
+            _add_alike(work, model, weight)
         n += 1
     if row.old_strength > -np.inf:
         age = now - row.old_turn
@@ -141,7 +156,8 @@ def _draw(
 
 
 @njit
-def _known_bits(query: Query) -> int:
+def known_bits(query: Query) -> int:
+    """Return the number of bits of the roles that a query knows."""
     total = np.uint64(0)
     for w in range(len(query.known)):
         total += ones(query.known[w])
@@ -149,8 +165,8 @@ def _known_bits(query: Query) -> int:
 
 
 @njit_apart
-def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch) -> int:
-    """Write the outcomes of the nearest patterns of each model to work.sources.
+def select(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch) -> int:
+    """Write the outcomes of the nearest patterns of each model to work.sources, after a `scan`.
 
     A weight of 1 is that of an equal pattern without missing roles, learned just now. Evidence is
     counted without the fading, which only prefers new outcomes to old ones.
@@ -158,14 +174,17 @@ def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work:
     Returns:
         The number of sources.
     """
-    size = scan(memory, query, work)
-    per_bit = space.nats_per_bit * weighing.nats
+    size, per_bit = int(memory.head[0].size), space.nats_per_bit * weighing.nats
     work.counts[:] = 0
     work.evidence[:] = 0.0
+    work.alike[:] = 0.0
+    work.peak[0] = 0.0
     _rate(memory, per_bit, weighing, size, work)
     _cut(work, work.nearest)
-    missing = 0.5 * per_bit * (64 * len(query.bits) - _known_bits(query))
-    n = 0
+    missing = 0.5 * per_bit * (64 * len(query.bits) - known_bits(query))
+    n, least = 0, 64 * len(query.bits)
+    for slot in range(size):
+        least = min(least, wide(work.gaps[slot]))
     for slot in range(size):
         b = memory.models[slot] + 1
         if work.bins[slot] > work.cuts[b]:
@@ -175,8 +194,25 @@ def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work:
                 continue
             work.left[b] -= 1
         nats = -missing - per_bit * work.gaps[slot]
-        n = _draw(memory, slot, nats, query, weighing, n, work)
+        is_alike = per_bit * (work.gaps[slot] - least) <= _ALIKE
+        n = _draw(memory, slot, nats, is_alike, query, weighing, n, work)
     return n
+
+
+@njit_apart
+def gather(space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch) -> int:
+    """Write the outcomes of the nearest patterns of each model to work.sources; see `select`."""
+    scan(memory, query, work)
+    return select(space, memory, query, weighing, work)
+
+
+@njit
+def log_speed(memory: Memory, query: Query, model: int) -> float:
+    """Return the log speed of a job on a GPU model, relative to the reference GPU, as learned."""
+    row = len(memory.speeds) - 1
+    if 0 <= query.kind < row and memory.noises[query.kind, 2] > 0.0:
+        row = query.kind
+    return float(query.prior[model] + memory.speeds[row, model])
 
 
 @njit
@@ -184,11 +220,7 @@ def shift(memory: Memory, query: Query, ran: int, asked: int) -> float:
     """Return log seconds on model `asked` minus those on model `ran`; 0 if one is unknown."""
     if ran < 0 or asked < 0 or ran == asked:
         return 0.0
-    row = len(memory.speeds) - 1
-    if 0 <= query.kind < row:
-        row = query.kind
-    gain = query.prior[ran] - query.prior[asked]
-    return gain + memory.speeds[row, ran] - memory.speeds[row, asked]
+    return log_speed(memory, query, ran) - log_speed(memory, query, asked)
 
 
 @njit
@@ -200,10 +232,50 @@ def _model_nats(memory: Memory, bits: int, per_bit: float, ran: int, asked: int)
 
 
 @njit
-def weighted_median(values: Floats, weights: Floats, total: float) -> float:
-    """Return the weighted median of values; both arrays are reordered in place."""
-    low, high, need = 0, len(values), 0.5 * total
-    pivot = values[0]
+def noise(memory: Memory, kind: int) -> float:
+    """Return the standard deviation of the log seconds of alike jobs of a class on one model."""
+    last = len(memory.noises) - 1
+    every = memory.noises[last]
+    found = (every[0] * every[1] + _NOISE * _NOISE_JOBS) / (every[1] + _NOISE_JOBS)
+    if 0 <= kind < last:
+        own = memory.noises[kind]
+        found = (own[0] * own[1] + found * _NOISE_JOBS) / (own[1] + _NOISE_JOBS)
+    return max(_PER_MEAN * found, _LEAST_NOISE)
+
+
+@njit
+def _compare_models(
+    memory: Memory, query: Query, weighing: Weighing, asked: int, work: Scratch
+) -> None:
+    """Multiply work.factors, so that other models count as far as evidence on `asked` is thin.
+
+    The log speed of a class is uncertain by weighing.apart; alike jobs on one model differ by a
+    noise s. By the weights of a random-effects mean, n outcomes on another model then count
+    1 / (1 + n (apart / s)^2) each, where there are outcomes on the model asked for.
+    """
+    if asked < 0 or not (weighing.apart > 0.0 and work.peak[0] > 0.0):
+        return
+    own = work.alike[asked + 1] / work.peak[0]
+    spread = noise(memory, query.kind)
+    ratio = (weighing.apart / spread) ** 2 * own / (own + _THIN)
+    for b in range(len(work.factors)):
+        if b != asked + 1:
+            work.factors[b] /= 1.0 + ratio * work.alike[b] / work.peak[0]
+
+
+@njit
+def weighted_select(
+    values: Floats, weights: Floats, low: int, high: int, need: float
+) -> tuple[float, int, int]:
+    """Return the least value with a weight of at least `need` up to it, among low to high - 1.
+
+    Both arrays are reordered in place.
+
+    Returns:
+        The value, the index before which all values are smaller, and that from which all are
+        larger.
+    """
+    pivot, less, more = values[low], low, high
     while low < high:
         a, b, c = values[low], values[(low + high) // 2], values[high - 1]
         pivot = max(min(a, b), min(max(a, b), c))
@@ -227,17 +299,39 @@ def weighted_median(values: Floats, weights: Floats, total: float) -> float:
         if below >= need:
             high = less
         elif below + same >= need:
-            return pivot
+            break
         else:
             need -= below + same
             low = more
-    return pivot
+    return pivot, less, more
 
 
 @njit
-def _centre(count: int, total: float, weighing: Weighing, work: Scratch) -> float:
+def _tails(count: int, total: float, work: Scratch, out: Row) -> float:
+    """Write the distances of the sources' low and high quantiles to `out`; return the median."""
+    values, weights = work.values, work.weights
+    centre, less, more = weighted_select(values, weights, 0, count, 0.5 * total)
+    below, above = 0.0, 0.0
+    for i in range(less):
+        below += weights[i]
+    for i in range(more, count):
+        above += weights[i]
+    out.low, out.high = 0.0, 0.0
+    if below >= _LOW * total:
+        found, _, _ = weighted_select(values, weights, 0, less, _LOW * total)
+        out.low = centre - found
+    if above > (1.0 - _HIGH) * total:
+        need = above - (1.0 - _HIGH) * total
+        found, _, _ = weighted_select(values, weights, more, count, need)
+        out.high = found - centre
+    return centre
+
+
+@njit
+def _centre(count: int, total: float, weighing: Weighing, work: Scratch, out: Row) -> float:
+    median = _tails(count, total, work, out)
     if weighing.mean == 0.0:
-        return weighted_median(work.values[:count], work.weights[:count], total)
+        return median
     result = 0.0
     for i in range(count):
         result += work.values[i] * work.weights[i] / total
@@ -252,7 +346,7 @@ def answer(
     """Write the run time predicted from the sources for model `asked` (-1 = any) to `out`.
 
     The sources' shares become those of this answer. The run times of sources on another model are
-    multiplied by the ratio of the speeds, learned or prior.
+    multiplied by the ratio of the speeds, learned or prior; _compare_models says how they weigh.
     """
     bits = int(space.roles[space.model].bits) if space.model >= 0 else 0
     per_bit = space.nats_per_bit * weighing.nats
@@ -261,6 +355,11 @@ def answer(
         work.factors[b] = math.exp(_model_nats(memory, bits, per_bit, b - 1, asked))
         work.shifts[b] = shift(memory, query, b - 1, asked)
         out.evidence += work.evidence[b] * work.factors[b]
+    _compare_models(memory, query, weighing, asked, work)
+    own = 0.0
+    for b in range(len(work.alike)):
+        own += work.alike[b] if asked < 0 or b == asked + 1 else 0.0
+    out.outcomes = own / work.peak[0] if work.peak[0] > 0.0 else 0.0
     out.confidence = out.evidence / (out.evidence + weighing.half_evidence)
     total = 0.0
     for i in range(count):
@@ -270,9 +369,9 @@ def answer(
         source.share = work.weights[i]
         total += work.weights[i]
     if not total > 0.0:
-        out.log_seconds, out.spread = np.nan, np.nan
+        out.log_seconds, out.spread, out.low, out.high = np.nan, np.nan, 0.0, 0.0
         return
-    centre = _centre(count, total, weighing, work)
+    centre = _centre(count, total, weighing, work, out)
     spread = 0.0
     for i in range(count):
         spread += abs(work.values[i] - centre) * work.weights[i]

@@ -19,7 +19,7 @@ from adlro.files import BROKEN, pack_arrays, unpack_arrays
 from adlro.model.record import Record
 
 _SLOT_ARRAYS = ("patterns", "turns", "models", "slots", "outcomes", "heap")
-_WHOLE_ARRAYS = ("head", "pair_weights", "pair_ratios", "speeds")
+_WHOLE_ARRAYS = ("head", "pair_weights", "pair_ratios", "speeds", "noises")
 
 
 class SavedMemory(NamedTuple):
@@ -44,7 +44,7 @@ class _Role(Record):
 
 
 class _Header(Record):
-    mark: Literal["adlro-memory-1"] = "adlro-memory-1"
+    mark: Literal["adlro-memory-2"] = "adlro-memory-2"
     roles: tuple[_Role, ...]
     bits: int
     models: tuple[str, ...]
@@ -97,7 +97,7 @@ def _is_sound(memory: Memory, size: int) -> bool:
     stored = np.arange(memory.outcomes.shape[1]) < slots["jobs"][:, None]
     numbers = [memory.outcomes[:size][name][stored] for name in ("log_seconds", "when")]
     numbers += [slots[name] for name in ("strength", "old_mean", "old_turn")]
-    numbers += [memory.pair_weights, memory.pair_ratios, memory.speeds]
+    numbers += [memory.pair_weights, memory.pair_ratios, memory.speeds, memory.noises]
     turns, models = memory.turns[:size], memory.models[:size]
     own_turns = memory.outcomes[:size]["turn"][stored]
     return bool(
@@ -115,6 +115,7 @@ def _is_sound(memory: Memory, size: int) -> bool:
         and ((own_turns >= 0) & (own_turns < head["learned"])).all()
         and ((models >= -1) & (models < len(memory.model_bits))).all()
         and memory.pair_weights.min(initial=0) >= 0
+        and memory.noises.min(initial=0) >= 0
         and _is_heap(memory, size)
         and restore(memory)
     )

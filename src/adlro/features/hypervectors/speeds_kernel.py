@@ -11,13 +11,15 @@ import math
 
 from adlro.compiled import njit, njit_apart
 from adlro.features.hypervectors.memory import Memory, Query, Scratch, Weighing
-from adlro.features.hypervectors.recall_kernel import gather
+from adlro.features.hypervectors.recall_kernel import gather, known_bits, noise
 from adlro.features.hypervectors.schema import Space
 
 _SWEEPS = 4  # of the fit over the models of a class, after each job
 _ALIKE = 1.5  # nats: jobs that differ by more are not compared
 _MOST = 200.0  # largest weight of the earlier observations of a pair
-_PRIOR = 3.0  # weight of the prior, in pairs of equal jobs
+_PRIOR = 3.0  # weight of the prior in jobs, if the weighing does not say how far classes differ
+_LEAST, _MOST_PRIOR = 0.5, 40.0  # limits of that weight otherwise
+_ASSUMED = 0.5  # spread of true log speeds around the assumed ones
 
 
 @njit
@@ -32,22 +34,73 @@ def _add_pair(memory: Memory, row: int, one: int, other: int, weight: float, gap
 
 
 @njit
-def _settle(memory: Memory, row: int) -> None:
+def _prior_weight(memory: Memory, weighing: Weighing, row: int) -> float:
+    """Return the weight in jobs with which the speeds of a class are held to those of all classes.
+
+    It is the variance of an observation over the variance of what is observed: between classes
+    for a class, and between true and assumed speeds for all classes.
+    """
+    if not weighing.apart > 0.0:
+        return _PRIOR
+    found = noise(memory, row) ** 2
+    if row < len(memory.speeds) - 1:
+        found /= weighing.apart**2
+    else:
+        found = (found + 2.0 * weighing.apart**2) / _ASSUMED**2
+    return min(max(found, _LEAST), _MOST_PRIOR)
+
+
+@njit
+def _settle(memory: Memory, weighing: Weighing, row: int) -> None:
     """Improve the fit of the speeds of a class to all its pairs.
 
     The speeds of a class are regularised towards those of all classes, and those towards the prior.
     """
     weights, ratios, speeds = memory.pair_weights[row], memory.pair_ratios[row], memory.speeds
-    last = len(speeds) - 1
+    last, prior = len(speeds) - 1, _prior_weight(memory, weighing, row)
     for _ in range(_SWEEPS):
         for m in range(speeds.shape[1]):
-            total, result = _PRIOR, 0.0
+            total, result = prior, 0.0
             if row < last:
-                result = _PRIOR * speeds[last, m]
+                result = prior * speeds[last, m]
             for other in range(speeds.shape[1]):
                 total += weights[m, other]
                 result += weights[m, other] * (speeds[row, other] - ratios[m, other])
             speeds[row, m] = result / total
+
+
+@njit
+def _add_noise(memory: Memory, row: int, weight: float, off: float) -> None:
+    """Add the |log difference| of a job from alike jobs on its own model to a class's mean."""
+    found = memory.noises[row]
+    found[1] = min(found[1], _MOST) + weight
+    found[0] += weight / found[1] * (off - found[0])
+
+
+@njit
+def _sum_alike(
+    space: Space, memory: Memory, query: Query, weighing: Weighing, work: Scratch
+) -> int:
+    """Sum up the alike outcomes on each model: weights in work.factors, means in work.shifts.
+
+    Returns:
+        The number of these outcomes.
+    """
+    count, alike = gather(space, memory, query, weighing, work), 0
+    per_bit = space.nats_per_bit * weighing.nats
+    work.factors[:] = 0.0
+    work.shifts[:] = 0.0
+    work.peak[0] = 0.0
+    for i in range(count):
+        source = work.sources[i]
+        if per_bit * work.gaps[source.slot] > _ALIKE:
+            continue
+        b = source.model + 1
+        work.factors[b] += source.weight
+        work.shifts[b] += (source.log_seconds - work.shifts[b]) * source.weight / work.factors[b]
+        work.peak[0] = max(work.peak[0], source.weight)
+        alike += 1
+    return alike
 
 
 @njit_apart
@@ -56,6 +109,9 @@ def learn_speeds(
     log_seconds: float, model: int,
 ) -> int:  # fmt: skip
     """Learn from a job that ran on one model and the similar jobs that ran on others.
+
+    A job is one observation for each other model, however many jobs it is compared with: it is
+    compared with their mean, and n jobs give a weight of n / (1 + n).
 
     Args:
         space: of the patterns.
@@ -67,26 +123,34 @@ def learn_speeds(
         model: index of the model that it ran on, >= 0.
 
     Returns:
-        The number of outcomes that it was compared with.
+        The number of models that it was compared with.
     """
-    count, pairs = gather(space, memory, query, weighing, work), 0
-    last = len(memory.speeds) - 1
-    per_bit = space.nats_per_bit * weighing.nats
-    half = math.exp(0.5 * per_bit * space.roles[space.model].bits)
-    for i in range(count):
-        source = work.sources[i]
-        weight = source.weight * half  # the role of the model does not count here
-        is_alike = per_bit * work.gaps[source.slot] <= _ALIKE
-        if source.model < 0 or source.model == model or not is_alike:
+    if _sum_alike(space, memory, query, weighing, work) == 0:
+        return 0
+    last, pairs = len(memory.speeds) - 1, 0
+    has_class = 0 <= query.kind < last
+    known = 0.5 * space.nats_per_bit * known_bits(query)
+    trust = math.exp(min(known - weighing.known, 0.0))
+    for b in range(1, len(work.factors)):
+        if work.factors[b] <= 0.0:
             continue
-        known = query.prior[source.model] - query.prior[model]
-        gap = log_seconds - source.log_seconds - known
-        _add_pair(memory, last, model, source.model, weight, gap)
-        if 0 <= query.kind < last:
-            _add_pair(memory, query.kind, model, source.model, weight, gap)
+        other, outcomes = b - 1, work.factors[b] / work.peak[0]
+        weight = trust * outcomes / (1.0 + outcomes)
+        gap = log_seconds - work.shifts[b]
+        if other == model:
+            off = abs(gap) / math.sqrt(1.0 + 1.0 / outcomes)
+            _add_noise(memory, last, weight, off)
+            if has_class:
+                _add_noise(memory, query.kind, weight, off)
+            continue
+        gap -= query.prior[other] - query.prior[model]
+        _add_pair(memory, last, model, other, weight, gap)
+        if has_class:
+            _add_pair(memory, query.kind, model, other, weight, gap)
+            memory.noises[query.kind, 2] += 1.0
         pairs += 1
     if pairs > 0:
-        _settle(memory, last)
-        if 0 <= query.kind < last:
-            _settle(memory, query.kind)
+        _settle(memory, weighing, last)
+        if has_class:
+            _settle(memory, weighing, query.kind)
     return pairs

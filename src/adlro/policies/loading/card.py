@@ -24,6 +24,7 @@ from adlro.features.telemetry_kernel import TELEMETRY_FEATURES
 from adlro.model.record import Record
 from adlro.nets import paper_network
 from adlro.nets.q_network import MOST_UNITS
+from adlro.policies.loading.feature_ranges import FeatureRanges
 from adlro.telemetry.normalise import BINS, COUNTS, LEARNED
 
 FORMAT = 1  # increased when older versions cannot read the cards any more
@@ -104,6 +105,8 @@ class Provenance(Record):
     selection: tuple[Figure, ...]  # on the seeds by which it was selected: optimistic
     final: tuple[Figure, ...] = ()  # on seeds that were not used for any selection
     date: datetime.date
+    # of the features in training; None = not measured, as in old cards
+    ranges: FeatureRanges | None = None
 
 
 class _Written(Provenance):
@@ -134,6 +137,15 @@ class Card(_Written):
         if models is not None and not wanted:
             raise ValueError("is there, but no feature needs it")
         return models
+
+    @model_validator(mode="after")
+    def _has_ranges_of_its_features(self) -> Card:
+        if self.ranges is None:
+            return self
+        for name in sorted(set(self.features).symmetric_difference(self.ranges.features)):
+            told = "has no range" if name in self.features else "is no feature of the network"
+            raise ValueError(f"ranges: {shortened(name)} {told}")
+        return self
 
     @property
     def shapes(self) -> Shapes:
@@ -181,6 +193,13 @@ class PaperCard(_Written):
     channels: Annotated[int, Field(ge=0, le=MOST_UNITS)]  # of both convolutions; 0 = none
     hidden: Annotated[tuple[Units, ...], Field(min_length=1, max_length=2)]
 
+    @field_validator("ranges")
+    @classmethod
+    def _has_no_ranges(cls, ranges: FeatureRanges | None) -> FeatureRanges | None:
+        if ranges is not None:
+            raise ValueError("are there, but the network has no named features")
+        return ranges
+
     @property
     def sizes(self) -> Sizes:
         """The shape of cluster and window of the queue that the weights fit."""
@@ -211,7 +230,26 @@ def write(origin: Provenance, **more: object) -> str:
     The format and the hash of the card itself are added.
     """
     written = origin.model_dump(mode="json", include=set(Provenance.model_fields))
-    data = written | {"format": FORMAT} | more
+    if origin.ranges is None:
+        del written["ranges"]
+    return _signed(written | {"format": FORMAT} | more)
+
+
+def with_ranges(text: bytes, path: Path, ranges: FeatureRanges) -> str:
+    """Return the text of a card file with other ranges; nothing else of it changes but its hash.
+
+    Raises:
+        PolicyError: the card is invalid, or the ranges do not fit its features.
+    """
+    parse(text, path)
+    changed = _signed(_json(text, path) | {"ranges": ranges.model_dump(mode="json")})
+    parse(changed.encode(), path)
+    return changed
+
+
+def _signed(data: dict[str, Any]) -> str:
+    """Return the text of a card file with these keys and, last, the hash of them."""
+    data.pop(_OWN_HASH, None)
     data[_OWN_HASH] = _fingerprint(data)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
@@ -274,8 +312,9 @@ def _fingerprint(data: dict[str, Any]) -> str:
 def _one_line(exc: ValidationError) -> str:
     """Return the first validation error as a line "key: message"."""
     error = exc.errors(include_url=False, include_context=False)[0]
-    key = shortened(".".join(str(part) for part in error["loc"]))
+    path = ".".join(str(part) for part in error["loc"])
+    key = f"{shortened(path)}: " if path else ""
     if error["type"] == "extra_forbidden":
-        return f"{key}: unknown key; was the card changed, or written by a newer adlro?"
+        return f"{key}unknown key; was the card changed, or written by a newer adlro?"
     message = error["msg"].removeprefix("Value error, ")
-    return f"{key}: {message[:1].lower()}{message[1:]}; copy the file again"
+    return f"{key}{message[:1].lower()}{message[1:]}; copy the file again"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adlro.errors import ConfigError
 from adlro.features.hypervectors.memory import Size, Weighing, copy, empty, work_for
-from adlro.features.hypervectors.recall_kernel import scan, weighted_median
+from adlro.features.hypervectors.recall_kernel import scan, weighted_select
 from adlro.features.hypervectors.schema import Role, Schema, space_of
 from tests.plain.hypervectors import PlainMemory
 from tests.remembered import PLAIN, SCHEMA, mind
@@ -130,6 +130,42 @@ def test_jobs_on_another_model_count_less_and_by_the_ratio_of_speeds():
     same, _ = one.recall(query, model="T4")
     assert same["log_seconds"] == 4.0
     assert same["evidence"] == pytest.approx(1.0)
+
+
+def test_outcomes_on_the_model_displace_those_on_others():
+    # Alike jobs differ by 1.25 * 0.4 = 0.5 until more is known, classes by 0.25: (0.25 / 0.5)^2 is
+    # 1/4. With one outcome on the model (1 / 1.25 of its say) each of two on the other counts
+    # 1 / (1 + 1/4 * 2 * 0.8) as much as without.
+    one = mind(models=MODELS)
+    for i, model in enumerate(("V100", "T4", "T4")):
+        one.learn(4.0 + i, "ada", "x", source=i, model=model)
+    query, apart = one.query("ada", "x"), PLAIN._replace(apart=0.25)
+    _, alike = one.recall(query, PLAIN, "V100")
+    got, own = one.recall(query, apart, "V100")
+    ratio = (own["share"][1] / own["share"][0]) / (alike["share"][1] / alike["share"][0])
+    assert ratio == pytest.approx(1 / (1 + 0.25 * 2 * 0.8))
+    assert got["outcomes"] == 1.0
+    assert one.recall(query, apart, "T4")[0]["outcomes"] == 2.0
+
+
+@compiled
+@given(
+    st.lists(st.tuples(st.floats(-5, 15), st.integers(1, 9)), min_size=1, max_size=6),
+)
+def test_low_and_high_are_the_distances_of_the_sources_quantiles(pairs):
+    one = mind(Size(slots=64, half_jobs=math.inf), nearest=64)
+    for value, times in pairs:
+        for _ in range(times):
+            one.learn(value, "ada", "x")
+    got, sources = one.recall(one.query("ada", "x"))
+    for p, value in (
+        (0.1, got["log_seconds"] - got["low"]),
+        (0.9, got["log_seconds"] + got["high"]),
+    ):
+        near = np.abs(sources["log_seconds"] - value) < 1e-9
+        below = sources["share"][(sources["log_seconds"] < value) & ~near].sum()
+        assert below <= p + 1e-9
+        assert below + sources["share"][near].sum() >= p - 1e-9
 
 
 def test_one_scan_for_all_models_answers_as_a_query_with_the_model_would():
@@ -276,7 +312,7 @@ def test_the_same_jobs_in_another_order_make_the_same_slots():
 def test_the_weighted_median_is_the_middle_of_all_taken_as_often_as_they_weigh(pairs):
     values, weights = (np.array(column, float) for column in zip(*pairs, strict=True))
     everyone = sorted(value for value, weight in pairs for _ in range(weight))
-    got = weighted_median(values.copy(), weights.copy(), weights.sum())
+    got, _, _ = weighted_select(values.copy(), weights.copy(), 0, len(values), weights.sum() / 2)
     assert got == everyone[(len(everyone) - 1) // 2]
 
 

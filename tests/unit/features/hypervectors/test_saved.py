@@ -100,7 +100,7 @@ def swapped(array):
 
 
 def text(array):
-    return np.frombuffer(array.tobytes().replace(b"adlro-memory-1", b"adlro-memory-9"), np.uint8)
+    return np.frombuffer(array.tobytes().replace(b"adlro-memory-2", b"adlro-memory-1"), np.uint8)
 
 
 def no_roles(array):

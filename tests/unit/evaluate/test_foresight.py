@@ -1,11 +1,11 @@
-"""The reference that knows the future."""
+"""The look-ahead with foresight: no policy, no bound."""
 
 import numpy as np
 import pytest
 
 from adlro.config.files import adjusted, find_scenario
 from adlro.evaluate.compare import run_one
-from adlro.evaluate.hindsight import hindsight
+from adlro.evaluate.foresight import look_ahead
 from adlro.evaluate.metrics import measure
 from adlro.policies import registry
 from adlro.sim import kernel
@@ -17,7 +17,7 @@ ONE = [nodes("V100")]
 
 
 def starts(world, **more):
-    return hindsight(world.setting, world.workload, 0, **more).outcome["start"].tolist()
+    return look_ahead(world.setting, world.workload, 0, **more).outcome["start"].tolist()
 
 
 def test_it_reserves_a_gpu_for_a_short_job_that_will_arrive():
@@ -35,7 +35,7 @@ def test_rollouts_include_what_min_min_starts_at_the_same_moment():
     # Job 0 takes 2 s on the V100 and 3 on the T4, job 1 10 and 18. Min-Min: job 0 on the V100, and
     # job 1 behind it until 12, 14 s in all. With job 0 on the T4 job 1 starts at once: 3 + 10 s.
     world = build([nodes("V100"), nodes("T4")], [job(0, 2, 3), job(0, 10, 18)])
-    result = hindsight(world.setting, world.workload, 0).outcome
+    result = look_ahead(world.setting, world.workload, 0).outcome
     assert result["pool"].tolist() == [1, 0]
     assert result["start"].tolist() == [0, 0]
 
@@ -43,7 +43,7 @@ def test_rollouts_include_what_min_min_starts_at_the_same_moment():
 def test_ties_go_to_min_mins_choice():
     # Min-Min takes the first of two pools that are alike to the job.
     world = build([nodes("V100"), nodes("T4")], [job(0, 3, 3)])
-    assert hindsight(world.setting, world.workload, 0).outcome["pool"].tolist() == [0]
+    assert look_ahead(world.setting, world.workload, 0).outcome["pool"].tolist() == [0]
 
 
 def test_the_horizon_limits_the_future_jobs_it_sees():
@@ -63,7 +63,7 @@ def test_it_knows_future_failures():
     # Node 0 fails at 5 until 100: a job of 8 s would be lost there; on the slower T4 it ends at 9.
     groups = [nodes("V100"), nodes("T4")]
     world = build(groups, [job(0, 8, 9)], events=[fails(5, 0), is_repaired(100, 0)])
-    result = hindsight(world.setting, world.workload, 0)
+    result = look_ahead(world.setting, world.workload, 0)
     assert (result.outcome["pool"][0], result.outcome["finish"][0]) == (1, 9)
     assert play(world, "min-min").outcome["finish"].tolist() == [14]
 
@@ -75,7 +75,7 @@ def paper():
 
 def test_restricted_to_min_mins_choice_it_equals_min_min(paper):
     workload = generate(paper, 3)
-    own = hindsight(paper, workload, 3, pairs=0)
+    own = look_ahead(paper, workload, 3, pairs=0)
     shipped = run_one(paper, workload, registry.load("min-min", paper), 3)
     assert (own.outcome == shipped.outcome).all()
     assert own.totals.tolist() == shipped.totals.tolist()
@@ -88,7 +88,7 @@ def test_it_beats_min_min_and_does_not_modify_the_workload(paper, seeds):
     for seed in range(seeds):
         workload = generate(paper, seed)
         before = [array.tobytes() for array in workload]
-        ours = measure(paper, workload, hindsight(paper, workload, seed))
+        ours = measure(paper, workload, look_ahead(paper, workload, seed))
         theirs = measure(paper, workload, run_one(paper, workload, policy, seed))
         gains.append(1 - ours.mean_jct_s / theirs.mean_jct_s)
         assert [array.tobytes() for array in workload] == before
@@ -98,7 +98,7 @@ def test_it_beats_min_min_and_does_not_modify_the_workload(paper, seeds):
 def test_it_completes_runs_with_failures_and_slices():
     rough = prepare(adjusted(find_scenario("rough64"), jobs=60))
     workload = generate(rough, 1)
-    result = hindsight(rough, workload, 1)
+    result = look_ahead(rough, workload, 1)
     assert (result.outcome["finish"] > workload.jobs["arrival"]).all()
     assert result.totals["finished"] == 60
 

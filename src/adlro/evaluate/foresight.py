@@ -1,8 +1,9 @@
-"""A clairvoyant reference schedule that shows how far min-min could be improved.
+"""A look-ahead with foresight, which shows how far min-min could be improved: no policy, no bound.
 
 It is not a policy, because it reads the true future. At each decision it tries the options, rolls
 min-min out on a copy of the world with the actual future jobs, run times and failures, and takes
 the option of least cost. This is one step of policy improvement, not a bound: a policy may beat it.
+lower_bound.py has a bound.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def _best(view: View, world: World, rollout: _Rollout) -> _Choice:
     return best
 
 
-def hindsight(
+def look_ahead(
     setting: Setting,
     workload: Workload,
     seed: int,
@@ -213,12 +214,12 @@ def hindsight(
                 _write(choice, out)
                 entry.apply(1, out, world)
     if totals["fault"] != violations.NONE:
-        raise PolicyError(f"hindsight {violations.message(totals)}")
+        raise PolicyError(f"the look-ahead with foresight {violations.message(totals)}")
     return RunResult(world.outcome, totals, world.gpus, world.spans)
 
 
 def mean_jct(setting: Setting, workload: Workload, seed: int) -> float:
-    """Return the mean JCT in seconds of the measured jobs under the hindsight reference."""
+    """Return the mean JCT in seconds of the measured jobs under the look-ahead with foresight."""
     counted = workload.measured(setting.scenario.measure)
-    finish = hindsight(setting, workload, seed).outcome["finish"]
+    finish = look_ahead(setting, workload, seed).outcome["finish"]
     return float((finish - workload.jobs["arrival"])[counted].mean())

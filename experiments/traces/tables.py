@@ -1,0 +1,305 @@
+"""The tables of the experiment: windows for tuning and windows for claims stand apart in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from common import Table
+from traces.cell import GANG_NAMES, Cell
+from traces.halves import ESTIMATES, LOAD, SPEEDS, Trace, is_for_tuning
+from versus import percent
+
+from adlro.evaluate.pooled import RIVALS, Pooled, pool
+from adlro.features.start_kernel import PLAIN
+from adlro.model.state import Floats
+
+Cells = Mapping[tuple[str, str], Cell]  # (speeds, estimates) -> cell
+OURS, TODAY = "adlro", "slurm"
+OTHERS = ("drain-argmin", "pair-sjf", "easy-backfill", "fcfs", TODAY)
+SPEED_HEADINGS = ("no speeds", "measured mix", "Gavel types")  # of SPEEDS
+PARTS = ("claims", "tuning")
+ALL = "**pooled**"  # the row over all traces
+FEWEST = 5  # windows with such jobs, for a figure by gang size
+
+
+def claimed(intervals: Sequence[tuple[float, float] | None]) -> str:
+    """Return the claim about a difference on which all assumptions agree."""
+    if all(interval is not None and interval[1] < 0 for interval in intervals):
+        return "shorter"
+    if all(interval is not None and interval[0] > 0 for interval in intervals):
+        return "longer"
+    return "nothing"
+
+
+def of_part(logs: Floats, part: str) -> Floats:
+    """Return the windows of a part; logs [W]."""
+    tuning = np.array([is_for_tuning(window) for window in range(len(logs))])
+    return logs[tuning if part == "tuning" else ~tuning]
+
+
+def _mean_over_speeds(cells: Cells, estimates: str, logs_of: Callable[[Cell], Floats]) -> Floats:
+    """Return the log ratios [W] of an estimator, as means over the assumptions on speeds."""
+    found: Floats = np.mean([logs_of(cells[speeds, estimates]) for speeds in SPEEDS], axis=0)
+    return found
+
+
+def _groups(found: Mapping[str, Cells]) -> Iterable[tuple[str, list[Cells]]]:
+    """Return each trace by itself, then all of them together."""
+    yield from ((trace, [cells]) for trace, cells in found.items())
+    yield ALL, list(found.values())
+
+
+def logs(
+    group: Sequence[Cells], estimates: str, part: str, logs_of: Callable[[Cell], Floats]
+) -> Floats:
+    """Return the log ratios of all windows of a part in a group of traces; nan are left out."""
+    every = [of_part(_mean_over_speeds(cells, estimates, logs_of), part) for cells in group]
+    values = np.concatenate(every)
+    return values[~np.isnan(values)]
+
+
+def _shown(found: Pooled) -> str:
+    return percent(found.mean_pct, found.ci95)
+
+
+def against(found: Mapping[str, Cells], policy: str, rival: str, metric: str) -> list[list[str]]:
+    """Return a policy against a rival by trace, part and estimator."""
+    lines = []
+    for part in PARTS:
+        for name, group in _groups(found):
+            own = [
+                logs(group, e, part, lambda cell: cell.log_ratios(policy, rival, metric))
+                for e in ESTIMATES
+            ]
+            cells = [_shown(pool(values)) if len(values) else "-" for values in own]
+            lines.append([part, name, str(len(own[0])), *cells])
+    return lines
+
+
+def _by_speeds(found: Mapping[str, Cells], rivals: Sequence[str]) -> list[list[str]]:
+    """Return our policy against rivals, pooled over all traces, for each assumption on speeds."""
+    lines = []
+    for part in PARTS:
+        for rival in rivals:
+            for estimates in ESTIMATES:
+                pooled = [
+                    pool(
+                        np.concatenate(
+                            [
+                                of_part(cells[speeds, estimates].log_ratios(OURS, rival), part)
+                                for cells in found.values()
+                            ]
+                        )
+                    )
+                    for speeds in SPEEDS
+                ]
+                claim = claimed([one.ci95 for one in pooled])
+                lines.append([part, rival, estimates, *(_shown(one) for one in pooled), claim])
+    return lines
+
+
+def _worst(found: Mapping[str, Cells]) -> list[list[str]]:
+    """Return the worst window under any assumption on speeds, as a ratio of mean JCTs."""
+    lines = []
+    for part in PARTS:
+        for name, group in _groups(found):
+            cells = []
+            for rival in (*RIVALS, TODAY):
+                worst = [
+                    max(
+                        float(np.exp(of_part(own[s, e].log_ratios(OURS, rival), part).max()))
+                        for own in group
+                        for s in SPEEDS
+                    )
+                    for e in ESTIMATES
+                ]
+                cells.append(" / ".join(f"{ratio:.2f}" for ratio in worst))
+            lines.append([part, name, *cells])
+    return lines
+
+
+def _by_gang(found: Mapping[str, Cells]) -> list[list[str]]:
+    """Return mean JCT by gang size against each rival, pooled over all traces."""
+    lines = []
+    group = list(found.values())
+    for part in PARTS:
+        for size, name in enumerate(GANG_NAMES):
+            for rival in (*RIVALS, TODAY):
+                own = [
+                    logs(
+                        group, e, part,
+                        lambda cell, size=size, rival=rival: cell.gang_log_ratios(
+                            OURS, rival, size
+                        ),
+                    )
+                    for e in ESTIMATES
+                ]  # fmt: skip
+                few = len(own[0]) < FEWEST
+                cells = ["-" if few else _loser(pool(values)) for values in own]
+                lines.append([part, name, rival, str(len(own[0])), *cells])
+    return lines
+
+
+def _loser(found: Pooled) -> str:
+    """Format a difference, in bold if the interval says that these jobs lose."""
+    text = _shown(found)
+    return f"**{text}**" if found.ci95 is not None and found.ci95[0] > 0 else text
+
+
+def _others(found: Mapping[str, Cells]) -> list[list[str]]:
+    """Return all other policies against min-min, pooled over all traces."""
+    group, lines = list(found.values()), []
+    for part in PARTS:
+        for policy in OTHERS:
+            own = [
+                pool(logs(group, e, part, lambda cell, p=policy: cell.log_ratios(p, RIVALS[0])))
+                for e in ESTIMATES
+            ]
+            worst = " / ".join(f"{1 + one.worst_pct / 100:.2f}" for one in own)
+            lines.append([part, policy, *(_shown(one) for one in own), worst])
+    return lines
+
+
+def _chance(found: Mapping[str, Cells]) -> list[list[str]]:
+    """Return how far 1 % jitter of the estimates alone moves the mean JCT of a window."""
+    names = (*RIVALS, OURS, TODAY)
+    return [
+        [
+            trace,
+            *(
+                " / ".join(
+                    f"{np.mean([cells[s, e].policies[name].jitter_sd_pct for s in SPEEDS]):.1f}"
+                    for e in ESTIMATES
+                )
+                for name in names
+            ),
+        ]
+        for trace, cells in found.items()
+    ]
+
+
+def _outside(found: Mapping[str, Cells]) -> list[list[str]]:
+    """Return how many features lie outside the training range, by trace and estimator."""
+    lines = []
+    for trace, cells in found.items():
+        columns = [
+            [cells[speeds, estimates].policies[OURS].outside for speeds in SPEEDS]
+            for estimates in ESTIMATES
+        ]
+        lines.append(
+            [trace, *(" / ".join("-" if x is None else f"{x:.1f}" for x in c) for c in columns)]
+        )
+    return lines
+
+
+def _played(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[list[str]]:
+    lines = []
+    for trace in traces:
+        cells = [found[trace.name][speeds, "oracle"] for speeds in SPEEDS]
+        count = len(cells[0].policies[OURS].jct_s)
+        base = [cell.policies[RIVALS[0]] for cell in cells]
+        lines.append(
+            [
+                trace.name,
+                ", ".join(f"{n * gpus} {model}" for model, (n, gpus, _, _) in trace.nodes.items()),
+                trace.about,
+                f"{trace.begin_s / 86_400:.0f} to {trace.split_s / 86_400:.0f}",
+                f"{count} of {trace.window:,}",
+                " / ".join(f"{cell.stretch:.2f}" for cell in cells),
+                " / ".join(f"{cell.load:.2f}" for cell in cells),
+                " / ".join(f"{100 * one.gpu_utilisation:.0f}" for one in base),
+                " / ".join(f"{one.mean_wait_s / 3600:.1f}" for one in base),
+            ]
+        )
+    return lines
+
+
+def _assumed(found: Mapping[str, Cells]) -> list[list[str]]:
+    return [
+        [trace, line]
+        for trace, cells in found.items()
+        for line in cells["none", "memory"].assumptions
+    ]
+
+
+def trained(cells: Cells, names: Mapping[str, str]) -> list[list[str]]:
+    """Return policies trained on the first half (speeds -> name) against the rivals."""
+    lines = []
+    for part in PARTS:
+        for rival in RIVALS:
+            pooled = [
+                pool(of_part(cells[speeds, "oracle"].log_ratios(names[speeds], rival), part))
+                for speeds in SPEEDS
+            ]
+            claim = claimed([one.ci95 for one in pooled])
+            lines.append([part, rival, *(_shown(one) for one in pooled), claim])
+    return lines
+
+
+MAIN_HEAD = ("part", "trace", "windows", *ESTIMATES)
+
+
+def further_tables(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[Table]:
+    """Return all tables but the first, which is `adlro` against `min-min`."""
+    of_speeds = ("part", "against", "estimates", *SPEED_HEADINGS, "claimed")
+    three = " / ".join(ESTIMATES)
+    return [
+        Table(
+            f"Mean JCT of `{OURS}` against `{RIVALS[1]}`:", MAIN_HEAD,
+            against(found, OURS, RIVALS[1], "jct_s"), True,
+        ),
+        Table(
+            f"Mean JCT of `{OURS}` against `{TODAY}`, stock Slurm by requested times, which is "
+            "what runs today:", MAIN_HEAD, against(found, OURS, TODAY, "jct_s"), True,
+        ),
+        Table(
+            f"`{OURS}` pooled over all traces, by assumption on speeds; *claimed*: all three "
+            "intervals are on one side of 0.", of_speeds,
+            _by_speeds(found, (*RIVALS, TODAY)), True,
+        ),
+        Table(
+            f"The worst window of `{OURS}` under any assumption on speeds, as a ratio ({three}):",
+            ("part", "trace", *(f"against {rival}" for rival in (*RIVALS, TODAY))),
+            _worst(found), True,
+        ),
+        Table(
+            f"p99 JCT of `{OURS}` against `{RIVALS[0]}`:", MAIN_HEAD,
+            against(found, OURS, RIVALS[0], "p99_s"), False,
+        ),
+        Table(
+            f"p99 JCT of `{OURS}` against `{RIVALS[1]}`:", MAIN_HEAD,
+            against(found, OURS, RIVALS[1], "p99_s"), False,
+        ),
+        Table(
+            f"Who loses: mean JCT of `{OURS}` by gang size, pooled over all windows with such "
+            "jobs; in bold where the interval says longer.",
+            ("part", "GPUs", "against", "windows", *ESTIMATES), _by_gang(found), True,
+        ),
+        Table(
+            f"All others against `{RIVALS[0]}`, pooled over all traces, and the worst window "
+            f"({three}):", ("part", "policy", *ESTIMATES, "worst window"), _others(found), True,
+        ),
+        Table(
+            f"Chance: percent by which 1 % jitter alone moves the mean JCT of a window, standard "
+            f"deviation ({three}).",
+            ("trace", *RIVALS, OURS, TODAY), _chance(found), False,
+        ),
+        Table(
+            f"Features of `{OURS}` outside the range of its training in an average decision, of "
+            f"{len(PLAIN)}, under the three assumptions on speeds:",
+            ("trace", *ESTIMATES), _outside(found), True,
+        ),
+        Table(
+            f"What was played. Arrivals are stretched by what makes the load of the first half "
+            f"{LOAD:g}; the load is that of the second half then; use and wait are those of "
+            f"`{RIVALS[0]}` with oracle. Three figures are for the three assumptions on speeds.",
+            ("trace", "GPUs", "which are", "first half, days", "windows of jobs",
+             "arrivals stretched", "load", "GPU use %", "mean wait h"),
+            _played(traces, found), False,
+        ),
+        Table(
+            "What is assumed where a history says nothing, and constraints that cannot be met:",
+            ("trace", "assumption"), _assumed(found), False,
+        ),
+    ]  # fmt: skip
