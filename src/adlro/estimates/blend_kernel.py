@@ -38,13 +38,7 @@ WAITING = 1 << 14  # a later job may take the place of one that has not ended
 LATEST = 10
 MEMORY, FORGETFUL, LAST, LAST_TWO, MEDIAN, MEAN, ALL_MEDIAN, ALL_MEAN = range(8)  # experts
 EXPERTS = 8
-_LIMITS = (
-    1.0,
-    2.0,
-    4.0,
-    10.0,
-    40.0,
-)  # alike jobs from which on another row of weights counts
+_LIMITS = (1.0, 2.0, 4.0, 10.0, 40.0)  # alike jobs from which on another row of weights counts
 ROWS = 2 + len(_LIMITS)
 # Chosen on first halves of public histories, as the limits above: see docs/estimators.md.
 FORGETS = 1.5  # factor of fading in the other answer of the memory

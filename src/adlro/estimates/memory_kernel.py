@@ -53,10 +53,8 @@ FACTS = np.dtype(
     ],
     align=True,
 )
-_ENOUGH, _RARE = (
-    20.0,
-    0.01,
-)  # the request is a bound after this many jobs, if at most this share ran longer
+# The request is a bound after this many jobs, if at most this share ran longer.
+_ENOUGH, _RARE = 20.0, 0.01
 _WORD_BITS = 64
 _NOTHING = 1e-4  # certainty below which similarity is by chance
 _SLACK = 0.02  # log seconds: Slurm terminates jobs up to a minute late
@@ -137,10 +135,8 @@ def _settle(
         centre, kind = found.log_seconds + gain, kind_of(outcomes, 0.5 * (low + high))
     else:
         low, high, outcomes = 0.0, 0.0, 0.0
-        centre, kind = (
-            _fallback(state, asked, speed),
-            BY_MEDIAN if math.isnan(asked) else BY_REQUEST,
-        )
+        centre = _fallback(state, asked, speed)
+        kind = BY_MEDIAN if math.isnan(asked) else BY_REQUEST
     most, latest = _bound(state, asked), cal.latest[k]
     forecast(cal, min(centre, most), low, high, outcomes, kind, latest)
     confidence = describe(cal, latest, quantiles)
