@@ -176,14 +176,26 @@ def _short(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
+def _tolerances(path: Path) -> dict[tuple[str, str], float]:
+    """Relative tolerances of an existing expected.json: some were widened by hand."""
+    if not path.exists():
+        return {}
+    return {
+        (one.row, one.column): _short(one.tolerance / abs(one.value), 2)
+        for one in load_expected(path).figures
+        if one.value
+    }
+
+
 def expect(figures: dict[str, dict[str, float]], folder: Path) -> None:
-    """Write the figures of a run into expected.json."""
+    """Write the figures of a run into expected.json; tolerances never get narrower."""
+    kept = _tolerances(folder / "expected.json")
     wanted = [
         Figure(
             row=row,
             column=column,
             value=_short(value, 6),
-            tolerance=_short(TOLERANCE * abs(value), 2),
+            tolerance=_short(max(TOLERANCE, kept.get((row, column), 0.0)) * abs(value), 2),
         )
         for row, columns in figures.items()
         for column, value in columns.items()

@@ -30,10 +30,15 @@ from adlro.estimates.errors import errors as errors_of
 from adlro.estimates.estimator import DEFAULTS
 from adlro.estimates.job_table import JobTable
 from adlro.evaluate.compare import compare
-from adlro.evaluate.prediction_error import PredictionErrors, prediction_errors
-from adlro.evaluate.stats import Estimate, estimate
+from adlro.evaluate.prediction_error import (
+    BLOCKS,
+    PredictionErrors,
+    paired_difference,
+    prediction_errors,
+)
+from adlro.evaluate.stats import Estimate
 from adlro.model.history import History
-from adlro.model.state import Counts, Floats, Mask
+from adlro.model.state import Floats, Mask
 from adlro.policies import registry
 from adlro.sim import simulator
 from adlro.workloads import history_file
@@ -67,7 +72,6 @@ RIVALS = ("request", "last two", "last two alike")  # the memory must be better 
 ESTIMATORS = (*RIVALS, "user mean", "gradient boosting", "memory")
 FADINGS, NATS, MOST_JOBS = (0.4, 0.8, 1.2), (0.7, 1.0, 1.4), 70_000
 TRAININGS = 40  # of gradient boosting, each before another fortieth of the measured jobs
-BLOCKS = 20  # of measured jobs in a row: the units of paired intervals
 WITHIN = 0.10  # of gradient boosting's error
 
 PLAYED = ("ThetaGPU", "MIT Supercloud", "Philly", "openb", "Helios Venus", "PAI", "ITP")
@@ -113,20 +117,6 @@ def _boosted(name: str, one: History, jobs: JobTable, cache: ComparisonCache) ->
     return found
 
 
-def paired(one: Floats, other: Floats, log_s: Floats, rows: Counts) -> Estimate:
-    """Mean |log error| of one estimator minus that of another, by blocks of jobs in a row.
-
-    Args:
-        one: [J] log seconds; nan = no estimate.
-        other: [J] likewise.
-        log_s: [J] log of the true seconds; nan = unknown.
-        rows: jobs to compare, by submission; blocks have equally many of them.
-    """
-    gaps = (np.abs(one - log_s) - np.abs(other - log_s))[rows]
-    gaps = gaps[~np.isnan(gaps)]
-    return estimate(np.array([block.mean() for block in np.array_split(gaps, BLOCKS)]))
-
-
 def _predicted(name: str, cache: ComparisonCache) -> Predicted:
     """Every estimator on one history."""
     sys.stderr.write(f"{name}\n")
@@ -146,7 +136,7 @@ def _predicted(name: str, cache: ComparisonCache) -> Predicted:
     us = {key: 1e6 * spent.get(key, by_user_s) / history.jobs for key in ESTIMATORS}
     rows = np.flatnonzero(later)
     rows = rows[np.argsort(history.submit_s[rows], kind="stable")]
-    difference = paired(log_s["memory"], log_s["gradient boosting"], jobs.log_s, rows)
+    difference = paired_difference(log_s["memory"], log_s["gradient boosting"], jobs.log_s, rows)
     return Predicted(path, history, later, log_s, errors, us, difference, found)
 
 

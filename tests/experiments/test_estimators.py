@@ -107,21 +107,6 @@ def test_boosting_is_taken_from_the_cache_only_for_the_same_jobs(tmp_path):
     assert boosting.cached(path, mark) is None
 
 
-def test_paired_intervals_are_over_blocks_and_exclude_zero_only_if_one_is_better():
-    rng = np.random.default_rng(1)
-    truth = rng.normal(6, 2, 400)
-    rows = np.arange(400)
-    worse = run.paired(truth + 1.5, truth + 1.0, truth, rows)
-    assert worse.mean == pytest.approx(0.5)
-    assert worse.is_settled
-    one, other = truth + rng.normal(0, 1, 400), truth + rng.normal(0, 1, 400)
-    equal = run.paired(one, other, truth, rows)
-    assert not equal.is_settled
-    # By hand: 20 blocks of 20 jobs.
-    blocks = (np.abs(one - truth) - np.abs(other - truth)).reshape(20, 20).mean(axis=1)
-    assert equal.half_width == pytest.approx(2.093 * blocks.std(ddof=1) / 20**0.5, rel=1e-3)
-
-
 def test_without_lightgbm_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ConfigError, match="pip install lightgbm"):

@@ -148,12 +148,22 @@ def test_expected_figures_match_the_run_that_wrote_them_and_nothing_further_off(
     assert wanted.made_with == f"adlro {common.__version__}"
 
 
+def test_a_tolerance_that_was_widened_by_hand_is_kept(tmp_path):
+    figures = ({"row": "a", "column": "x", "value": 10.0, "tolerance": 0.5},)
+    (tmp_path / "expected.json").write_text(
+        json.dumps({"figures": figures, "command": "run", "made_with": "adlro"})
+    )
+    common.expect({"a": {"x": 20.0, "y": 20.0}}, tmp_path)
+    wanted = common.load_expected(tmp_path / "expected.json").figures
+    assert [one.tolerance for one in wanted] == [1.0, 0.1]
+
+
 def test_expected_figures_are_written_only_on_demand(tmp_path):
     run(tmp_path, 12.0)
     assert run_again(tmp_path, 12.0, "--check") == 1  # 10 ± 0.5 as before
     run_again(tmp_path, 12.0, "--expect")
-    assert run_again(tmp_path, 12.05, "--check") == 0
-    assert run_again(tmp_path, 12.07, "--check") == 1  # 12 ± 0.06
+    assert run_again(tmp_path, 12.5, "--check") == 0
+    assert run_again(tmp_path, 12.7, "--check") == 1  # 12 ± 0.6
 
 
 def test_a_readme_without_a_place_is_refused_before_the_work(tmp_path, monkeypatch, capsys):

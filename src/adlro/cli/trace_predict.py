@@ -113,7 +113,11 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
     with say_if_slow(), _progress(history) as progress:
         found = prediction_error.prediction_errors(history, progress)
     later = later_part(history, warm_up)
-    errors, coverage = found.errors(later), found.coverage(later)
+    errors, coverage, versus = (
+        found.errors(later),
+        found.coverage(later),
+        found.memory_versus(later),
+    )
     if errors["memory"].jobs == 0:
         raise TraceError(
             f"{history.header.source}: no job of the later part has both a submission and a run "
@@ -127,6 +131,7 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
         "estimators": {
             name: {key: value for key, value in one._asdict().items() if key != "jobs"}
             | {"in_80": coverage[name]}
+            | ({"memory_minus": versus[name].model_dump()} if name in versus else {})
             for name, one in errors.items()
         },
         "reliability": {
@@ -141,18 +146,31 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
     return Measured(figures, found.learned["memory"])
 
 
+def _difference(row: dict[str, Any]) -> str:
+    """Format the error of `memory` against that of an estimator, in percent of the latter."""
+    if "memory_minus" not in row or not row["mae_log"] > 0:
+        return ""
+    found, scale = row["memory_minus"], 100 / row["mae_log"]
+    if found["ci95"] is None:
+        return f"{scale * found['mean']:+.1f}"
+    low, high = (scale * end for end in found["ci95"])
+    return f"{scale * found['mean']:+.1f} ({low:+.0f} to {high:+.0f})"
+
+
 def error_table(figures: dict[str, Any]) -> Table:
     """Return the table of errors, with one row per estimator."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD)
-    table.add_column("estimator")
-    for heading in ("mean |log error|", "within 2×", "too short", "in 80 % interval"):
+    table.add_column("estimator", no_wrap=True)
+    table.add_column("mean |log error|", justify="right")
+    table.add_column("memory vs it, %", justify="right", no_wrap=True)
+    for heading in ("within 2×", "too short", "in 80 % interval"):
         table.add_column(heading, justify="right")
     for name, one in figures["estimators"].items():
         shares = (f"{one[key] * 100:.1f} %" for key in ("within_2", "under", "in_80"))
-        table.add_row(name, f"{one['mae_log']:.3f}", *shares)
+        table.add_row(name, f"{one['mae_log']:.3f}", _difference(one), *shares)
     return table
 
 
@@ -198,6 +216,7 @@ def job_lines(job: dict[str, Any]) -> Iterator[str]:
 def show(figures: dict[str, Any]) -> None:
     """Print the figures as text and a table."""
     from adlro.cli.options import say, stdout
+    from adlro.evaluate.prediction_error import BLOCKS
 
     say(
         f"{figures['file']}: the later {figures['measured_jobs']:,} of {figures['jobs']:,} jobs, "
@@ -206,6 +225,12 @@ def show(figures: dict[str, Any]) -> None:
     for note in figures["notes"]:
         say(note)
     stdout().print(error_table(figures), markup=False, highlight=False)
+    stdout().print(
+        "memory vs it: the mean |log error| of memory against the row's, on the same jobs, with a "
+        f"95 % interval over {BLOCKS} blocks of jobs in a row; below 0 memory is better.",
+        markup=False,
+        highlight=False,
+    )
     stdout().print(reliability_table(figures), markup=False, highlight=False)
     if "job" in figures:
         for line in job_lines(figures["job"]):

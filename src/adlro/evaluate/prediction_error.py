@@ -20,10 +20,32 @@ from adlro.estimates.estimator import (
 )
 from adlro.estimates.job_table import JobTable, with_events
 from adlro.estimates.registry import ESTIMATORS
+from adlro.evaluate.stats import Estimate, estimate
 from adlro.model.history import History
-from adlro.model.state import Floats, Mask
+from adlro.model.state import Counts, Floats, Mask
 
+BLOCKS = 20  # of jobs in a row: the units of paired intervals
 _MEASURED = {name: kind for name, kind in ESTIMATORS.items() if not kind.needs_truth}
+
+
+def paired_difference(one: Floats, other: Floats, log_s: Floats, rows: Counts) -> Estimate:
+    """Mean |log error| of one estimator minus that of another, with an interval over BLOCKS blocks.
+
+    Jobs in a row are much alike, so that blocks of them are the units, not jobs. There is no
+    interval for fewer jobs than blocks.
+
+    Args:
+        one: [J] log seconds; nan = no estimate.
+        other: [J] likewise.
+        log_s: [J] log of the true seconds; nan = unknown.
+        rows: jobs to compare, by submission; blocks have equally many of them.
+    """
+    gaps = (np.abs(one - log_s) - np.abs(other - log_s))[rows]
+    gaps = gaps[~np.isnan(gaps)]
+    if len(gaps) < BLOCKS:
+        mean = float(gaps.mean()) if len(gaps) else np.nan
+        return Estimate(mean=mean, sd=None, ci95=None)
+    return estimate(np.array([block.mean() for block in np.array_split(gaps, BLOCKS)]))
 
 
 class PredictionErrors(NamedTuple):
@@ -41,6 +63,17 @@ class PredictionErrors(NamedTuple):
     def errors(self, counted: Mask) -> dict[str, Errors]:
         """Return the errors of each estimator over the jobs for which `counted` [J] is True."""
         return {name: errors(found, self.jobs.log_s, counted) for name, found in self.log_s.items()}
+
+    def memory_versus(self, counted: Mask) -> dict[str, Estimate]:
+        """Return the mean |log error| of `memory` minus that of each other estimator."""
+        order = self.jobs.order
+        rows = -1 - order[order < 0]  # by submission
+        rows, log_s, found = rows[counted[rows]], self.jobs.log_s, self.log_s
+        return {
+            name: paired_difference(found["memory"], other, log_s, rows)
+            for name, other in found.items()
+            if name != "memory"
+        }
 
     def coverage(self, counted: Mask) -> dict[str, float]:
         """Return the share of the jobs `counted` [J] in the 80 % interval of each estimator."""

@@ -31,9 +31,28 @@ def printed(*args):
 def test_the_table_has_every_estimator(tmp_path):
     text = printed(write(tmp_path, ROWS))
     assert "the later 10 of 20 jobs" in text
-    rows = [line.split() for line in text.splitlines()]
-    names = [" ".join(row[:-7]) for row in rows if row[-1:] == ["%"] and "to" not in row]
+    names = [
+        " ".join(re.split(r" {2,}", line.strip())[:1])
+        for line in text.splitlines()
+        if line.count("%") == 3
+    ]
     assert names == ["memory", "request", "last two", "last two alike", "user mean"]
+
+
+def test_the_error_of_memory_is_compared_with_each_other_estimator(tmp_path):
+    rows = "id,submit_time,run_s,user,requested_s\n" + "".join(
+        f"j{i},{2000 * i},{1000 if i % 2 else 100},{'bob' if i % 2 else 'ann'},3600\n"
+        for i in range(60)
+    )
+    text = printed(write(tmp_path, rows))
+    (found,) = re.findall(r"\n +request +\d\.\d{3} +(-\d+\.\d) \((-\d+) to (-\d+)\)", text)
+    mean, low, high = map(float, found)
+    assert low < mean < high < 0  # requests are 4 or 36 times too long
+    assert mean == pytest.approx((low + high) / 2, abs=1.1)
+    assert re.search(r"\n +memory +\d\.\d{3} +\d+\.\d % ", text)  # not compared with itself
+    assert "below 0 memory is better" in " ".join(text.split())
+    one = json.loads(printed(write(tmp_path, rows), "--json"))["estimators"]["request"]
+    assert 100 * one["memory_minus"]["mean"] / one["mae_log"] == pytest.approx(mean, abs=0.051)
 
 
 def test_the_figures_are_json_and_say_why_one_job_is_foreseen_so(tmp_path):

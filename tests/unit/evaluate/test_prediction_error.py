@@ -37,6 +37,35 @@ def test_errors_are_those_of_the_jobs_that_count(tmp_path):
     assert errors["request"].under == 0
 
 
+def test_paired_intervals_are_over_blocks_and_exclude_zero_only_if_one_is_better():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(6, 2, 400)
+    rows = np.arange(400)
+    worse = prediction_error.paired_difference(truth + 1.5, truth + 1.0, truth, rows)
+    assert worse.mean == pytest.approx(0.5)
+    assert worse.is_settled
+    one, other = truth + rng.normal(0, 1, 400), truth + rng.normal(0, 1, 400)
+    equal = prediction_error.paired_difference(one, other, truth, rows)
+    assert not equal.is_settled
+    # By hand: 20 blocks of 20 jobs.
+    blocks = (np.abs(one - truth) - np.abs(other - truth)).reshape(20, 20).mean(axis=1)
+    assert equal.half_width == pytest.approx(2.093 * blocks.std(ddof=1) / 20**0.5, rel=1e-3)
+    few = prediction_error.paired_difference(one, other, truth, rows[:19])
+    assert few.ci95 is None
+    assert few.mean == pytest.approx((np.abs(one - truth) - np.abs(other - truth))[:19].mean())
+
+
+def test_memory_is_compared_with_every_other_estimator_on_the_counted_jobs(tmp_path):
+    jobs = history(tmp_path, ROWS)
+    later = later_part(jobs, 0.5)
+    found = prediction_error.prediction_errors(jobs)
+    versus, errors = found.memory_versus(later), found.errors(later)
+    assert list(versus) == ["request", "last two", "last two alike", "user mean"]
+    for name, one in versus.items():
+        assert one.mean == pytest.approx(errors["memory"].mae_log - errors[name].mae_log)
+        assert one.ci95 is None  # 10 jobs
+
+
 def test_progress_is_reported_up_to_the_last_event(tmp_path):
     jobs = history(tmp_path, ROWS)
     reported = []
