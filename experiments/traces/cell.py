@@ -6,17 +6,18 @@ import re
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 from traces import store
-from traces.halves import Trace, fitted, measured, windows
+from traces.halves import THIRDS, Trace, fitted, measured, windows
 from traces.store import PolicyFigures
 
 from adlro.evaluate.compare import compare
+from adlro.evaluate.comparison import PolicyRow
 from adlro.model.state import Floats
 from adlro.policies import registry
 from adlro.policies.registry import Policy
@@ -88,26 +89,58 @@ class _GangSums:
         ]
 
 
+class _Window(NamedTuple):
+    """The figures of a policy in one window; those after p99_s are of its third."""
+
+    jct_s: float
+    p99_s: float
+    jitter_sd_pct: float
+    gpu_utilisation: float
+    mean_wait_s: float
+    outside: float | None
+
+
+def _windows_of(row: PolicyRow) -> list[_Window]:
+    """Return the figures of a policy in each window of a third."""
+    of_third = (
+        row.jitter_sd_pct or 0.0,
+        row.metrics["gpu_utilisation"].mean,
+        row.metrics["mean_wait_s"].mean,
+        None if row.out_of_range is None else row.out_of_range.mean_outside,
+    )
+    both = zip(row.per_seed["mean_jct_s"], row.per_seed["p99_jct_s"], strict=True)
+    return [_Window(jct, p99, *of_third) for jct, p99 in both]
+
+
+def _figures(by_window: Mapping[int, _Window], gangs: list[list[float | None]]) -> PolicyFigures:
+    """Return the figures of a policy in all windows, in their order, without a fingerprint."""
+    rows = [by_window[window] for window in sorted(by_window)]
+    return PolicyFigures(
+        fingerprint="",
+        jct_s=[row.jct_s for row in rows],
+        p99_s=[row.p99_s for row in rows],
+        gang_jct_s=gangs,
+        jitter_sd_pct=[row.jitter_sd_pct for row in rows],
+        gpu_utilisation=[row.gpu_utilisation for row in rows],
+        mean_wait_s=[row.mean_wait_s for row in rows],
+        outside=None if rows[0].outside is None else [row.outside or 0.0 for row in rows],
+    )
+
+
 def _run(
     setting: Setting, policies: Sequence[Policy], seeds: range, jitter: Jitter
 ) -> dict[str, PolicyFigures]:
     """Run policies on windows; the fingerprints of the figures are left empty."""
     simulator.warm_up(policies)
     gangs = _GangSums()
-    result = compare(setting, policies, seeds, watch=gangs.watch, jitter=jitter)
-    return {
-        row.name: PolicyFigures(
-            fingerprint="",
-            jct_s=row.per_seed["mean_jct_s"],
-            p99_s=row.per_seed["p99_jct_s"],
-            jitter_sd_pct=row.jitter_sd_pct or 0.0,
-            gang_jct_s=gangs.means(row.name),
-            gpu_utilisation=row.metrics["gpu_utilisation"].mean,
-            mean_wait_s=row.metrics["mean_wait_s"].mean,
-            outside=None if row.out_of_range is None else row.out_of_range.mean_outside,
-        )
-        for row in result.policies
-    }
+    found: dict[str, dict[int, _Window]] = defaultdict(dict)
+    for third in range(THIRDS):
+        own = seeds[third::THIRDS]
+        if not own:
+            continue
+        for row in compare(setting, policies, own, watch=gangs.watch, jitter=jitter).policies:
+            found[row.name].update(zip(own, _windows_of(row), strict=True))
+    return {name: _figures(own, gangs.means(name)) for name, own in found.items()}
 
 
 def play(

@@ -17,7 +17,7 @@ from adlro.workloads.setting import Setting, prepare
 LOAD = 0.9  # load of the first half after scaling
 SPEEDS = ("none", "measured-mix", "gavel-types")
 ESTIMATES = ("oracle", "memory", "request")
-_TUNING = 3  # every third window of the second half is for tuning, the others are for claims
+THIRDS = 3  # every third window of the second half is for tuning, the others are for claims
 _STEP_S = 300.0  # requested times are multiples of this
 
 
@@ -125,4 +125,4 @@ def windows(setting: Setting) -> int:
 
 def is_for_tuning(window: int) -> bool:
     """Whether a window may be looked at while policies and their parameters are chosen."""
-    return window % _TUNING == 0
+    return window % THIRDS == 0

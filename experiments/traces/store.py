@@ -20,29 +20,41 @@ import adlro
 from adlro.files import write_text
 from adlro.policies.registry import Policy
 from adlro.workloads.generate import generate
-from adlro.workloads.jitter import Jitter
+from adlro.workloads.jitter import Jitter, jittered
 from adlro.workloads.setting import Setting
 
-_INPUTS = (  # their effect is in the arrays of workloads, the layout and the parameters of policies
+# Their effect is in the arrays of workloads, the layout and the parameters of policies; that of
+# evaluate in _FIGURES.
+_INPUTS = (
     "adlro.config", "adlro.errors", "adlro.estimates", "adlro.evaluate", "adlro.compile_cache",
     "adlro.policies.loading", "adlro.policies.lookahead", "adlro.policies.registry",
     "adlro.workloads",
 )  # fmt: skip
 
 
+_FIGURES = (  # modules that compute the figures of a run
+    "adlro.evaluate.metrics", "adlro.evaluate.out_of_range", "adlro.policies.recording",
+    "adlro.workloads.jitter",
+)  # fmt: skip
+
+
 class PolicyFigures(BaseModel):
-    """Figures of one policy in W windows, means over the repetitions with jitter."""
+    """Figures of one policy in W windows, means over the repetitions with jitter.
+
+    Those "by third" are means over the windows that have the same place modulo THIRDS, so that each
+    is of windows for tuning or of windows for claims.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     fingerprint: str
     jct_s: list[float]  # [W]
     p99_s: list[float]  # [W]
-    jitter_sd_pct: float  # of the mean JCT of a window over repetitions, mean over windows
     gang_jct_s: list[list[float | None]]  # [gang sizes][W] None = no such job in the window
-    gpu_utilisation: float
-    mean_wait_s: float
-    outside: float | None = None  # features outside the training range in an average decision
+    jitter_sd_pct: list[float]  # [W] by third: of the mean JCT of a window over repetitions
+    gpu_utilisation: list[float]  # [W] by third
+    mean_wait_s: list[float]  # [W] by third
+    outside: list[float] | None  # [W] by third: features outside the training range in a decision
 
 
 @functools.cache
@@ -69,7 +81,7 @@ def inputs_hash(setting: Setting, seeds: Sequence[int], jitter: Jitter) -> bytes
     for array in (setting.layout.pools, setting.layout.nodes, setting.layout.gpus):
         digest.update(array.tobytes())
     for seed in seeds:
-        for array in generate(setting, seed):
+        for array in jittered(generate(setting, seed), jitter.sigma, seed, 0):
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.digest()
 
@@ -78,7 +90,9 @@ def fingerprint(policy: Policy, inputs: bytes) -> str:
     """Hash everything that the result of a policy depends on."""
     digest = hashlib.blake2b(inputs, digest_size=16)
     digest.update(f"{policy.memory} ".encode() + policy.params.tobytes())
-    for module in _modules_of(policy.name):
+    digest.update(b"" if policy.ranges is None else policy.ranges.model_dump_json().encode())
+    digest.update(Path(__file__).with_name("cell.py").read_bytes())
+    for module in (*_modules_of(policy.name), *_FIGURES):
         digest.update(module.encode() + b"\0" + _source(module))
     return digest.hexdigest()
 

@@ -161,35 +161,52 @@ def _others(found: Mapping[str, Cells]) -> list[list[str]]:
     return lines
 
 
+def _mean_of(cell: Cell, policy: str, field: str, part: str) -> float:
+    """Return the mean over the windows of a part of a figure of a policy; nan = not measured."""
+    values = getattr(cell.policies[policy], field)
+    return float("nan") if values is None else float(of_part(np.array(values), part).mean())
+
+
 def _chance(found: Mapping[str, Cells]) -> list[list[str]]:
     """Return how far 1 % jitter of the estimates alone moves the mean JCT of a window."""
-    names = (*RIVALS, OURS, TODAY)
-    return [
-        [
-            trace,
-            *(
-                " / ".join(
-                    f"{np.mean([cells[s, e].policies[name].jitter_sd_pct for s in SPEEDS]):.1f}"
+    lines = []
+    for part in PARTS:
+        for trace, cells in found.items():
+            columns = [
+                [
+                    np.mean([_mean_of(cells[s, e], name, "jitter_sd_pct", part) for s in SPEEDS])
                     for e in ESTIMATES
-                )
-                for name in names
-            ),
-        ]
-        for trace, cells in found.items()
-    ]
+                ]
+                for name in (*RIVALS, OURS, TODAY)
+            ]
+            lines.append([part, trace, *(" / ".join(f"{x:.1f}" for x in c) for c in columns)])
+    return lines
 
 
 def _outside(found: Mapping[str, Cells]) -> list[list[str]]:
-    """Return how many features lie outside the training range, by trace and estimator."""
+    """Return how many features lie outside the training range, by part, trace and estimator."""
     lines = []
-    for trace, cells in found.items():
-        columns = [
-            [cells[speeds, estimates].policies[OURS].outside for speeds in SPEEDS]
-            for estimates in ESTIMATES
-        ]
-        lines.append(
-            [trace, *(" / ".join("-" if x is None else f"{x:.1f}" for x in c) for c in columns)]
-        )
+    for part in PARTS:
+        for trace, cells in found.items():
+            columns = [
+                [_mean_of(cells[speeds, e], OURS, "outside", part) for speeds in SPEEDS]
+                for e in ESTIMATES
+            ]
+            lines.append([part, trace, *(" / ".join(f"{x:.1f}" for x in c) for c in columns)])
+    return lines
+
+
+def _busy(found: Mapping[str, Cells]) -> list[list[str]]:
+    """Return GPU use and mean wait of min-min with oracle, by part and trace."""
+    lines = []
+    for part in PARTS:
+        for trace, cells in found.items():
+            own = [cells[speeds, "oracle"] for speeds in SPEEDS]
+            use = [100 * _mean_of(cell, RIVALS[0], "gpu_utilisation", part) for cell in own]
+            wait = [_mean_of(cell, RIVALS[0], "mean_wait_s", part) / 3600 for cell in own]
+            count = len(of_part(np.array(own[0].policies[RIVALS[0]].jct_s), part))
+            shown = (" / ".join(f"{x:.0f}" for x in use), " / ".join(f"{x:.1f}" for x in wait))
+            lines.append([part, trace, str(count), *shown])
     return lines
 
 
@@ -198,7 +215,6 @@ def _played(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[list[st
     for trace in traces:
         cells = [found[trace.name][speeds, "oracle"] for speeds in SPEEDS]
         count = len(cells[0].policies[OURS].jct_s)
-        base = [cell.policies[RIVALS[0]] for cell in cells]
         lines.append(
             [
                 trace.name,
@@ -208,8 +224,6 @@ def _played(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[list[st
                 f"{count} of {trace.window:,}",
                 " / ".join(f"{cell.stretch:.2f}" for cell in cells),
                 " / ".join(f"{cell.load:.2f}" for cell in cells),
-                " / ".join(f"{100 * one.gpu_utilisation:.0f}" for one in base),
-                " / ".join(f"{one.mean_wait_s / 3600:.1f}" for one in base),
             ]
         )
     return lines
@@ -283,20 +297,25 @@ def further_tables(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[
         Table(
             f"Chance: percent by which 1 % jitter alone moves the mean JCT of a window, standard "
             f"deviation ({three}).",
-            ("trace", *RIVALS, OURS, TODAY), _chance(found), False,
+            ("part", "trace", *RIVALS, OURS, TODAY), _chance(found), False,
         ),
         Table(
             f"Features of `{OURS}` outside the range of its training in an average decision, of "
             f"{len(PLAIN)}, under the three assumptions on speeds:",
-            ("trace", *ESTIMATES), _outside(found), True,
+            ("part", "trace", *ESTIMATES), _outside(found), True,
         ),
         Table(
             f"What was played. Arrivals are stretched by what makes the load of the first half "
-            f"{LOAD:g}; the load is that of the second half then; use and wait are those of "
-            f"`{RIVALS[0]}` with oracle. Three figures are for the three assumptions on speeds.",
+            f"{LOAD:g}; the load is that of the whole second half then. Three figures are for the "
+            "three assumptions on speeds.",
             ("trace", "GPUs", "which are", "first half, days", "windows of jobs",
-             "arrivals stretched", "load", "GPU use %", "mean wait h"),
+             "arrivals stretched", "load"),
             _played(traces, found), False,
+        ),
+        Table(
+            f"How busy the windows are: GPU use and mean wait of `{RIVALS[0]}` with oracle, under "
+            "the three assumptions on speeds:",
+            ("part", "trace", "windows", "GPU use %", "mean wait h"), _busy(found), False,
         ),
         Table(
             "What is assumed where a history says nothing, and constraints that cannot be met:",

@@ -16,8 +16,8 @@ def cells(**best):
     def figures(policy, quantile):
         jct = 100 * (1 + abs(quantile - best[policy.replace("-", "_")]))
         return PolicyFigures(
-            fingerprint="", jct_s=[jct] * 6, p99_s=[jct] * 6, jitter_sd_pct=1.0, gang_jct_s=[],
-            gpu_utilisation=0.5, mean_wait_s=1.0,
+            fingerprint="", jct_s=[jct] * 6, p99_s=[jct] * 6, gang_jct_s=[],
+            jitter_sd_pct=[1.0] * 6, gpu_utilisation=[0.5] * 6, mean_wait_s=[1.0] * 6, outside=None,
         )  # fmt: skip
 
     return {

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from adlro.estimates.blend_kernel import EXPERTS, LATEST, ROWS, SLOTS, Blend, empty
+from adlro.estimates.calibration import Amount, LogSeconds
 from adlro.model.record import Record
 from adlro.model.state import Row
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Key = Annotated[int, Field(ge=1, lt=1 << 64)]
-Weights = Annotated[tuple[Finite, ...], Field(min_length=EXPERTS, max_length=EXPERTS)]
+_LogWeight = Annotated[float, Field(ge=-1e6, le=1e6)]
+Weights = Annotated[tuple[_LogWeight, ...], Field(min_length=EXPERTS, max_length=EXPERTS)]
 
 
 class _Group(Record):
-    jobs: Annotated[int, Field(ge=1)]
-    mean: Finite
-    latest: Annotated[tuple[Finite, ...], Field(min_length=1, max_length=LATEST)]
+    jobs: Annotated[int, Field(ge=1, le=1 << 53)]
+    mean: LogSeconds
+    latest: tuple[LogSeconds, ...]
+
+    @model_validator(mode="after")
+    def _has_the_latest_jobs(self) -> Self:
+        if len(self.latest) != min(self.jobs, LATEST):
+            raise ValueError("latest: not those of the jobs")
+        return self
 
 
 class SavedBlend(Record):

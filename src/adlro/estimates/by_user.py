@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from adlro.errors import TraceError
 from adlro.estimates.by_user_kernel import ENDED, MEDIAN, USER, calibrate, follow_users
 from adlro.estimates.calibration import (
     Amount,
-    Finite,
+    LogSeconds,
     SavedCalibration,
     copy_into,
     restore,
@@ -36,7 +36,7 @@ from adlro.estimates.estimator import (
     submissions_only,
 )
 from adlro.estimates.job_fields import USER_FILLER
-from adlro.estimates.job_table import JobTable, one_job
+from adlro.estimates.job_table import SHORTEST_S, JobTable, one_job
 from adlro.estimates.running_median_kernel import BINS
 from adlro.features.hypervectors.schema import Words
 from adlro.model.record import Record
@@ -46,14 +46,34 @@ _MANY = 10  # ended jobs of a user; errors of estimates from fewer are learned a
 _SPREAD = 1.0  # the spread of a user's jobs is not measured
 
 
+_Total = Annotated[float, Field(ge=-1e15, le=1e15)]
+_Key = Annotated[int, Field(ge=0, lt=1 << 64)]
+
+
+def _refuse_jobs_without_time(found: tuple[float, float, float, float]) -> tuple[float, ...]:
+    ended, _, last, before = found
+    if ended > 0 and min(last, before) < SHORTEST_S:
+        raise ValueError("a run time is too short")
+    return found
+
+
+_User = Annotated[tuple[Amount, _Total, Amount, Amount], AfterValidator(_refuse_jobs_without_time)]
+
+
 class _File(Record):
     """Saved estimator (JSON): GPU models, statistics of each user, histogram of run times."""
 
     models: tuple[str, ...]
-    log_speeds: tuple[Finite, ...]
-    users: dict[int, tuple[Amount, Finite, Amount, Amount]]  # key -> USER
+    log_speeds: tuple[LogSeconds, ...]
+    users: dict[_Key, _User]  # key -> USER
     run_times: dict[Annotated[int, Field(ge=0, lt=BINS)], Amount]  # bins of the histogram, if not 0
     calibration: SavedCalibration
+
+    @model_validator(mode="after")
+    def _has_one_speed_for_each_model(self) -> Self:
+        if not len(set(self.models)) == len(self.models) == len(self.log_speeds):
+            raise ValueError("log_speeds: not one for each model")
+        return self
 
 
 class ByUser:
@@ -172,7 +192,7 @@ class ByUser:
         models, log_speeds = self.settings.models, self.settings.log_speeds
         file = _File(
             models=models,
-            log_speeds=log_speeds,
+            log_speeds=log_speeds or (0.0,) * len(models),
             users=users,
             run_times=bins,
             calibration=saved_calibration(self._calibration),

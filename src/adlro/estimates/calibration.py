@@ -6,10 +6,11 @@ import math
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from adlro.estimates.calibration_kernel import (
     KINDS,
+    LEAST_SCALE,
     RELIABILITY_BINS,
     Z_BINS,
     Calibration,
@@ -17,12 +18,24 @@ from adlro.estimates.calibration_kernel import (
 )
 from adlro.model.record import Record
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# A file may come from outside: its numbers have bounds, so that compiled code cannot fail on them.
+LogSeconds = Annotated[float, Field(ge=-700, le=700)]  # also of speeds: their exp is finite
+Amount = Annotated[float, Field(ge=0, le=1e15)]
+_Scale = Annotated[float, Field(ge=LEAST_SCALE, le=700)]
+_Raw = Annotated[float, Field(ge=-1e-9, le=1 + 1e-9)]
 _Bin = Annotated[int, Field(ge=0, lt=Z_BINS)]
 _Kind = Annotated[int, Field(ge=0, lt=KINDS)]
 _Source = Annotated[int, Field(ge=0, lt=1 << 62)]
-_Forecast = tuple[Finite | None, Amount, Amount, Amount, _Kind]  # as FORECAST; None = no estimate
+_Forecast = tuple[LogSeconds | None, _Scale, _Scale, _Raw, _Kind]  # FORECAST; None = no estimate
+
+
+def _refuse_more_hits(found: tuple[float, float]) -> tuple[float, float]:
+    if found[1] > found[0]:
+        raise ValueError("more hits than jobs")
+    return found
+
+
+_Hits = Annotated[tuple[Amount, Amount], AfterValidator(_refuse_more_hits)]
 
 
 class SavedCalibration(Record):
@@ -30,7 +43,7 @@ class SavedCalibration(Record):
 
     counts: tuple[dict[_Bin, Amount], ...]  # bins that are not 0
     sizes: tuple[tuple[Amount, Amount], ...]
-    hits: tuple[tuple[Amount, Amount], ...]
+    hits: tuple[_Hits, ...]
     waiting: dict[_Source, tuple[_Forecast, ...]]
 
 

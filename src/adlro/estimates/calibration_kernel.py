@@ -31,7 +31,7 @@ RELIABILITY_BINS = 10
 WAITING = 8192  # jobs whose estimates are remembered until they end
 FACTOR_2 = math.log(2.0)
 _COLD_S, _COLD_JOBS = 2.0, 2.0  # assumed mean |log error|, and the jobs that it counts for
-_LEAST = 0.02  # smallest scale: run times are whole seconds
+LEAST_SCALE = 0.02  # smallest scale: run times are whole seconds
 _PER_MEAN = 1.6  # distance of the 10 % quantile / mean |error| of a normal distribution
 _SHRINK = 3.0  # outcomes after which their own spread counts half
 _KIND_JOBS, _ALL_JOBS, _PRIOR_JOBS = 5.0, 10.0, 5.0  # jobs that kind, all and prior count for
@@ -137,8 +137,8 @@ def forecast(
     """
     usual = _SHRINK * _PER_MEAN * _size(cal, kind)
     out.centre, out.kind, out.raw = centre, kind, 0.0
-    out.low = max((outcomes * low + usual) / (outcomes + _SHRINK), _LEAST)
-    out.high = max((outcomes * high + usual) / (outcomes + _SHRINK), _LEAST)
+    out.low = max((outcomes * low + usual) / (outcomes + _SHRINK), LEAST_SCALE)
+    out.high = max((outcomes * high + usual) / (outcomes + _SHRINK), LEAST_SCALE)
 
 
 @njit

@@ -10,6 +10,7 @@ from adlro.model.history import History
 from adlro.model.state import Floats, Mask
 
 _ROUNDING = 1e-9  # log seconds
+_FACTOR_2 = np.log(2) + _ROUNDING
 _TENTHS = 10
 
 
@@ -34,8 +35,8 @@ def errors(estimate: Floats, log_s: Floats, counted: Mask) -> Errors:
     off = off[~np.isnan(off)]
     if len(off) == 0:
         return Errors(0, np.nan, np.nan, np.nan)
-    near = np.abs(off) <= np.log(2)
-    return Errors(len(off), float(np.abs(off).mean()), float(near.mean()), float((off < 0).mean()))
+    near, under = np.abs(off) <= _FACTOR_2, off < -_ROUNDING
+    return Errors(len(off), float(np.abs(off).mean()), float(near.mean()), float(under.mean()))
 
 
 def coverage(low: Floats, high: Floats, log_s: Floats, counted: Mask) -> float:
@@ -79,7 +80,7 @@ def reliability(
     """
     known = counted & ~np.isnan(estimate + log_s)
     tenth = np.minimum((confidence * _TENTHS).astype(np.int64), _TENTHS - 1)
-    near = np.abs(estimate - log_s) <= np.log(2)
+    near = np.abs(estimate - log_s) <= _FACTOR_2
     rows = []
     for at in np.unique(tenth[known]).tolist():
         here = known & (tenth == at)

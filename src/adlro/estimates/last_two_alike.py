@@ -88,4 +88,6 @@ class LastTwoAlike(LastTwo):
             raise TraceError(f"{where}: does not hold run times of alike jobs") from exc
         found = super().unpack(file.user.encode(), where)
         found._alike = _Alike.unpack(file.alike.encode(), where)
+        if found._alike.settings != found.settings:
+            raise TraceError(f"{where}: its two parts are of different GPU models; create it again")
         return found

@@ -16,6 +16,7 @@ from adlro.estimates import blend_kernel, job_fields
 from adlro.estimates.blend import SavedBlend, restored, saved_blend
 from adlro.estimates.calibration import (
     Amount,
+    LogSeconds,
     SavedCalibration,
     copy_into,
     restore,
@@ -65,7 +66,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class _Note(Record):
     """Part of a saved estimator that is stored beside its patterns: all but these."""
 
-    log_speeds: tuple[Annotated[float, Field(allow_inf_nan=False)], ...]  # [M] assumed
+    log_speeds: tuple[LogSeconds, ...]  # [M] assumed
     asked: Amount  # as FACTS
     beyond: Amount
     run_times: dict[Annotated[int, Field(ge=0, lt=BINS)], Amount]  # bins of the histogram, if not 0

@@ -41,7 +41,7 @@ from adlro.estimates.utilisation_kernel import fill_utilisation, learn_utilisati
 from adlro.features.hypervectors.encode_kernel import encode, ones
 from adlro.features.hypervectors.learn_kernel import Completion, learn
 from adlro.features.hypervectors.memory import Memory, Query, Scratch, Weighing
-from adlro.features.hypervectors.recall_kernel import answer, recall, select
+from adlro.features.hypervectors.recall_kernel import answer, recall, select, shift
 from adlro.features.hypervectors.schema import Space, Words
 from adlro.features.hypervectors.speeds_kernel import learn_speeds
 from adlro.model.state import Floats, Records, Row
@@ -286,15 +286,19 @@ def predict(
 def _calibrate(state: MemoryState, jobs: JobTable, j: int) -> None:
     """Learn how far the estimate of an ended job was off.
 
-    That is the estimate at its submission, if that was followed, and else the one made now.
+    That is the estimate at its submission, if that was followed, and else the one made now. The run
+    time of a job that ran on an unknown GPU model counts as that on the reference GPU, and is
+    compared with the estimate for the first model.
     """
-    k = jobs.model[j] if len(state.memory.model_bits) > 0 else 0
-    if k < 0:
-        return
-    cal = state.calibration
+    cal, model, log_s = state.calibration, jobs.model[j], jobs.log_s[j]
     if not recollect(cal, jobs.source[j]):
         predict(state, jobs, j, False, state.spare, state.spare_confidence)
-    observe(cal, cal.latest[k], jobs.log_s[j])
+    if model < 0 and len(state.memory.model_bits) > 0:
+        _encode(state, jobs, j)
+        log_s += shift(state.memory, _query(state, jobs, j), -1, 0)
+        for k in range(len(cal.latest)):
+            forget_opinion(state.blend, jobs.source[j], k)
+    observe(cal, cal.latest[max(model, 0)], log_s)
 
 
 @njit_apart

@@ -17,6 +17,9 @@ from adlro.estimates.job_table import SHORTEST_S, EventOrder, JobTable, table
 from adlro.estimates.registry import ESTIMATORS
 from adlro.model.state import Floats
 
+_MOST_S, _SOURCES = 1e11, 1 << 62  # longest run time, as in histories; ids are below this
+_FASTEST = 1e6  # speeds are between 1 / this and this
+
 
 class Prediction(NamedTuple):
     """Estimated run time of one job on each of M GPU models, and the confidence in it."""
@@ -32,6 +35,11 @@ class Prediction(NamedTuple):
             ConfigError: the probability is outside of that range.
         """
         return quantile(self.log_quantiles, probability)
+
+
+def _check_source(source: int) -> None:
+    if not (isinstance(source, int | np.integer) and 0 <= source < _SOURCES):
+        raise ConfigError(f"{source!r} is no id of a job: it is a whole number, 0 to 2^62 - 1")
 
 
 class RunTimes:
@@ -56,11 +64,15 @@ class RunTimes:
             estimator: name of the estimator in registry.py.
 
         Raises:
-            ConfigError: two models have the same name, or `speeds` is given without one speed above
-                0 for each model.
+            ConfigError: two models have the same name, `speeds` is given without one speed above 0
+                for each model, or there is no such estimator for live use.
         """
-        if speeds and (len(speeds) != len(models) or not all(0 < s < math.inf for s in speeds)):
+        if speeds and (
+            len(speeds) != len(models) or not all(1 / _FASTEST <= s <= _FASTEST for s in speeds)
+        ):
             raise ConfigError("a memory of run times needs one speed above 0 for each GPU model")
+        if estimator not in ESTIMATORS:
+            raise ConfigError(f"no estimator {estimator!r}; {suggestion(estimator, ESTIMATORS)}")
         log_speeds = np.log(np.array(speeds or [1.0] * len(models), np.float64))
         settings = Settings(tuple(models), tuple(log_speeds.tolist()))
         self._estimator: Estimator = ESTIMATORS[estimator].create(settings)
@@ -123,11 +135,12 @@ class RunTimes:
                 f"job {source} cannot be learned: its GPU utilisation is {utilisation:g}, not "
                 "between 0 and 1"
             )
-        if not (0 <= seconds < math.inf and math.isfinite(when) and source >= 0):
+        if not (0 <= seconds <= _MOST_S and math.isfinite(when)):
             raise ConfigError(
-                f"job {source} cannot be learned: {seconds:g} s that ended at {when:g}; "
-                "all three must be finite, seconds and id not below 0"
+                f"job {source} cannot be learned: {seconds:g} s that ended at {when:g}; seconds "
+                f"are between 0 and {_MOST_S:g}, the end is a finite number"
             )
+        _check_source(source)
         ended = self._table(job)._replace(
             source=np.array([source]),
             log_s=np.array([math.log(max(seconds, SHORTEST_S))]),
@@ -149,8 +162,11 @@ class RunTimes:
         it they are learned from an estimate made at the end, which is a little better informed.
 
         Raises:
-            ConfigError: a number of the job is negative or infinite, or a model is not known.
+            ConfigError: a number of the job is negative or infinite, a model is not known, or the
+                id cannot be one.
         """
+        if source is not None:
+            _check_source(source)
         if "" in models:
             raise ConfigError("a memory of run times cannot predict for a GPU model without a name")
         places = [self._model(name) for name in models] or slice(None)

@@ -217,10 +217,15 @@ def log_speed(memory: Memory, query: Query, model: int) -> float:
 
 @njit
 def shift(memory: Memory, query: Query, ran: int, asked: int) -> float:
-    """Return log seconds on model `asked` minus those on model `ran`; 0 if one is unknown."""
-    if ran < 0 or asked < 0 or ran == asked:
+    """Return log seconds on model `asked` minus those on model `ran`.
+
+    A run on an unknown model (-1) counts as one on the reference GPU; without GPU models
+    (asked = -1), all do.
+    """
+    if asked < 0 or ran == asked:
         return 0.0
-    return log_speed(memory, query, ran) - log_speed(memory, query, asked)
+    before = log_speed(memory, query, ran) if ran >= 0 else 0.0
+    return before - log_speed(memory, query, asked)
 
 
 @njit
