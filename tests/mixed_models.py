@@ -27,6 +27,12 @@ class Mixed(NamedTuple):
     seconds: np.ndarray  # [N]
     noise: float  # spread of log seconds around the median
 
+    def by_mean_speeds(self, kind: int, model: int) -> float:
+        """Log seconds of a class on a model by its runs on others and the true mean speeds."""
+        others = [m for m in range(len(MODELS)) if m != model and self.seen[kind, m]]
+        bases = [self.log_s[kind, m] + _MAIN[m] for m in others]
+        return float(np.mean(bases)) - _MAIN[model]
+
 
 def mixed(seed: int, count: int = 400, noise: float = 0.2) -> Mixed:
     """`count` outcomes; 7 of the 36 pairs of a class and a model never occur."""

@@ -82,10 +82,19 @@ def _explained(history: History, place: int, found: Explanation) -> dict[str, An
 
 
 def notes(history: History) -> list[str]:
-    """Return what a history lacks, and what estimators do about it, as sentences."""
+    """Return what a history has or lacks, and what estimators do about it, as sentences."""
     import numpy as np
 
+    from adlro.evaluate.prediction_error import gpu_models
+
     found = []
+    models = gpu_models(history)
+    if models:
+        unknown = int((history.gpu_model < 0).sum())
+        rest = f"; {unknown:,} jobs name none, and are predicted for {models[0]}" if unknown else ""
+        found.append(
+            f"each job is predicted for the GPU model that it ran on: {', '.join(models)}{rest}"
+        )
     users = np.unique(history.user[history.user >= 0])
     if len(users) == 0:
         found.append("no job names its user: last two and user mean take all jobs as one user's")
@@ -103,6 +112,8 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
     Raises:
         TraceError: there is no such job, or nothing can be measured.
     """
+    import numpy as np
+
     from adlro.cli.options import say_if_slow
     from adlro.errors import TraceError
     from adlro.estimates.errors import later_part
@@ -120,8 +131,13 @@ def measure(history: History, warm_up: float, job: str | None) -> Measured:
     )
     if errors["memory"].jobs == 0:
         raise TraceError(
-            f"{history.header.source}: no job of the later part has both a submission and a run "
-            "time; lower --warm-up"
+            f"{history.header.source}: "
+            + (
+                "no job of the later part has both a submission and a run time; lower --warm-up"
+                if np.isnan(found.jobs.log_s[later]).all()
+                else "no job had ended when those of the later part were submitted, so that "
+                "nothing can be predicted; take a longer part of the history"
+            )
         )
     figures: dict[str, Any] = {
         "file": history.header.source,

@@ -1,4 +1,8 @@
-"""Measures the errors of run-time estimators on a history; jobs are predicted at submission."""
+"""Measures the errors of run-time estimators on a history; jobs are predicted at submission.
+
+If a history names the GPU models that its jobs ran on, estimators tell them apart, and each job's
+estimate is the one for the model that it ran on.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ from adlro.errors import TraceError
 from adlro.estimates import job_table
 from adlro.estimates.errors import Errors, Reliability, coverage, errors, reliability
 from adlro.estimates.estimator import (
-    DEFAULTS,
     INTERVAL,
     Estimator,
     Explanation,
     Predictions,
     Progress,
+    Settings,
 )
 from adlro.estimates.job_table import JobTable, with_events
 from adlro.estimates.registry import ESTIMATORS
@@ -24,6 +28,7 @@ from adlro.evaluate.stats import Estimate, estimate
 from adlro.model.history import History
 from adlro.model.state import Counts, Floats, Mask
 
+_MOST_MODELS = 16  # GPU models that are told apart; jobs on rarer ones ran on an unknown one
 BLOCKS = 20  # of jobs in a row: the units of paired intervals
 _MEASURED = {name: kind for name, kind in ESTIMATORS.items() if not kind.needs_truth}
 
@@ -48,11 +53,51 @@ def paired_difference(one: Floats, other: Floats, log_s: Floats, rows: Counts) -
     return estimate(np.array([block.mean() for block in np.array_split(gaps, BLOCKS)]))
 
 
+def gpu_models(history: History) -> tuple[str, ...]:
+    """Return the GPU models that estimators tell apart, the most common first; () = none.
+
+    A single model need not be told from others.
+    """
+    counts = np.bincount(history.gpu_model[history.gpu_model >= 0])
+    common = np.argsort(-counts, kind="stable")[: min(_MOST_MODELS, np.count_nonzero(counts))]
+    names = history.tables["gpu_model"]
+    return tuple(names[code] for code in common.tolist()) if len(common) > 1 else ()
+
+
+def _table_of(history: History, models: tuple[str, ...]) -> JobTable:
+    """Return a table of a history's jobs on these GPU models, none faster until it is learned."""
+    jobs = job_table.table_of(history)
+    if not models:
+        return jobs
+    place = {name: m for m, name in enumerate(models)}
+    of_code = np.array([place.get(name, -1) for name in history.tables["gpu_model"]] + [-1])
+    return jobs._replace(model=of_code[history.gpu_model], prior=np.zeros((1, len(models))))
+
+
+def _model_asked(jobs: JobTable) -> Counts:
+    """Return the GPU model [J] that each job is predicted for: its own, or the most common."""
+    return np.maximum(jobs.model, 0)
+
+
+def _on_own_model(found: Predictions, jobs: JobTable) -> Predictions:
+    """Return predictions with K = 1: those for the GPU model that each job ran on."""
+    if not found.per_model:
+        return found
+    at = (np.arange(len(jobs.model)), _model_asked(jobs))
+    return Predictions(
+        found.seconds[at][:, None],
+        found.log_s[at][:, None],
+        found.confidence[at][:, None],
+        False,
+        found.log_quantiles[at][:, None],
+    )
+
+
 class PredictionErrors(NamedTuple):
     """Predictions of the J jobs of a history by several estimators."""
 
     jobs: JobTable
-    predictions: dict[str, Predictions]  # by name of the estimator, - as blank
+    predictions: dict[str, Predictions]  # K = 1; by name of the estimator, - as blank
     learned: dict[EstimateSource, Estimator]  # the estimators after the last event
 
     @property
@@ -105,11 +150,13 @@ def prediction_errors(history: History, progress: Progress = lambda _: None) -> 
 
     `progress` is called with the number of events done so far, over all estimators.
     """
-    jobs = job_table.table_of(history)
+    models = gpu_models(history)
+    jobs = _table_of(history, models)
     learned, found = {}, {}
     for place, (name, kind) in enumerate(_MEASURED.items()):
-        learned[name] = kind.create(DEFAULTS)
-        found[name] = learned[name].follow(jobs, _offset(progress, place * len(jobs.order)))
+        learned[name] = kind.create(Settings(models))
+        predicted = learned[name].follow(jobs, _offset(progress, place * len(jobs.order)))
+        found[name] = _on_own_model(predicted, jobs)
     named = {name.replace("-", " "): one for name, one in found.items()}
     return PredictionErrors(jobs, named, learned)
 
@@ -120,16 +167,17 @@ def explain(
     progress: Progress = lambda _: None,
     estimator: EstimateSource = "memory",
 ) -> Explanation:
-    """Explain how an estimator predicts one job of a history at the job's submission.
+    """Explain how an estimator predicts one job of a history on its GPU model at its submission.
 
     Raises:
         TraceError: the history has no time of submission for the job.
     """
-    jobs = job_table.table_of(history)
+    models = gpu_models(history)
+    jobs = _table_of(history, models)
     place = np.flatnonzero(jobs.order == -1 - job)
     if len(place) == 0:
         raise TraceError(f"{history.header.source}: that job has no time of submission")
     before = np.arange(len(jobs.order)) < place[0]
-    known = ESTIMATORS[estimator].create(DEFAULTS)
+    known = ESTIMATORS[estimator].create(Settings(models))
     known.follow(with_events(jobs, before), progress)
-    return known.explain(jobs, job)
+    return known.explain(jobs, job, int(_model_asked(jobs)[job]))

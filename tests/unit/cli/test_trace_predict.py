@@ -81,6 +81,30 @@ def test_the_reliability_table_says_how_often_each_confidence_was_right(tmp_path
     assert sum(int(row[3]) for row in rows) == 10
 
 
+def test_gpu_models_are_told_apart_and_it_says_so(tmp_path):
+    rows = "id,submit_time,run_s,user,gpu_model\n" + "".join(
+        f"j{i},{2000 * i},{400 if i % 2 else 100},ann,{'T4' if i % 2 else 'V100'}\n"
+        for i in range(40)
+    )
+    path = write(tmp_path, rows + "j40,80000,100,ann,\n")
+    text = printed(path, "--job", "j39", "--save", str(tmp_path / "m.npz"))
+    assert (
+        "each job is predicted for the GPU model that it ran on: V100, T4; 1 jobs name none, and "
+        "are predicted for V100\n"
+    ) in text
+    assert "job j39: estimate 400 s" in text
+    saved = RunTimes.unpack((tmp_path / "m.npz").read_bytes(), "m.npz")
+    assert saved.models == ("V100", "T4")
+    assert saved.predict(JobFields(user="ann")).seconds == pytest.approx([100, 400], rel=0.02)
+
+
+def test_where_no_job_had_ended_the_reason_is_that(tmp_path):
+    rows = "".join(f"j{i},{i},1000,ann\n" for i in range(9))
+    result = run(write(tmp_path, "id,submit_time,run_s,user\n" + rows))
+    assert isinstance(result.exception, AdlroError)
+    assert "no job had ended when those of the later part were submitted" in str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("rows", "note"),
     [

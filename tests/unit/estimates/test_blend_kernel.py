@@ -5,7 +5,7 @@ import pytest
 
 from adlro.estimates import blend_kernel, job_table
 from adlro.estimates.blend import SavedBlend, restored, saved_blend
-from adlro.estimates.blend_kernel import EXPERTS, FORGETFUL, LAST, MEAN, MEMORY
+from adlro.estimates.blend_kernel import FORGETFUL, LAST, MEMORY
 from adlro.estimates.job_fields import JobFields, alike_key, of_one
 from adlro.estimates.memory import Memory
 
@@ -188,17 +188,14 @@ def test_keys_are_equal_if_words_request_and_size_are():
 
 
 def test_the_memory_with_it_follows_the_mean_where_run_times_scatter():
-    # The same job again and again, 10 s or 1,000 s by chance: in logs the mean is 100 s.
+    # The same job again and again, 10, 100 or 1,000 s by chance: nothing is better than 100 s.
     rng = np.random.default_rng(2)
-    run = np.where(rng.random(600) < 0.5, 10.0, 1000.0)
+    run = rng.choice([10.0, 100.0, 1000.0], 600)
     submit = np.arange(600) * 2000.0
     fillings = np.array([of_one(JobFields(user="ann", gpus=1.0))] * 600)
     events = job_table.event_order(submit, submit + run, run)
     jobs = job_table.table(fillings, np.full(600, NAN), events)
     memory = Memory()
     found = memory.follow(jobs).log_s[300:, 0]
-    plain = np.abs(np.log(100.0) - np.log(run[300:])).mean()
-    assert np.abs(found - np.log(run[300:])).mean() < 1.1 * plain
+    assert np.abs(found - np.log(100.0)).mean() < 0.5  # the last run is 1.54 off on average
     assert memory.state.blend.learned[0] > 500
-    assert weights(memory.state.blend)[MEAN] > 0
-    assert len(weights(memory.state.blend)) == EXPERTS

@@ -19,6 +19,12 @@ def test_errors_by_hand():
     assert errors(estimate, log_s, ~counted & False).jobs == 0
 
 
+def test_rounding_makes_no_estimate_too_short():
+    log_s = np.full(3, np.log(50.0))
+    found = errors(np.log([50.0, 100.0, 50.0]) - 1e-15, log_s, np.ones(3, np.bool_))
+    assert (found.under, found.within_2) == (0.0, 1.0)
+
+
 def test_coverage_by_hand():
     low, high = np.array([1.0, 1.0, 1.0, NAN, 1.0]), np.array([2.0, 2.0, 2.0, NAN, 2.0])
     log_s = np.array([1.0, 2.5, NAN, 1.5, 9.0])

@@ -8,7 +8,7 @@ from adlro.estimates.job_fields import JobFields
 from adlro.estimates.run_times import RunTimes
 from tests.mixed_models import ASSUMED, CLASSES, MODELS, job, mixed, taught
 
-SEEDS = range(6)
+SEEDS = range(40)  # of few seeds the median where a class never ran is largely chance
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,8 @@ def pairs():
     """Rows of every pair of a class and a model after 400 outcomes, of all seeds.
 
     Columns: outcomes seen, |log error| of the estimate, share of 200 new jobs in the 80 % interval,
-    its confidence, and the share of these jobs within a factor of 2 of the estimate.
+    its confidence, the share of these jobs within a factor of 2 of the estimate, and the |log error|
+    of one who knows the true run times on the other models and the true mean speeds.
     """
     rows = []
     for seed in SEEDS:
@@ -29,26 +30,31 @@ def pairs():
             inside = ((low <= true) & (true <= high)).mean(axis=0)
             near = (np.abs(true - log_s) <= np.log(2)).mean(axis=0)
             off = np.abs(log_s - found.log_s[kind])
-            rows += zip(found.seen[kind], off, inside, said.confidence, near, strict=True)
+            best = [abs(found.by_mean_speeds(kind, m) - found.log_s[kind, m]) for m in range(3)]
+            rows += zip(found.seen[kind], off, inside, said.confidence, near, best, strict=True)
     return np.array(rows)
 
 
 def test_where_a_class_ran_on_a_model_the_estimate_is_close(pairs):
     off = pairs[pairs[:, 0] >= 5, 1]
-    assert len(off) > 150
+    assert len(off) > 1000
     assert np.median(off) <= 0.15
     assert np.quantile(off, 0.9) <= 0.2  # 0.24 where other models' outcomes weigh almost the same
 
 
 def test_where_it_ran_on_other_models_only_speeds_bring_it_near(pairs):
-    off = pairs[pairs[:, 0] == 0, 1]
+    # How fast a class is on a model where it never ran is largely chance here: to know all run times
+    # on the other models and the true mean speeds gives 0.38.
+    off, best = pairs[pairs[:, 0] == 0, 1], pairs[pairs[:, 0] == 0, 5]
     assert len(off) == 7 * len(SEEDS)
-    assert np.median(off) <= 0.4
+    assert np.median(off) <= 0.42
+    assert np.median(off) <= 1.15 * np.median(best)
 
 
 def test_four_fifths_of_new_jobs_are_in_the_80_percent_interval(pairs):
     assert 0.75 <= pairs[pairs[:, 0] >= 5, 2].mean() <= 0.85
     assert 0.75 <= pairs[:, 2].mean() <= 0.85
+    assert 0.7 <= pairs[pairs[:, 0] == 0, 2].mean() <= 0.85
 
 
 def test_the_confidence_is_the_share_within_a_factor_of_2(pairs):
@@ -69,6 +75,26 @@ def test_classes_with_opposite_speeds_are_told_apart():
         found = memory.predict(JobFields(user="u", type=kind, gpus=1.0))
         np.testing.assert_allclose(found.seconds, seconds, rtol=0.05)
         assert (found.confidence > 0.95).all()
+
+
+@pytest.mark.parametrize("named", [0, 1, 80])
+def test_a_run_on_an_unknown_model_counts_as_one_on_the_reference_gpu(named):
+    # However many of the runs name the model, the assumed speeds hold for all of them.
+    memory, ann = RunTimes(("V100", "T4"), (1.0, 0.5)), JobFields(user="ann", gpus=1.0)
+    for n in range(80):
+        memory.learn(ann, 50.0, float(n), n, "V100" if n < named else "")
+    assert memory.predict(ann).seconds == pytest.approx([50, 100])
+
+
+def test_runs_on_unknown_models_teach_how_far_estimates_are_off():
+    memory, ann = RunTimes(("A", "B"), (0.5, 1.0)), JobFields(user="ann", gpus=1.0)
+    for n in range(60):
+        memory.predict(ann, source=n)
+        memory.learn(ann, 50.0, float(n), n)
+    assert (memory.predict(ann).confidence > 0.9).all()
+    state = memory._estimator.state
+    assert not state.calibration.keys.any()  # nobody is still waited for
+    assert not state.blend.waiting["key"].any()
 
 
 @pytest.mark.parametrize("seed", range(3))

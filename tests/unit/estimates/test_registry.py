@@ -73,6 +73,33 @@ def test_run_times_of_jobs_that_have_not_ended_change_nothing(name, seed):
     np.testing.assert_array_equal(after.log_quantiles[known], before.log_quantiles[known])
 
 
+@pytest.mark.parametrize("name", BLIND)
+def test_nor_do_they_where_gpu_models_are_told_apart(name):
+    """Two job classes, three GPU models, some runs on an unknown one, utilisations."""
+    models = Settings(("A", "B", "C"), (0.0, 0.0, 0.0))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        fields, submit, end, run_s = random_jobs(rng, 300)
+        model, kind = rng.integers(-1, 3, 300), rng.integers(0, 2, 300)
+        use, prior = rng.random(300), np.log([[1.0, 2.0, 4.0], [1.0, 1.0, 0.5]])
+        now = submit[200]
+        later = end > now
+        one = table_of(fields, submit, end, run_s)
+        two = table_of(fields, submit, np.where(later, end + 1e6, end), run_s * (1 + 999 * later))
+        one = one._replace(model=model, kind=kind, prior=prior, utilisation=use)
+        two = two._replace(
+            model=np.where(later, (model + 2) % 4 - 1, model), kind=kind, prior=prior,
+            utilisation=np.where(later, 1 - use, use),
+        )  # fmt: skip
+        before, after = (ESTIMATORS[name].create(models).follow(jobs) for jobs in (one, two))
+        known = submit <= now
+        for field in ("log_s", "confidence", "log_quantiles"):
+            np.testing.assert_array_equal(
+                getattr(after, field)[known], getattr(before, field)[known]
+            )
+        assert (after.log_quantiles[~known] != before.log_quantiles[~known]).any()
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_in_a_scenario_arrivals_before_the_end_of_a_run_do_not_depend_on_it(name, monkeypatch):
     from adlro.estimates import past
@@ -113,10 +140,11 @@ def test_events_at_once_and_job_by_job_give_the_same(name):
 
 @pytest.mark.parametrize("name", BLIND)
 def test_a_copy_and_a_saved_estimator_go_on_as_the_original(name):
-    jobs = table_of(*random_jobs(np.random.default_rng(4), 80))
+    rng = np.random.default_rng(4)
+    jobs = table_of(*random_jobs(rng, 160))
     first = ESTIMATORS[name].create(Settings(("A", "B"), (0.0, -1.0)))
-    jobs = jobs._replace(prior=np.array([[0.0, -1.0]]))
-    first.learn(jobs)
+    jobs = jobs._replace(prior=np.array([[0.0, -1.0]]), model=rng.integers(-1, 2, 160))
+    first.follow(jobs)
     data = first.pack()
     others = [first.copy(), ESTIMATORS[name].unpack(data, "file")]
     first.learn(jobs)
@@ -124,7 +152,10 @@ def test_a_copy_and_a_saved_estimator_go_on_as_the_original(name):
         assert other.settings.models == ("A", "B")
         assert other.pack() == data
         other.learn(jobs)
-        np.testing.assert_array_equal(other.predict(jobs).seconds, first.predict(jobs).seconds)
+        for field in ("seconds", "confidence", "log_quantiles"):
+            np.testing.assert_array_equal(
+                getattr(other.predict(jobs), field), getattr(first.predict(jobs), field)
+            )
 
 
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - set(BLIND)))

@@ -117,15 +117,64 @@ def packed(**changes):
         ({"calibration": {"waiting": {"7": []}}}, "another version"),
         ({"calibration": {"waiting": {"7": [[1.0, 1.0, 1.0, 0.5, 99]]}}}, "not one of"),
         ({"calibration": {"counts": [{"241": 1.0}]}}, "not one of"),
+        # Numbers that compiled code could not bear.
+        ({"calibration": {"waiting": {"7": [[1.0, 1.0, 1.0, 1e300, 0]]}}}, "not one of"),
+        ({"calibration": {"waiting": {"7": [[1.0, 0.0, 0.0, 0.5, 0]]}}}, "not one of"),
+        ({"calibration": {"waiting": {"7": [[1e308, 1.0, 1.0, 0.5, 0]]}}}, "not one of"),
+        ({"calibration": {"hits": [[0, 1000]] * 10}}, "not one of"),
+        ({"calibration": {"sizes": [[1e308, 1e308]] * 18}}, "not one of"),
+        ({"blend": {"everyone": {"jobs": 10**19, "mean": 5.0, "latest": [5.0] * 10}}}, "not one"),
+        ({"blend": {"everyone": {"jobs": 10**400, "mean": 5.0, "latest": [5.0] * 10}}}, "not one"),
+        ({"blend": {"everyone": {"jobs": 5, "mean": 5.0, "latest": [5.0]}}}, "not one of"),
+        ({"blend": {"everyone": {"jobs": 1, "mean": 1e308, "latest": [5.0]}}}, "not one of"),
+        ({"blend": {"log_weights": [[1e308] * 8] * 7}}, "not one of"),
+        ({"log_speeds": [1e308]}, "not one of"),
     ],
 )
 def test_a_file_with_other_notes_is_refused(note, why):
     if isinstance(note, dict):
         whole = json.loads(saved.unpack(taught(("V100",)).pack(), "").note)
-        inner = note.get("calibration", {})
-        note = json.dumps(whole | note | {"calibration": whole["calibration"] | inner})
+        parts = {key: whole[key] | note.get(key, {}) for key in ("calibration", "blend")}
+        note = json.dumps(whole | note | parts)
     with pytest.raises(TraceError, match=why):
         RunTimes.unpack(packed(note=note), "m.npz")
+
+
+BY_USER = {
+    "models": ["A", "B"], "log_speeds": [0.0, 0.0], "run_times": {}, "users": {},
+    "calibration": {"counts": [{}] * 18, "sizes": [[0, 0]] * 18, "hits": [[0, 0]] * 10,
+                    "waiting": {}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_good"),
+    [
+        ({}, True),
+        ({"users": {"5": [3, 18.0, 400, 500]}}, True),
+        ({"models": ["A"]}, False),
+        ({"models": ["A", "A"]}, False),
+        ({"log_speeds": [0.0]}, False),
+        ({"users": {str(10**400): [3, 18.0, 400, 500]}}, False),
+        ({"users": {"5": [3, 1e308, 400, 500]}}, False),
+        ({"users": {"5": [3, 18.0, 0, 0]}}, False),
+    ],
+)
+def test_files_of_statistics_by_user_are_checked_too(changed, is_good):
+    data = json.dumps(BY_USER | changed)
+    both = json.dumps({"user": json.dumps(BY_USER), "alike": data})
+    for name, text in (("last-two", data), ("user-mean", data), ("last-two-alike", both)):
+        if is_good:
+            assert RunTimes.unpack(text.encode(), "m", name).models == ("A", "B")
+        else:
+            with pytest.raises(TraceError, match="m: "):
+                RunTimes.unpack(text.encode(), "m", name)
+
+
+def test_the_two_parts_of_a_file_are_of_the_same_models():
+    parts = {"user": json.dumps(BY_USER), "alike": json.dumps(BY_USER | {"models": ["A", "C"]})}
+    with pytest.raises(TraceError, match="m: its two parts are of different GPU models"):
+        RunTimes.unpack(json.dumps(parts).encode(), "m", "last-two-alike")
 
 
 def test_a_memory_of_other_roles_is_refused():
@@ -137,13 +186,30 @@ def test_a_memory_of_other_roles_is_refused():
 
 @pytest.mark.parametrize(
     ("seconds", "when", "source"),
-    [(-1.0, 0.0, 0), (np.nan, 0.0, 0), (np.inf, 0.0, 0), (1.0, np.nan, 0), (1.0, 0.0, -1)],
+    [(-1.0, 0.0, 0), (np.nan, 0.0, 0), (np.inf, 0.0, 0), (1e12, 0.0, 0), (1.0, np.nan, 0)],
 )
 def test_what_makes_no_sense_is_not_learned(seconds, when, source):
     found = RunTimes()
     with pytest.raises(ConfigError, match="cannot be learned"):
         found.learn(ANN, seconds, when, source)
     assert np.isnan(found.predict(ANN).seconds).all()
+
+
+@pytest.mark.parametrize("source", [-1, 2**62, 2**64, 1.5, "7"])
+def test_an_id_that_cannot_be_one_is_refused(source):
+    found = RunTimes()
+    for use in (
+        lambda: found.learn(ANN, 1.0, 0.0, source),
+        lambda: found.predict(ANN, source=source),
+    ):
+        with pytest.raises(ConfigError, match="is no id of a job"):
+            use()
+    found.pack()
+
+
+def test_an_estimator_that_is_not_there_is_refused_with_the_nearest_name():
+    with pytest.raises(ConfigError, match="no estimator 'lasttwo'; did you mean 'last-two'"):
+        RunTimes(estimator="lasttwo")
 
 
 def test_a_model_that_is_not_known_is_refused():
@@ -156,7 +222,7 @@ def test_a_model_that_is_not_known_is_refused():
         RunTimes().learn(ANN, 1.0, 0.0, 0, "V100")
 
 
-@pytest.mark.parametrize("speeds", [(1.0,), (1.0, 0.0), (1.0, np.inf)])
+@pytest.mark.parametrize("speeds", [(1.0,), (1.0, 0.0), (1.0, np.inf), (1.0, 1e300)])
 def test_speeds_must_be_one_above_0_for_each_model(speeds):
     with pytest.raises(ConfigError, match="one speed above 0"):
         RunTimes(("A", "B"), speeds)

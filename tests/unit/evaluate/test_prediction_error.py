@@ -7,6 +7,7 @@ from adlro.errors import TraceError
 from adlro.estimates.errors import later_part
 from adlro.evaluate import prediction_error
 from tests.histories import history
+from tests.mixed_models import MODELS, job, mixed
 
 # ann's jobs take 100 s and bob's 1,000 s, whatever they request; one every 2,000 s.
 ROWS = "id,submit_time,run_s,user,requested_s\n" + "".join(
@@ -64,6 +65,41 @@ def test_memory_is_compared_with_every_other_estimator_on_the_counted_jobs(tmp_p
     for name, one in versus.items():
         assert one.mean == pytest.approx(errors["memory"].mae_log - errors[name].mae_log)
         assert one.ci95 is None  # 10 jobs
+
+
+def on_three_models(folder, named):
+    """600 jobs of classes whose speeds differ between three GPU models, named or not."""
+    found = mixed(1, 600)
+    lines = []
+    for n, (kind, model, run_s) in enumerate(
+        zip(found.kinds, found.models, found.seconds, strict=True)
+    ):
+        one = job(kind)
+        gpu_model = MODELS[model] if named and n != 300 else ""
+        words = (one.user, one.account, one.queue, one.name, one.requested_s, int(one.gpus))
+        lines.append(",".join(map(str, (f"j{n}", 977 * n, run_s, gpu_model, *words))))
+    head = "id,submit_time,run_s,gpu_model,user,account,queue,name,requested_s,gpus\n"
+    return history(folder, head + "\n".join(lines) + "\n")
+
+
+def test_each_job_is_predicted_for_the_gpu_model_that_it_ran_on(tmp_path):
+    errors = []
+    for named in (True, False):
+        jobs = on_three_models(tmp_path, named)
+        found = prediction_error.prediction_errors(jobs)
+        errors.append(found.errors(later_part(jobs, 0.5))["memory"].mae_log)
+    assert errors[0] < 0.25  # the noise alone is 0.16
+    assert errors[1] > 0.4
+    jobs = on_three_models(tmp_path, True)
+    found = prediction_error.prediction_errors(jobs)
+    models = prediction_error.gpu_models(jobs)
+    assert set(models) == set(found.learned["memory"].settings.models) == set(MODELS)
+    assert found.jobs.model[300] == -1
+    for one in found.predictions.values():
+        assert one.log_s.shape == (600, 1)
+    for place in (300, 599):
+        why = prediction_error.explain(jobs, place)
+        assert why.seconds == pytest.approx(found.predictions["memory"].seconds[place, 0])
 
 
 def test_progress_is_reported_up_to_the_last_event(tmp_path):
