@@ -215,7 +215,7 @@ def _caption(result: Comparison, rows: Sequence[PolicyRow], scenario: Scenario) 
             "recorded: what happened to the same jobs, not simulated; simulated seeds begin with "
             "an empty cluster."
         )
-    lines.append(_jitter(result))
+    lines += result.jitter_notes()
     if rows[0].is_preemptive:
         lines.append(_checkpoints(scenario))
     if len(rows) > 1:
@@ -240,8 +240,9 @@ def _pooled_parts(result: Comparison) -> list[RenderableType]:
     for row in rows:
         cells = [_pooled_cells(row.pooled.get(rival)) for rival in rivals]
         table.add_row(row.name, *(cell for pair in cells for cell in pair))
+    windows = max(found.windows for row in rows for found in row.pooled.values())
     return [
-        f"Pooled over {result.seeds:,} windows: geometric mean of the windows' ratios of mean JCT, "
+        f"Pooled over {windows:,} windows: geometric mean of the windows' ratios of mean JCT, "
         "every window alike, with the 95 % interval over windows.",
         table,
         "",
@@ -253,18 +254,6 @@ def _pooled_cells(found: Pooled | None) -> tuple[str, str]:
         return "", ""
     low, high = found.ci95 or (found.mean_pct, found.mean_pct)
     return f"{found.mean_pct:+,.1f} ({low:+,.1f} to {high:+,.1f})", f"{found.worst_pct:+,.0f}"
-
-
-def _jitter(result: Comparison) -> str:
-    """Say how seeds were repeated, and how far that alone moves the figures of one run."""
-    if result.jitter is None:
-        return ""
-    moved = [row.jitter_sd_pct for row in result.policies if row.jitter_sd_pct is not None]
-    return (
-        f"Each seed ran {result.jitter.repeats} times with estimates changed by about "
-        f"{100 * result.jitter.sigma:g} % at random; figures are averages. That alone moves the "
-        f"mean JCT of a single run by {min(moved):.1f} to {max(moved):.1f} % (standard deviation)."
-    )
 
 
 def _title(result: Comparison, rows: Sequence[PolicyRow], *, is_first: bool) -> str:

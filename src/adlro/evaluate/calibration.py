@@ -87,12 +87,17 @@ def _change(means: Means) -> str:
 
 
 class Twin:
-    """Collects a policy's runs on a history, to be compared with what was recorded."""
+    """Collects a policy's runs on a history, to be compared with what was recorded.
+
+    Several runs of one seed (repetitions with jitter) count as one, with the mean times of each
+    job. Runs of one seed must not be added at the same time.
+    """
 
     def __init__(self, setting: Setting, policy: str = TWIN) -> None:
         self._setting, self._policy = setting, policy
         self._is_recorded = setting.played is not None and not absence(setting)
         self._pairs: dict[int, Pairs] = {}  # by seed
+        self._runs: dict[int, int] = {}  # number of runs by seed
 
     def watch(self, policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
         """Collect one run if it is one of the policy; `evaluate.compare` calls this, in threads."""
@@ -109,12 +114,16 @@ class Twin:
             return
         counted = measured(played.lost, self._setting.scenario.measure)
         counted = counted[found.is_known[counted]]
+        own = (wait_s[counted], jct_s[counted])
+        self._runs[seed] = runs = self._runs.get(seed, 0) + 1
+        if runs > 1:
+            before = self._pairs[seed][-2:]
+            own = (
+                before[0] + (own[0] - before[0]) / runs,
+                before[1] + (own[1] - before[1]) / runs,
+            )
         self._pairs[seed] = Pairs(
-            played.rows[counted],
-            found.wait_s[counted],
-            found.jct_s[counted],
-            wait_s[counted],
-            jct_s[counted],
+            played.rows[counted], found.wait_s[counted], found.jct_s[counted], *own
         )
 
     def calibration(self, seeds: Sequence[int]) -> Calibration | None:

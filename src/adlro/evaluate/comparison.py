@@ -104,6 +104,21 @@ class Comparison(BaseModel):
     jitter: JitterFigures | None = None  # how seeds were repeated; None = each was run once
     notes: list[str] = []  # caveats for readers of the figures
 
+    def jitter_notes(self) -> list[str]:
+        """Return sentences on how seeds were repeated, and how far that moves a single run."""
+        if self.jitter is None:
+            return []
+        moved = [row.jitter_sd_pct for row in self.policies if row.jitter_sd_pct is not None]
+        notes = [
+            f"Each seed ran {self.jitter.repeats} times with estimates changed by about "
+            f"{100 * self.jitter.sigma:g} % at random; figures are averages. That alone moves the "
+            f"mean JCT of a single run by {min(moved):.1f} to {max(moved):.1f} % (standard "
+            "deviation)."
+        ]
+        if self.hindsight is not None:
+            notes.append("The look-ahead with foresight is a single run with unchanged estimates.")
+        return notes
+
     def range_notes(self) -> list[str]:
         """Return a sentence for each learned policy on features outside its training range."""
         return [
@@ -301,7 +316,9 @@ def summarise(
     if happened.row is not None:
         for own_versus, differences in zip(versus, happened.versus, strict=True):
             own_versus[RECORDED] = differences
-    pooled = pooled_against_rivals(results.names, results.figures[RESPONSE])
+    windows = None if played is None else replay.windows(played, scenario.jobs)
+    own_windows = np.array(seeds) < (windows or 0)  # later seeds play the same jobs again
+    pooled = pooled_against_rivals(results.names, results.figures[RESPONSE][:, own_windows])
     rows = []
     for p, name in enumerate(results.names):
         own = [seed.runs[p] for seed in done]
@@ -313,7 +330,7 @@ def summarise(
             per_seed={key: results.figures[key][p].tolist() for key in PER_SEED},
             versus=versus[p],
             **beside.policies[p]._asdict(),
-            pooled={} if played is None else pooled[p],
+            pooled=pooled[p],
             jitter_sd_pct=_jitter_sd_pct(own),
             decision_us=1e6 * sum(run.cpu_s for run in own) / decisions,
             decisions=decisions,
@@ -332,7 +349,7 @@ def summarise(
         jobs=scenario.jobs,
         policies=rows,
         recorded=happened.row,
-        windows=None if played is None else replay.windows(played, scenario.jobs),
+        windows=windows,
         hindsight=beside.look_ahead,
         lower_bound=beside.lower_bound,
         lower_bound_preemptive=beside.lower_bound_preemptive,

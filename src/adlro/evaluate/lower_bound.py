@@ -101,7 +101,8 @@ def least_seconds(workload: Workload, layout: Layout) -> Floats:
     """Return q [J, P] of the module's docstring; infinite where a job may not run."""
     jobs = workload.jobs
     working = pool_seconds(workload, layout) / _highest_speeds(workload, layout)
-    least = np.minimum(jobs["start_delay"][:, None] + working, jobs["limit"][:, None])
+    delay = np.where(working > 0, jobs["start_delay"][:, None], 0.0)  # no work ends at once
+    least = np.minimum(delay + working, jobs["limit"][:, None])
     found: Floats = np.where(workload.allowed, least, np.inf)
     return found
 

@@ -21,6 +21,12 @@ class Pooled(BaseModel):
     ci95: tuple[float, float] | None  # windows are the unit; None = one window
     worst_pct: float  # of the window in which the policy is worst
 
+    def __str__(self) -> str:
+        """Return the mean with its interval, in percent."""
+        if self.ci95 is None:
+            return f"{self.mean_pct:+,.1f} %"
+        return f"{self.mean_pct:+,.1f} % ({self.ci95[0]:+,.1f} to {self.ci95[1]:+,.1f})"
+
     @property
     def is_settled(self) -> bool:
         """True if the interval excludes 0; False if there is no interval."""
@@ -51,8 +57,10 @@ def pooled_against_rivals(names: list[str], jct: Floats) -> list[dict[str, Poole
 
     Args:
         names: [P] policies.
-        jct: [P, W] mean JCT of each policy in each window.
+        jct: [P, W] mean JCT of each policy in each window; empty results without windows.
     """
+    if jct.shape[1] == 0:
+        return [{} for _ in names]
     rivals = {name: np.log(jct[names.index(name)]) for name in RIVALS if name in names}
     return [
         {rival: pool(np.log(row) - theirs) for rival, theirs in rivals.items() if rival != name}

@@ -221,7 +221,7 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
         """Return the ranges of features over all labelled states; None = there are none yet."""
         rounds = [read_labels(self.run.folder, k)[1] for k in range(len(self._used.rounds))]
         parts = [part for parts in rounds for part in parts]
-        return ranges_of(features, parts) if parts else None
+        return ranges_of(features, parts)
 
 
 def scaled(request: AdlroRequest) -> AdlroHyperparameters:

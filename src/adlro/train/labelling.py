@@ -93,8 +93,13 @@ def read_labels(folder: TrainingFolder, number: int) -> tuple[int, list[Labels]]
     return done, parts
 
 
-def ranges_of(features: Sequence[str], parts: Sequence[Labels]) -> FeatureRanges:
-    """Return the ranges of some features over all options of the labelled states."""
+def ranges_of(features: Sequence[str], parts: Sequence[Labels]) -> FeatureRanges | None:
+    """Return the ranges of some features over all options of the labelled states; None = no state.
+
+    A part has no states if a training is stopped at its beginning.
+    """
     columns = [FEATURES.index(name) for name in features]
     states = sum(len(part.groups) for part in parts)
+    if states == 0:
+        return None
     return measure_ranges(features, [part.features[:, columns] for part in parts], states)

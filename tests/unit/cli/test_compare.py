@@ -101,6 +101,18 @@ def test_jitter_and_the_pooled_ratios_of_a_history_are_printed(tmp_path):
     assert "vs drain-argmin, %" in text
 
 
+def test_seeds_that_play_the_same_jobs_again_are_not_pooled(tmp_path):
+    played = setting(tmp_path)
+    policies = [registry.load(name, played) for name in ("fcfs", "min-min")]
+    windows = compare(played, policies, range(1)).windows
+    result = compare(played, policies, range(windows + 3))
+    assert result.policies[0].pooled["min-min"].windows == windows
+    assert f"Pooled over {windows} windows" in as_one_line(printed(result, played.scenario))
+    beyond = compare(played, policies, range(windows, windows + 3))
+    assert beyond.policies[0].pooled == {}
+    assert "Pooled" not in printed(beyond, played.scenario)
+
+
 def test_of_all_those_that_cannot_run_the_scenario_are_left_out_with_a_note(monkeypatch):
     reasons = {"sjf": "it has gangs"}
     monkeypatch.setattr(registry, "names", lambda: ["fcfs", "sjf"])

@@ -16,8 +16,8 @@ def pairs():
     """Rows of every pair of a class and a model after 400 outcomes, of all seeds.
 
     Columns: outcomes seen, |log error| of the estimate, share of 200 new jobs in the 80 % interval,
-    its confidence, the share of these jobs within a factor of 2 of the estimate, and the |log error|
-    of one who knows the true run times on the other models and the true mean speeds.
+    its confidence, the share of these jobs within a factor of 2 of the estimate, and the error of
+    one who knows the true run times on the other models and the true mean speeds.
     """
     rows = []
     for seed in SEEDS:
@@ -43,8 +43,8 @@ def test_where_a_class_ran_on_a_model_the_estimate_is_close(pairs):
 
 
 def test_where_it_ran_on_other_models_only_speeds_bring_it_near(pairs):
-    # How fast a class is on a model where it never ran is largely chance here: to know all run times
-    # on the other models and the true mean speeds gives 0.38.
+    # How fast a class is on a model where it never ran is largely chance here: to know all run
+    # times on the other models and the true mean speeds gives 0.38.
     off, best = pairs[pairs[:, 0] == 0, 1], pairs[pairs[:, 0] == 0, 5]
     assert len(off) == 7 * len(SEEDS)
     assert np.median(off) <= 0.42

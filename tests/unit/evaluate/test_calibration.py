@@ -40,6 +40,20 @@ def test_a_simulation_that_meets_the_record_is_within_0_percent(tmp_path):
     assert "mean wait +0.0 % (35 s recorded, 35 s simulated), over 8 jobs" in text
 
 
+def test_several_runs_of_a_seed_count_as_one_with_their_mean_times(tmp_path):
+    ready = setting(tmp_path)
+    once = calibrated(ready, [np.multiply(1.2, WAITS[:4]), np.multiply(1.2, WAITS[4:])])
+    collector = Twin(ready)
+    for seed, some in enumerate((WAITS[:4], WAITS[4:])):
+        for factor in (0.6, 1.2, 1.8):
+            wait = np.multiply(factor, some)
+            collector.add(seed, wait, wait + 200.0)
+    found = collector.calibration(range(2))
+    assert found.jobs == 8
+    assert found.wait_s.simulated == pytest.approx(once.wait_s.simulated)
+    assert found.jct_s.simulated == pytest.approx(once.jct_s.simulated)
+
+
 def test_the_larger_of_both_differences_counts(tmp_path):
     # Mean wait 35 -> 38.5 s (+10 %), mean JCT 235 -> 238.5 s (+1.5 %).
     found = calibrated(

@@ -140,6 +140,7 @@ def test_it_does_not_depend_on_estimates_and_leaves_the_workload_as_it_is():
 def test_jobs_without_any_run_time_count_as_zero():
     assert bounds(ONE, [job(0, 0), job(5, 4)]) == pytest.approx((2, 2))
     assert bounds(ONE, [job(0, 0)]) == (0, 0)
+    assert bounds(ONE, [job(0, 0, start_delay=3)]) == (0, 0)  # no work ends at once
 
 
 def test_it_stays_valid_if_all_jobs_come_at_once():

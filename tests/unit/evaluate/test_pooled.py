@@ -39,6 +39,10 @@ def test_only_the_rivals_that_were_fixed_beforehand_are_pooled_against():
     assert [list(row) for row in found] == [["drain-argmin"], [], ["drain-argmin"]]
 
 
+def test_without_windows_nothing_is_pooled():
+    assert pooled_against_rivals(["fcfs", "min-min"], np.zeros((2, 0))) == [{}, {}]
+
+
 def test_intervals_cover_the_truth_in_about_95_percent_of_samples():
     rng = np.random.default_rng(1)
     hits = 0

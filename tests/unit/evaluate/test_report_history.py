@@ -12,6 +12,7 @@ from adlro.evaluate.report.collect import Collector
 from adlro.evaluate.report.labels import Labels, labels_of
 from adlro.policies import registry
 from adlro.workloads.history_file import history_of
+from adlro.workloads.jitter import Jitter
 from tests.recorded import at_recorded_load, scenario
 
 HOSTILE = "<script>alert(1)</script>\"'&\u202eabc\x07"
@@ -46,6 +47,33 @@ def compared(tmp_path_factory):
     result = compare(setting, policies, range(2), watch=collector.watch)
     result = result.model_copy(update={"command": f"adlro compare {folder}/mine.toml"})
     return setting, policies, result, collector.statistics()
+
+
+def test_repetitions_with_jitter_count_each_job_once(compared):
+    setting, policies, _, _ = compared
+    collector = Collector(setting)
+    result = compare(setting, policies, range(2), watch=collector.watch, jitter=Jitter(3))
+    found = collector.statistics()["fcfs"]
+    for totals in found.groups.values():
+        assert sum(totals.jobs) == 12
+    assert len({(one.seed, one.job) for one in found.longest}) == len(found.longest)
+    assert result.calibration.jobs == 12
+    text = _own(page.compose(page.gather(setting, policies, result, collector.statistics())))
+    assert "Each seed ran 3 times with estimates changed by about 1 %" in text
+    assert "Tables of jobs are of one run of each seed" in text
+
+
+def test_the_pooled_ratios_are_among_the_further_columns(compared):
+    setting = compared[0]
+    policies = [registry.load(name, setting) for name in ("min-min", "fcfs")]
+    collector = Collector(setting)
+    result = compare(setting, policies, range(2), watch=collector.watch)
+    text = _own(page.compose(page.gather(setting, policies, result, collector.statistics())))
+    table = _section(text, "table")
+    assert "pooled vs min-min" in table
+    assert "worst window" in table
+    shown = str(result.policies[1].pooled["min-min"])
+    assert shown in table.replace("\u00a0", " ")
 
 
 def _own(parts):

@@ -16,8 +16,9 @@ from adlro.train.adlro import ALGORITHM, AdlroTraining
 from adlro.train.episodes import MIN_MIN, policy
 from adlro.train.evaluation import Evaluation, Evaluator
 from adlro.train.executor import Stopped, ThreadExecutor
+from adlro.train.expansion import Labels
 from adlro.train.folder import TrainingFolder
-from adlro.train.labelling import read_labels
+from adlro.train.labelling import ranges_of, read_labels
 from adlro.train.run import Run
 from adlro.workloads.generate import generate
 from adlro.workloads.setting import prepare
@@ -168,6 +169,12 @@ def test_the_card_has_the_ranges_of_the_labelled_states(solved):
         assert (np.float32(least), np.float32(most)) == (column.min(), column.max())
         assert ((column >= np.float32(low)) & (column <= np.float32(high))).mean() >= 0.997
     assert card.ranges.features["wait"] == (0, 0, 1, 1)
+
+
+def test_a_training_stopped_before_its_first_state_has_no_ranges():
+    nothing = Labels(np.zeros((0, len(FEATURES)), np.float32), np.zeros((0, 5)), np.zeros((0, 3)))
+    assert ranges_of(("wait",), [nothing]) is None
+    assert ranges_of(("wait",), []) is None
 
 
 def test_a_network_with_a_longer_tail_than_min_mins_is_never_kept(tmp_path, monkeypatch):

@@ -158,16 +158,24 @@ def _add(one: JobStatistics, other: JobStatistics) -> JobStatistics:
 
 
 class Collector:
-    """Adds up each policy's job statistics during a comparison; thread-safe, of constant size."""
+    """Adds up each policy's job statistics during a comparison; thread-safe.
+
+    If seeds are repeated with jitter, only the first repetition counts.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._ways = groupings(setting)
         self._lock = threading.Lock()
         self._statistics: dict[str, JobStatistics] = {}  # exact, as runs end in any order
+        self._seen: set[tuple[str, int]] = set()  # policies and seeds
 
     def watch(self, policy: Policy, seed: int, workload: Workload, result: RunResult) -> None:
         """Add the jobs of one run; `evaluate.compare` calls this after each run."""
+        with self._lock:
+            if (policy.name, seed) in self._seen:
+                return
+            self._seen.add((policy.name, seed))
         setting = self._setting
         counted = workload.measured(setting.scenario.measure)
         jobs, outcome = workload.jobs[counted], result.outcome[counted]

@@ -44,6 +44,9 @@ _LOOK_AHEAD = (
     "The look-ahead with foresight never preempts but knows the future. It is no policy, and no "
     "bound: a policy can beat it."
 )
+_FIRST_OF_EACH = (
+    "Tables of jobs are of one run of each seed, schedules of one with unchanged estimates."
+)
 _LONGEST = (
     "The jobs that wait longest for their start under each policy, over all seeds, with what was "
     "recorded of the same jobs."
@@ -214,6 +217,8 @@ def _tables(result: Comparison) -> list[str]:
     if any(group.is_preemptive for group in formatting.groups(result)):
         parts.append(paragraph(_PREEMPTION))
     parts += _references(result)
+    if result.jitter is not None:
+        parts.append(paragraph(" ".join((*result.jitter_notes(), _FIRST_OF_EACH))))
     return [
         *parts,
         paragraph(

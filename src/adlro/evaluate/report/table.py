@@ -7,6 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from adlro.evaluate.comparison import Comparison, PolicyRow
+from adlro.evaluate.pooled import RIVALS
 from adlro.evaluate.report import formatting, html_table
 from adlro.evaluate.report.formatting import BASELINES, PolicyGroup, TimeUnit
 from adlro.evaluate.report.frame import details
@@ -214,7 +215,30 @@ def _further(result: Comparison, group: PolicyGroup, unit: TimeUnit) -> list[Col
     rows, best = _rows(result, group), group.best
     rivals = {row.name: row for row in result.policies if row.name != best.name}
     columns = [_against(rows, rivals[name]) for name in BASELINES if name in rivals]
+    columns += _pooled_columns(rows)
     return columns + [_metric(rows, key, unit) for key in columns_of(result, _FURTHER)]
+
+
+def _pooled_columns(rows: Sequence[Row]) -> list[Column]:
+    """Return the ratios to the fixed rivals, pooled over the windows of a history, if any."""
+    pooled = [row.pooled if isinstance(row, PolicyRow) else {} for row in rows]
+    columns = []
+    for rival in RIVALS:
+        found = [own.get(rival) for own in pooled]
+        if not any(found):
+            continue
+        about = (
+            f"mean JCT against {rival}: geometric mean of the windows' ratios, every window alike, "
+            "with the 95 % interval over windows"
+        )
+        shown = [NOTHING if one is None else Cell(str(one), one.mean_pct) for one in found]
+        worst = [
+            NOTHING if one is None else Cell(f"{one.worst_pct:+.0f} %", one.worst_pct)
+            for one in found
+        ]
+        columns.append(Column(f"pooled vs {rival}", about, shown))
+        columns.append(Column("worst window", f"mean JCT against {rival}", worst))
+    return columns
 
 
 def _reference_column(

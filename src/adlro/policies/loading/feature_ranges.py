@@ -11,22 +11,26 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, PositiveInt
+from pydantic import AfterValidator, Field
 
 from adlro.model.record import Record
 
 QUANTILES = (0.001, 0.999)
 
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_LARGEST = float(np.finfo(np.float32).max)
+_Value = Annotated[
+    float, Field(strict=True, allow_inf_nan=False, ge=-_LARGEST, le=_LARGEST)
+]  # of a float32
+_Count = Annotated[int, Field(strict=True, gt=0, le=10**15)]
 
 
 class Range(NamedTuple):
     """The range of one feature: least <= low <= high <= most."""
 
-    least: _Finite  # the smallest value in training
-    low: _Finite  # quantile QUANTILES[0]
-    high: _Finite  # quantile QUANTILES[1]
-    most: _Finite  # the largest value in training
+    least: _Value  # the smallest value in training
+    low: _Value  # quantile QUANTILES[0]
+    high: _Value  # quantile QUANTILES[1]
+    most: _Value  # the largest value in training
 
 
 def _refuse_swapped(found: Range) -> Range:
@@ -41,8 +45,8 @@ _Ordered = Annotated[Range, AfterValidator(_refuse_swapped)]
 class FeatureRanges(Record):
     """The training ranges of all features of a network, and the states they were measured on."""
 
-    states: PositiveInt
-    options: PositiveInt  # of all these states: the values that the quantiles are of
+    states: _Count
+    options: _Count  # of all these states: the values that the quantiles are of
     features: Annotated[dict[str, _Ordered], Field(min_length=1, max_length=1000)]
 
     @property

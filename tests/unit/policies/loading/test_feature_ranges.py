@@ -97,6 +97,9 @@ def test_changed_ranges_are_refused_with_one_line_and_status_2(tmp_path):
         ({"drain": [3, 1, 2, 4]}, "'ranges.features.drain': a range is in ascending order"),
         ({"drain": [0, 1]}, "'ranges.features.drain.2': field required"),
         ({"drain": "wide"}, "'ranges.features.drain': "),
+        ({"drain": ["0", "0", "1", "1"]}, "'ranges.features.drain.0': input should be a valid num"),
+        ({"drain": [0, 0, True, 1]}, "'ranges.features.drain.2': input should be a valid number"),
+        ({"drain": [0, 0, 1, 1e300]}, "'ranges.features.drain.3': input should be less than"),
     ],
 )
 def test_wrong_ranges_are_refused_even_if_the_hash_is_right(tmp_path, changes, said):
@@ -108,6 +111,8 @@ def test_wrong_ranges_are_refused_even_if_the_hash_is_right(tmp_path, changes, s
 def test_ranges_of_nothing_are_refused(tmp_path, key):
     path = forged(tmp_path, zipped(arrays()), ranges=changed() | {key: 0})
     assert refused(path).startswith(f".json: 'ranges.{key}': input should be greater than 0")
+    path = forged(tmp_path, zipped(arrays()), ranges=changed() | {key: 10**30})
+    assert refused(path).startswith(f".json: 'ranges.{key}': input should be less than")
 
 
 def test_no_ranges_at_all_are_not_ranges_of_the_features(tmp_path):
