@@ -5,7 +5,7 @@ This is the baseline with which Gavel is compared: its max-min policy with every
 sum over pools of X_jg is maximised, X_jg being the share of time that job j of n_j GPUs gets on
 pool g. Estimates are used nowhere, neither for the shares nor for starts between rounds, which take
 the first pool with room; only pools on which a job cannot run at all are avoided. Rounds, rotation
-and preemptions are those of gavel-max-min, so that the two differ in nothing else.
+and preemptions are those of gavel-max-min.
 
 The optimum leaves open who gets which GPUs. If all jobs may use the same pools and all fit at once,
 each keeps the pool where it runs, and a waiting job gets the pool with the most room: without

@@ -206,13 +206,6 @@ def test_of_equal_optima_an_idle_gpu_starts_the_shorter_job(lengths):
     assert starts == {8: 1, 10: 6}
 
 
-@pytest.mark.parametrize("lengths", list(permutations((1, 2, 3))))
-def test_of_equal_optima_the_longest_job_waits_behind_the_shortest(lengths):
-    # Two idle GPUs: 1 + (1 + 3) + 2 = 1 + (1 + 2) + 3 = 7 s in all; the first starts 1 and 2.
-    found = outcome([nodes("V100", 2)], [job(0, length) for length in lengths])
-    assert dict(zip(lengths, found["start"].tolist(), strict=True)) == {1: 0, 2: 0, 3: 1}
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_trading_gpus_costs_nothing_and_starts_the_shortest(data):

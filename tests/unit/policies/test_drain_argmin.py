@@ -8,7 +8,7 @@ from tests.plain.cases import random_case
 from tests.plain.registry import make
 from tests.plain.simulator import PlainWorld
 from tests.plain.simulator import run as run_plain
-from tests.worlds import build, from_case, job, nodes, play
+from tests.worlds import build, fails, from_case, is_repaired, job, nodes, play
 
 TWO = [nodes("V100", 2)]
 TABLES = ("est", "seconds", "allowed")  # of a case, one row a job
@@ -92,7 +92,7 @@ def test_jobs_beyond_the_forty_shortest_keep_a_slow_pool_busy():
     assert found["finish"].max() == 40
 
 
-@every("seed", range(30), quick=3)
+@every("seed", range(30), quick=2)
 def test_the_tail_of_a_long_queue_is_planned_as_documented(seed):
     # More GPUs than planned jobs, so that every long queue has a tail; gangs and three pools.
     rng = np.random.default_rng(seed)
@@ -102,6 +102,49 @@ def test_the_tail_of_a_long_queue_is_planned_as_documented(seed):
         for at in np.sort(rng.uniform(0, 8, 150)).round(3)
     ]
     world = build(groups, jobs)
+    case = as_case(world)
+    plain = run_plain(PlainWorld(case), make("drain-argmin", case))
+    np.testing.assert_allclose(play(world, "drain-argmin").outcome["start"], plain.start, atol=1e-9)
+
+
+def rough_job(rng, at):
+    """A gang, some on one node, or a slice; checkpoints and restricted pools for some."""
+    gpus, more = int(rng.choice([1, 1, 1, 2, 3, 4])), {}
+    if gpus > 1:
+        more = {"one_node": int(rng.random() < 0.5), "communication": float(rng.choice([0, 0.5]))}
+    elif rng.random() < 0.3:
+        more = {"share": int(rng.choice([250, 500, 700]))}
+    if rng.random() < 0.6:
+        more |= {"checkpoint": float(rng.uniform(0, 1)), "interval": float(rng.uniform(1, 5))}
+    if rng.random() < 0.3:
+        more["allowed"] = sorted(rng.choice(3, 2, replace=False).tolist())
+    seconds = rng.uniform(1, 60, 3)
+    return job(at, *seconds, est=tuple(seconds * rng.lognormal(0, 0.3, 3)), gpus=gpus, **more)
+
+
+@every("seed", range(20), quick=1)
+def test_the_tail_is_as_documented_where_nodes_fail_and_jobs_are_of_all_kinds(seed):
+    rng = np.random.default_rng(seed)
+    groups = [nodes("V100", 8, 4), nodes("T4", 4, 6), nodes("P100", 2, 8)]
+    jobs = [rough_job(rng, float(at)) for at in np.sort(rng.uniform(0, 10, 150))]
+    events = []
+    for node in rng.choice(18, 10, replace=False).tolist():
+        at = float(rng.uniform(3, 12))
+        events.append(fails(at, node, planned=bool(rng.random() < 0.3)))
+        events.append(is_repaired(at + float(rng.uniform(2, 9)), node))
+    world = build(groups, jobs, events=sorted(events, key=lambda event: event["time"]))
+    case = as_case(world)
+    plain = run_plain(PlainWorld(case), make("drain-argmin", case))
+    kernel = play(world, "drain-argmin")
+    assert kernel.outcome["restarts"].sum() > 0
+    np.testing.assert_allclose(kernel.outcome["start"], plain.start, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_tail_has_at_most_216_jobs():
+    rng = np.random.default_rng(0)
+    groups = [nodes("V100", 8, 16), nodes("T4", 8, 16)]
+    world = build(groups, [job(0, *rng.uniform(1, 60, 2)) for _ in range(560)])
     case = as_case(world)
     plain = run_plain(PlainWorld(case), make("drain-argmin", case))
     np.testing.assert_allclose(play(world, "drain-argmin").outcome["start"], plain.start, atol=1e-9)
