@@ -42,7 +42,7 @@ AWARE_LOADS, AWARE_JOBS, AWARE_SEEDS = (0.5, 0.7, 0.9), 300, range(5)
 AWARE_HEAD = ("load", f"{AWARE}: mean JCT h", f"{BLIND}: mean JCT h", "ratio", "restarts a job")
 AWARE_CAPTION = (
     f"What Gavel's LAS gains from knowing the speeds: `{BLIND}` against `{AWARE}`, the same "
-    f"program and rounds with all speeds taken as 1 ({AWARE_JOBS} jobs, seeds 0 to "
+    f"objective and rounds with all speeds taken as 1 ({AWARE_JOBS} jobs, seeds 0 to "
     f"{AWARE_SEEDS[-1]}, ratio of mean JCT with its 95 % interval; restarts: blind, aware):"
 )
 
