@@ -99,24 +99,26 @@ def _by_speeds(found: Mapping[str, Cells], rivals: Sequence[str]) -> list[list[s
     return lines
 
 
+def _worst_cell(group: Sequence[Cells], policy: str, rival: str, part: str) -> str:
+    """Return the largest ratio of mean JCTs in a window under any assumption on speeds."""
+    worst = [
+        max(
+            of_part(own[s, e].log_ratios(policy, rival), part).max()
+            for own in group
+            for s in SPEEDS
+        )
+        for e in ESTIMATES
+    ]
+    return " / ".join(f"{np.exp(ratio):.2f}" for ratio in worst)
+
+
 def _worst(found: Mapping[str, Cells]) -> list[list[str]]:
-    """Return the worst window under any assumption on speeds, as a ratio of mean JCTs."""
-    lines = []
-    for part in PARTS:
-        for name, group in _groups(found):
-            cells = []
-            for rival in (*RIVALS, TODAY):
-                worst = [
-                    max(
-                        float(np.exp(of_part(own[s, e].log_ratios(OURS, rival), part).max()))
-                        for own in group
-                        for s in SPEEDS
-                    )
-                    for e in ESTIMATES
-                ]
-                cells.append(" / ".join(f"{ratio:.2f}" for ratio in worst))
-            lines.append([part, name, *cells])
-    return lines
+    """Return the worst window of our policy against each rival."""
+    return [
+        [part, name, *(_worst_cell(group, OURS, rival, part) for rival in (*RIVALS, TODAY))]
+        for part in PARTS
+        for name, group in _groups(found)
+    ]
 
 
 def _by_gang(found: Mapping[str, Cells]) -> list[list[str]]:
@@ -156,7 +158,7 @@ def _others(found: Mapping[str, Cells]) -> list[list[str]]:
                 pool(logs(group, e, part, lambda cell, p=policy: cell.log_ratios(p, RIVALS[0])))
                 for e in ESTIMATES
             ]
-            worst = " / ".join(f"{1 + one.worst_pct / 100:.2f}" for one in own)
+            worst = _worst_cell(group, policy, RIVALS[0], part)
             lines.append([part, policy, *(_shown(one) for one in own), worst])
     return lines
 
@@ -291,8 +293,13 @@ def further_tables(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[
             ("part", "GPUs", "against", "windows", *ESTIMATES), _by_gang(found), True,
         ),
         Table(
-            f"All others against `{RIVALS[0]}`, pooled over all traces, and the worst window "
-            f"({three}):", ("part", "policy", *ESTIMATES, "worst window"), _others(found), True,
+            f"All others against `{RIVALS[0]}`, pooled over all traces, and the worst window under "
+            f"any assumption on speeds ({three}):",
+            ("part", "policy", *ESTIMATES, "worst window"), _others(found), True,
+        ),
+        Table(
+            f"Mean JCT of `{RIVALS[1]}` against `{RIVALS[0]}`:", MAIN_HEAD,
+            against(found, RIVALS[1], RIVALS[0], "jct_s"), False,
         ),
         Table(
             f"Chance: percent by which 1 % jitter alone moves the mean JCT of a window, standard "
