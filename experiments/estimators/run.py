@@ -134,9 +134,9 @@ def _predicted(name: str, cache: ComparisonCache) -> Predicted:
     log_s = {**found.log_s, "gradient boosting": boost.log_s}
     errors = {key: errors_of(log_s[key], jobs.log_s, later) for key in ESTIMATORS}
     us = {key: 1e6 * spent.get(key, by_user_s) / history.jobs for key in ESTIMATORS}
-    rows = np.flatnonzero(later)
-    rows = rows[np.argsort(history.submit_s[rows], kind="stable")]
-    difference = paired_difference(log_s["memory"], log_s["gradient boosting"], jobs.log_s, rows)
+    difference = paired_difference(
+        log_s["memory"], log_s["gradient boosting"], jobs.log_s, found.by_submission(later)
+    )
     return Predicted(path, history, later, log_s, errors, us, difference, found)
 
 

@@ -47,18 +47,24 @@ AWARE_CAPTION = (
 )
 
 
+def ratio_cell(rows: dict[str, PolicyRow]) -> str:
+    """Format the ratio of mean JCT, blind over aware, with its interval if there is one."""
+    found = rows[BLIND].jct_versus(AWARE)
+    text = f"{1 + found.mean / 100:.2f}"
+    if found.ci95 is not None:
+        text += f" ({1 + found.ci95[0] / 100:.2f} to {1 + found.ci95[1] / 100:.2f})"
+    return text
+
+
 def _ratio_line(load: float, seeds: range) -> tuple[list[str], float]:
     """A line of the table of Gavel's LAS with and without speeds, and the ratio in it."""
     scenario = adjusted(find_scenario("gavel16"), load=load, jobs=AWARE_JOBS)
     rows = by_name(compared(scenario, [AWARE, BLIND], seeds))
     aware, blind = rows[AWARE], rows[BLIND]
-    found = blind.jct_versus(AWARE)
-    ratio = f"{1 + found.mean / 100:.2f}"
-    if found.ci95 is not None:
-        ratio += f" ({1 + found.ci95[0] / 100:.2f} to {1 + found.ci95[1] / 100:.2f})"
     restarts = (f"{row.metrics['restarts'].mean:.1f}" for row in (blind, aware))
     hours = (f"{row.jct / 3600:.1f}" for row in (aware, blind))
-    return [f"{load:g}", *hours, ratio, ", ".join(restarts)], 1 + found.mean / 100
+    line = [f"{load:g}", *hours, ratio_cell(rows), ", ".join(restarts)]
+    return line, 1 + blind.jct_versus(AWARE).mean / 100
 
 
 def bound_s(seeds: range) -> float:

@@ -15,11 +15,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 from common import markdown
-from gavel16.run import AWARE, AWARE_JOBS, AWARE_LOADS, AWARE_SEEDS, BLIND
+from gavel16.run import AWARE, AWARE_JOBS, AWARE_LOADS, AWARE_SEEDS, BLIND, ratio_cell
 from versus import by_name, compared
 
 from adlro.config.files import adjusted, find_scenario
-from adlro.evaluate.comparison import PolicyRow
 from adlro.model.view import View
 from adlro.planning.active_jobs import ActiveJobs, Indices
 from adlro.planning.allocation import max_min_shares
@@ -33,12 +32,6 @@ def vertex(view: View, active: ActiveJobs, own: Indices) -> np.ndarray:
     return max_min_shares(mask.astype(np.float64), 1.0 / gangs, active, mask, where)
 
 
-def _ratio(rows: dict[str, PolicyRow]) -> str:
-    found = rows[BLIND].jct_versus(AWARE)
-    low, high = found.ci95 or (np.nan, np.nan)
-    return f"{1 + found.mean / 100:.2f} ({1 + low / 100:.2f} to {1 + high / 100:.2f})"
-
-
 def main() -> None:
     """Print a table with a line for each load."""
     lines, shipped = [], gavel_max_min_blind._solve
@@ -48,7 +41,7 @@ def main() -> None:
         for solve in (shipped, vertex):
             gavel_max_min_blind._solve = solve
             rows = by_name(compared(scenario, [AWARE, BLIND], AWARE_SEEDS))
-            found += [_ratio(rows), f"{rows[BLIND].metrics['restarts'].mean:.1f}"]
+            found += [ratio_cell(rows), f"{rows[BLIND].metrics['restarts'].mean:.1f}"]
         lines.append([f"{load:g}", *found])
     head = ("load", "ratio as shipped", "restarts a job", "ratio, simplex vertex", "restarts a job")
     sys.stdout.write(markdown(head, lines))

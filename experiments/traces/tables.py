@@ -169,33 +169,33 @@ def _mean_of(cell: Cell, policy: str, field: str, part: str) -> float:
     return float("nan") if values is None else float(of_part(np.array(values), part).mean())
 
 
-def _chance(found: Mapping[str, Cells]) -> list[list[str]]:
+def _by_part(
+    found: Mapping[str, Cells], columns_of: Callable[[Cells, str], list[list[float]]]
+) -> list[list[str]]:
+    """Return a line for each part and trace; a column is a list of figures."""
+    return [
+        [part, trace, *(" / ".join(f"{x:.1f}" for x in own) for own in columns_of(cells, part))]
+        for part in PARTS
+        for trace, cells in found.items()
+    ]
+
+
+def _chance(cells: Cells, part: str) -> list[list[float]]:
     """Return how far 1 % jitter of the estimates alone moves the mean JCT of a window."""
-    lines = []
-    for part in PARTS:
-        for trace, cells in found.items():
-            columns = [
-                [
-                    np.mean([_mean_of(cells[s, e], name, "jitter_sd_pct", part) for s in SPEEDS])
-                    for e in ESTIMATES
-                ]
-                for name in (*RIVALS, OURS, TODAY)
-            ]
-            lines.append([part, trace, *(" / ".join(f"{x:.1f}" for x in c) for c in columns)])
-    return lines
+    return [
+        [
+            float(np.mean([_mean_of(cells[s, e], name, "jitter_sd_pct", part) for s in SPEEDS]))
+            for e in ESTIMATES
+        ]
+        for name in (*RIVALS, OURS, TODAY)
+    ]
 
 
-def _outside(found: Mapping[str, Cells]) -> list[list[str]]:
-    """Return how many features lie outside the training range, by part, trace and estimator."""
-    lines = []
-    for part in PARTS:
-        for trace, cells in found.items():
-            columns = [
-                [_mean_of(cells[speeds, e], OURS, "outside", part) for speeds in SPEEDS]
-                for e in ESTIMATES
-            ]
-            lines.append([part, trace, *(" / ".join(f"{x:.1f}" for x in c) for c in columns)])
-    return lines
+def _outside(cells: Cells, part: str) -> list[list[float]]:
+    """Return how many features lie outside the training range, by estimator."""
+    return [
+        [_mean_of(cells[speeds, e], OURS, "outside", part) for speeds in SPEEDS] for e in ESTIMATES
+    ]
 
 
 def _busy(found: Mapping[str, Cells]) -> list[list[str]]:
@@ -304,12 +304,12 @@ def further_tables(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[
         Table(
             f"Chance: percent by which 1 % jitter alone moves the mean JCT of a window, standard "
             f"deviation ({three}).",
-            ("part", "trace", *RIVALS, OURS, TODAY), _chance(found), False,
+            ("part", "trace", *RIVALS, OURS, TODAY), _by_part(found, _chance), False,
         ),
         Table(
             f"Features of `{OURS}` outside the range of its training in an average decision, of "
             f"{len(PLAIN)}, under the three assumptions on speeds:",
-            ("part", "trace", *ESTIMATES), _outside(found), True,
+            ("part", "trace", *ESTIMATES), _by_part(found, _outside), True,
         ),
         Table(
             f"What was played. Arrivals are stretched by what makes the load of the first half "

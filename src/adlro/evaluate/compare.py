@@ -293,7 +293,7 @@ def _refuse_twins(setting: Setting, policies: Sequence[Policy]) -> None:
             )
 
 
-def compare(  # noqa: PLR0913 -- all but two are optional keywords
+def compare(  # noqa: PLR0913  all but three are optional keywords
     setting: Setting,
     policies: Sequence[Policy],
     seeds: range | Until,

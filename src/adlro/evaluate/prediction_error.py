@@ -109,13 +109,17 @@ class PredictionErrors(NamedTuple):
         """Return the errors of each estimator over the jobs for which `counted` [J] is True."""
         return {name: errors(found, self.jobs.log_s, counted) for name, found in self.log_s.items()}
 
+    def by_submission(self, counted: Mask) -> Counts:
+        """Return the jobs `counted` [J] in the order of their submissions."""
+        order = self.jobs.order
+        rows = -1 - order[order < 0]
+        return rows[counted[rows]]
+
     def memory_versus(self, counted: Mask) -> dict[str, Estimate]:
         """Return the mean |log error| of `memory` minus that of each other estimator."""
-        order = self.jobs.order
-        rows = -1 - order[order < 0]  # by submission
-        rows, log_s, found = rows[counted[rows]], self.jobs.log_s, self.log_s
+        rows, found = self.by_submission(counted), self.log_s
         return {
-            name: paired_difference(found["memory"], other, log_s, rows)
+            name: paired_difference(found["memory"], other, self.jobs.log_s, rows)
             for name, other in found.items()
             if name != "memory"
         }
