@@ -58,6 +58,6 @@ def test_the_commands_name_what_is_planted_in_nearly_all_histories(tmp_path, cap
         notes += [f"seed {seed}: missed {missed}, false alarms {wrong}"] if missed or wrong else []
     with capsys.disabled():
         print(f"\nnamed in so many of {len(planted.SEEDS)}: {dict(named)}")  # noqa: T201  for whoever runs make slow
-        print(f"false alarms in so many: {dict(alarmed)}", *notes, sep="\n")  # noqa: T201
+        print(f"false alarms in so many: {dict(alarmed)}", *notes, sep="\n")  # noqa: T201  as above
     assert all(count >= ENOUGH for count in named.values()), (named, notes)
     assert all(count <= TOLERATED for count in alarmed.values()), (alarmed, notes)
