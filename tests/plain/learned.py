@@ -46,10 +46,15 @@ def random_net(seed: int, sizes: tuple[int, int] = (6, 5), scale: float = 0.3) -
 
 
 def as_params(net: Net) -> list[float]:
-    """Parameters of the compiled policy: sizes, residual, no kinds, columns, weights by row."""
-    sizes = [len(net.first), len(net.first_bias), len(net.last)]
+    """Parameters of the compiled policy: sizes, residual, no kinds, one member, no caution.
+
+    Columns, bounds (none) and weights by row follow.
+    """
+    count = len(net.first)
+    sizes = [count, len(net.first_bias), len(net.last)]
     rows = [x for layer in (net.first, [net.first_bias], net.second) for row in layer for x in row]
-    return [*sizes, *net.residual, 0.0, *range(len(net.first)), *rows, *net.second_bias, *net.last]
+    head = [*sizes, *net.residual, 0.0, 1.0, 0.0, *range(count), *[-inf] * count, *[inf] * count]
+    return [*head, *rows, *net.second_bias, *net.last]
 
 
 def predicted(net: Net, x: Features) -> float:
@@ -205,8 +210,15 @@ class State:
         now = plan.now
         self.picks = policy.picks(plan, now, [list(t) for t in plan.free_at], plan.jobs)
         up = sum(len(pool.up()) for pool in world.pools)
+        self.up = up
         self.free = sum(pool.free() for pool in world.pools)
+        self.queue = self.waiting_work()
         overdue = [run.expected <= now for run in world.running]
+        shares = [
+            (now - run.start) / max(run.expected - run.start, MIN_SECONDS) for run in world.running
+        ]
+        over = [min(max(share, 1), FAR) for share, o in zip(shares, overdue, strict=True) if o]
+        soon = sum(pick.start <= now for pick in self.picks.values())
         self.shared = {
             "pressure": self.squeezed(sum(self.work) / up),
             "next": self.squeezed(min(self.next) - now),
@@ -216,6 +228,12 @@ class State:
             "asked": log(1 + sum(plan.gpus.values()) / up),
             "widest": log2(max(plan.gpus.values())),
             "overdue": sum(overdue) / max(len(overdue), 1),
+            "progress": sum(min(share, 2) for share in shares) / max(len(shares), 1),
+            "overdue_by": sum(log(share) for share in over) / max(len(over), 1),
+            "gpus_up": log2(up),
+            "gpus_free": log2(1 + self.free),
+            "plan_now": log(1 + soon),
+            "queue": self.squeezed(sum(self.queue) / up),
             **self.recent(up),
         }
 
@@ -229,11 +247,14 @@ class State:
         fastest = [min(world.est[j][m] for m in models) for j in known]
         gpus = [world.jobs[j].gpus * world.jobs[j].share / 1000 for j in known]
         work = sum(seconds * n for seconds, n in zip(fastest, gpus, strict=True))
-        scale = sum(log(max(seconds, MIN_SECONDS) / self.tau) for seconds in fastest) / len(known)
+        logs = [log(max(seconds, MIN_SECONDS) / self.tau) for seconds in fastest]
+        scale = sum(logs) / len(known)
+        spread = sum(x * x for x in logs) / len(known) - scale**2
         return {
             "recent_load": max(-5.0, min(5.0, log(max(work, MIN_SECONDS) / (span * up)))),
             "recent_gap": self.squeezed(span / len(known)),
             "recent_scale": max(-5.0, min(5.0, scale)),
+            "recent_spread": min(max(spread, 0) ** 0.5, 5.0),
         }
 
     def pressure(self) -> tuple[list[float], list[float]]:
@@ -248,6 +269,16 @@ class State:
             work[run.pool] += (end - world.now) * world.jobs[run.job].gpus
             soonest[run.pool] = min(soonest[run.pool], end)
         return work, soonest
+
+    def waiting_work(self) -> list[float]:
+        """GPU-seconds of all waiting jobs by pool, each job on the pool that is fastest for it."""
+        work = [0.0] * len(self.world.pools)
+        for job in self.world.waiting:
+            pairs = [pair for pair in self.plan.p if pair.job == job]
+            if pairs:
+                best = min(pairs, key=lambda pair: (self.plan.p[pair], pair.pool))
+                work[best.pool] += self.plan.p[best] * self.world.jobs[job].gpus
+        return work
 
     def squeezed(self, seconds: float) -> float:
         times = max(-FAR, min(FAR, seconds / self.tau))
@@ -280,6 +311,13 @@ class State:
             "priority": self.policy.priority[pair.job],
             "pool_pressure": self.squeezed(self.work[pair.pool] / up),
             "pool_next": self.squeezed(self.next[pair.pool] - now),
+            "pool_queue": self.squeezed(self.queue[pair.pool] / up),
+            "may_use": sum(
+                len(other.up())
+                for k, other in enumerate(world.pools)
+                if Pair(pair.job, k) in plan.p
+            )
+            / self.up,
             **self.rivals(pair),
         }
 

@@ -26,7 +26,7 @@ from adlro.features.start_kernel import FEATURES, MOST_CHOICES
 from adlro.features.telemetry_kernel import RANGES, TELEMETRY_FEATURES
 from adlro.model.state import START, WAKE, Floats, Records
 from adlro.model.view import View
-from adlro.nets.q_network import ASKED, MOST_UNITS, predict
+from adlro.nets.q_network import ASKED, MEMBERS, UNITS, predict
 from adlro.planning import drain
 from adlro.planning.drain import MAX_PLANNED
 from adlro.policies import adlro
@@ -262,7 +262,10 @@ def _option(
 
 
 def _score(x: Floats, network: Floats) -> float:
-    return float(predict(x, network, np.empty(MOST_UNITS), np.empty(MOST_UNITS)))
+    """Return the cost that the network predicts: the mean over its members."""
+    scratch = np.empty(UNITS)
+    predict(x, network, scratch)
+    return float(scratch[: int(network[MEMBERS])].mean())
 
 
 def _inverse_symlog(score: float) -> float:

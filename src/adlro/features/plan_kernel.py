@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adlro.compiled import njit
-from adlro.model.feasibility import expected_end
+from adlro.compiled import njit, njit_apart
+from adlro.model.feasibility import expected_end, large_enough
 from adlro.model.state import Floats, Records
 from adlro.model.view import View
 from adlro.planning.drain import MAX_PAIRS, Drain, Pairs, shortest_pairs
@@ -38,6 +38,7 @@ class PoolLoad(NamedTuple):
 
     work: Floats  # [P] GPU-seconds left of its runs, and of the planned jobs that are fastest there
     next: Floats  # [P] next expected end
+    queue: Floats  # [P] GPU-seconds of all waiting jobs that are fastest there, planned or not
 
 
 @njit
@@ -63,21 +64,40 @@ def _fastest(k: int, drain: Drain, pools: Records) -> tuple[float, int]:
     return best, best_p
 
 
+@njit_apart
+def _measure_queue(view: View, work: Floats) -> None:
+    """Write the GPU-seconds of all waiting jobs to `work` [P], each where it is fastest."""
+    jobs, est, queue, pools = view.jobs, view.est, view.queue, view.pools
+    for p in range(len(pools)):
+        work[p] = 0.0
+    for q in range(len(queue)):
+        j, best, best_p = queue[q].job, np.inf, 0
+        for p in range(len(pools)):
+            may_run = view.eligible[q, p] and large_enough(jobs[j], pools[p])
+            if may_run and est[j, pools[p].model] < best:
+                best, best_p = est[j, pools[p].model], p
+        if best < np.inf:
+            work[best_p] += best * queue[q].left * jobs[j].gpus
+
+
 @njit
 def measure_load(view: View, drain: Drain, load: PoolLoad, plan: QueuePlan) -> float:
     """Write `load`, and the fields `fastest` and `speeds` of `plan`; return tau in seconds."""
     now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
     pools, logs = view.pools, 0.0
     for p in range(len(pools)):
-        load.work[p], load.next[p] = 0.0, np.inf
+        load.work[p], load.next[p], load.queue[p] = 0.0, np.inf, 0.0
     for k in range(len(drain.places)):
         seconds, p = _fastest(k, drain, pools)
         load.work[p] += seconds * jobs[queue[int(drain.places[k])].job].gpus
+        load.queue[p] = load.work[p]
         logs += np.log(max(seconds, LEAST))
         plan.fastest[k] = seconds
         for at in range(k * len(pools), (k + 1) * len(pools)):
             here = drain.seconds[at]
             plan.speeds[at] = seconds / max(here, LEAST) if here < np.inf else 0.0
+    if len(queue) > len(drain.places):
+        _measure_queue(view, load.queue)
     for r in range(len(running)):
         run, end = running[r], expected_end(running[r], now)
         load.work[run.pool] += (end - now) * jobs[run.job].gpus
@@ -88,9 +108,12 @@ def measure_load(view: View, drain: Drain, load: PoolLoad, plan: QueuePlan) -> f
 
 
 @njit
-def read_plan(drain: Drain, pools: Records, plan: QueuePlan) -> None:
-    """Write the plan that the drain computed last to the fields of `plan`, by job."""
-    count = len(drain.places)
+def read_plan(drain: Drain, pools: Records, plan: QueuePlan) -> int:
+    """Write the plan that the drain computed last to the fields of `plan`, by job.
+
+    Returns the number of jobs that it starts now.
+    """
+    count, starting = len(drain.places), 0
     for k in range(count):
         plan.ranks[k], plan.starts[k], plan.ends[k], plan.pools[k] = count, np.inf, np.inf, -1.0
     for i in range(count):
@@ -98,6 +121,8 @@ def read_plan(drain: Drain, pools: Records, plan: QueuePlan) -> None:
         k = at // len(pools)
         plan.ranks[k], plan.starts[k], plan.pools[k] = i, drain.pick_starts[i], at % len(pools)
         plan.ends[k] = drain.pick_starts[i] + drain.seconds[at]
+        starting += drain.pick_starts[i] <= drain.now
+    return starting
 
 
 @njit

@@ -32,7 +32,7 @@ from adlro.features.plan_kernel import (
 from adlro.features.similarity_kernel import LIKENESS, compare_jobs
 from adlro.features.similarity_kernel import SCRATCH as _OF_LIKENESS
 from adlro.features.telemetry_kernel import TELEMETRY_FEATURES, read_pools
-from adlro.model.state import WHOLE, Floats
+from adlro.model.state import WHOLE, Floats, Records
 from adlro.model.view import RECENT, View
 from adlro.planning import drain as draining
 from adlro.planning.drain import (
@@ -93,6 +93,15 @@ PLAIN = (
     "recent_load",  # log of the work of the last RECENT arrivals over the GPU time since the first
     "recent_gap",  # mean time between them, compressed
     "recent_scale",  # log of the geometric mean of their run times over tau
+    "recent_spread",  # standard deviation of the log of their run times; 0 = all estimates alike
+    "progress",  # mean time that runs have run over their estimate, each at most 2
+    "overdue_by",  # mean log of that over the runs that have outlived their estimate
+    "gpus_up",  # log2 of the GPUs that are up
+    "gpus_free",  # log2 of 1 + the free ones
+    "may_use",  # share of the GPUs that are in pools where the job may run
+    "plan_now",  # log of 1 + the jobs that the plan starts now
+    "pool_queue",  # work per GPU of all waiting jobs that are fastest on the pool, compressed
+    "queue",  # the same, whole cluster
 )
 (
     WAIT, PLANNED, DRAIN, DRAIN_LOG, DRAIN_REGRET, DRAIN_BUSY, DRAIN_WAIT, DRAIN_MEAN, SECONDS,
@@ -100,6 +109,8 @@ PLAIN = (
     OVER_SHORTEST, GPUS_LOG, GPUS_OF_POOL, GPUS_OF_FREE, LEFT_FREE, AREA, SPANS, WAITED, PRIORITY,
     BLOCKED, BLOCKED_SECONDS, RIVALS, RIVAL_SPEED, POOL_PRESSURE, POOL_NEXT, PRESSURE, NEXT,
     WAITING, FREE, CHOICES, ASKED, WIDEST, OVERDUE, RECENT_LOAD, RECENT_GAP, RECENT_SCALE,
+    RECENT_SPREAD, PROGRESS, OVERDUE_BY, GPUS_UP, GPUS_FREE, MAY_USE, PLAN_NOW,
+    POOL_QUEUE, QUEUE,
 ) = range(len(PLAIN))  # fmt: skip
 KINDS = {"telemetry": TELEMETRY_FEATURES, "sketches": LIKENESS}  # computed on request
 FEATURES = (*PLAIN, *TELEMETRY_FEATURES, *LIKENESS)
@@ -135,9 +146,10 @@ class _State(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """Two figures of the state that the features of every start use."""
+    """Figures of the state that the features of every start use."""
 
     free: int  # GPUs
+    up: int  # GPUs
     shortest: float  # run time of the shortest planned job
 
 
@@ -160,7 +172,7 @@ EVERYTHING = kinds_of(FEATURES)
 
 def scratch_size(gpus: int, pools: int) -> int:
     """Return the length of the scratch buffer for `describe_choices` and `describe_more`."""
-    own = MOST_CHOICES * (5 + len(FEATURES)) + MAX_PLANNED * (5 + pools) + 2 * pools
+    own = MOST_CHOICES * (5 + len(FEATURES)) + MAX_PLANNED * (5 + pools) + 3 * pools
     return own + draining.scratch_size(gpus, pools) + _OF_LIKENESS + _OF_A_POOL * pools
 
 
@@ -198,8 +210,11 @@ def _describe_start(start: _Start, shared: _Shared, view: View, state: _State, x
     pool, job = pools[p], view.jobs[view.queue[int(drain.places[k])].job]
     plain, fastest = drain.seconds[k * len(pools) + p], plan.fastest[k]
     elsewhere = np.inf
+    may_use = 0
     for o in range(len(pools)):
         at = k * len(pools) + o
+        if drain.seconds[at] < np.inf:
+            may_use += pools[o].gpus
         if o != p and drain.seconds[at] < np.inf:
             need = int(drain.needs[at])
             ready = drain.times[pools[o].first_gpu + need - 1] if need > 0 else now
@@ -226,40 +241,61 @@ def _describe_start(start: _Start, shared: _Shared, view: View, state: _State, x
     x[PRIORITY] = job.priority
     x[POOL_PRESSURE] = compress(load.work[p] / pool.gpus, tau)
     x[POOL_NEXT] = compress(load.next[p] - now, tau)
+    x[POOL_QUEUE] = compress(load.queue[p] / pool.gpus, tau)
+    x[MAY_USE] = may_use / max(shared.up, 1)
     _describe_rivals(k, p, view, state, x)
 
 
 @njit
+def _describe_runs(now: float, running: Records, x: Floats) -> None:
+    """Write the features of how far runs are, compared with their estimates, to x [F]."""
+    overdue, done, product, logs = 0, 0.0, 1.0, 0.0
+    for r in range(len(running)):
+        run = running[r]
+        share = (now - run.start) / max(run.expected - run.start, LEAST)
+        done += min(share, 2.0)
+        if run.expected <= now:
+            overdue += 1
+            product *= min(max(share, 1.0), FAR)
+            if product > 1e100:  # one log for many factors
+                logs, product = logs + np.log(product), 1.0
+    x[OVERDUE] = overdue / max(len(running), 1)
+    x[PROGRESS] = done / max(len(running), 1)
+    x[OVERDUE_BY] = (logs + np.log(product)) / max(overdue, 1)
+
+
+@njit
 def _describe_state(count: int, soonest: float, view: View, state: _State, x: Floats) -> _Shared:
-    """Write the features that all choices share to x [F]; return two figures for those of starts.
+    """Write the features that all choices share to x [F]; return what those of starts use.
 
     count: number of choices; soonest: time of the next expected end of a run.
     """
     now, jobs, queue, running = view.now, view.jobs, view.queue, view.running
     pools, tau, drain, plan = view.pools, state.tau, state.drain, state.plan
     load = state.load
-    free, up, work, overdue = 0, 0, 0.0, 0
+    free, up, work, waiting = 0, 0, 0.0, 0.0
     for p in range(len(pools)):
         free += pools[p].free
         up += pools[p].gpus
         work += load.work[p]
+        waiting += load.queue[p]
     asked, widest, shortest = 0, 1, np.inf
     for k in range(len(drain.places)):
         gpus = jobs[queue[int(drain.places[k])].job].gpus
         asked += gpus
         widest = max(widest, gpus)
         shortest = min(shortest, plan.fastest[k])
-    for r in range(len(running)):
-        overdue += running[r].expected <= now
     x[PRESSURE] = compress(work / max(up, 1), tau)
+    x[QUEUE] = compress(waiting / max(up, 1), tau)
     x[NEXT] = compress(soonest - now, tau)
     x[WAITING] = np.log(1.0 + len(queue))
     x[FREE] = free / max(up, 1)
     x[CHOICES] = np.log(float(count))
     x[ASKED] = np.log(1.0 + asked / max(up, 1))
     x[WIDEST] = np.log2(widest)
-    x[OVERDUE] = overdue / max(len(running), 1)
-    return _Shared(free, shortest)
+    x[GPUS_UP], x[GPUS_FREE] = np.log2(max(up, 1)), np.log2(1.0 + free)
+    _describe_runs(now, running, x)
+    return _Shared(free, up, shortest)
 
 
 @njit
@@ -274,19 +310,21 @@ def _describe_arrivals(view: View, tau: float, x: Floats) -> None:
     span = view.now - jobs[recent[first]].arrival
     if span <= 0.0:
         return
-    work, product, logs = 0.0, 1.0, 0.0
+    work, logs, squares = 0.0, 0.0, 0.0
     for k in range(first, len(recent)):
         j, fastest = recent[k], np.inf
         for p in range(len(pools)):
             fastest = min(fastest, est[j, pools[p].model])
         work += fastest * jobs[j].gpus * (jobs[j].share / WHOLE)
-        product *= max(fastest, LEAST) / tau
-        if product > 1e100 or product < 1e-100 or k == len(recent) - 1:  # one log for many factors
-            logs, product = logs + np.log(product), 1.0
+        scale = np.log(max(fastest, LEAST) / tau)
+        logs += scale
+        squares += scale * scale
     count = len(recent) - first
+    spread = max(squares / count - (logs / count) ** 2, 0.0)
     x[RECENT_LOAD] = min(max(np.log(max(work, LEAST) / (span * up)), -5.0), 5.0)
     x[RECENT_GAP] = compress(span / count, tau)
     x[RECENT_SCALE] = min(max(logs / count, -5.0), 5.0)
+    x[RECENT_SPREAD] = min(np.sqrt(spread), 5.0)
 
 
 @njit
@@ -319,7 +357,8 @@ def describe_choices(view: View, scratch: Floats) -> Choices:
     rest = scratch[most * wide_ :]
     places, at, seconds = rest[:most], rest[most : 2 * most], rest[2 * most : 3 * most]
     costs, busy, rest = rest[3 * most : 4 * most], rest[4 * most : 5 * most], rest[5 * most :]
-    load, rest = PoolLoad(rest[:total], rest[total : 2 * total]), rest[2 * total :]
+    load = PoolLoad(rest[:total], rest[total : 2 * total], rest[2 * total : 3 * total])
+    rest = rest[3 * total :]
     plan = QueuePlan(
         rest[:n], rest[n : 2 * n], rest[2 * n : 3 * n], rest[3 * n : 4 * n], rest[4 * n : 5 * n],
         rest[5 * n : (5 + total) * n],
@@ -350,7 +389,8 @@ def describe_choices(view: View, scratch: Floats) -> Choices:
             places[i], at[i], seconds[i] = q, p, time
         cost = cost_of(k, p, time, np.inf, drain, pools)
         if i < 0:
-            read_plan(drain, pools, plan)
+            starting = read_plan(drain, pools, plan)
+            features[0, PLAN_NOW] = np.log(1.0 + starting)
             continue
         costs[i], busy[i] = cost, busy_time(drain, pools)
         if i > 0:

@@ -9,7 +9,7 @@ from adlro.features.pair_kernel import PAIR_FEATURES, SRPT, TIME_LEFT, describe,
 from adlro.features.start_kernel import DRAIN, DRAIN_LOG
 from adlro.model.state import Floats
 from adlro.model.view import View
-from adlro.nets.q_network import MOST_UNITS, predict
+from adlro.nets.q_network import UNITS, predict
 from adlro.planning.active_jobs import ActiveJobs
 
 _COST_MOST = 60.0  # larger costs count as this
@@ -32,11 +32,12 @@ def weigh(active: ActiveJobs, view: View, params: Floats) -> Floats:
             if fits_in and active.seconds[a, p] < np.inf:
                 worth[a, p], is_open[a] = 1.0, True
     crowd, jobs = measure(active, is_open, view), view.jobs
-    first, second, x = np.empty(MOST_UNITS), np.empty(MOST_UNITS), np.zeros(len(PAIR_FEATURES))
+    scratch, x = np.empty(UNITS), np.zeros(len(PAIR_FEATURES))
     for a in range(count):
         for p in range(total):
             if worth[a, p] > 0.0:
                 describe(a, p, jobs[active.rows[a]], active, crowd, x)
-                cost = predict(x, params, first, second)
+                predict(x, params, scratch)
+                cost = scratch[0]
                 worth[a, p] = np.exp(-max(min(cost, _COST_MOST), -_COST_MOST))
     return worth

@@ -9,7 +9,7 @@ from adlro.features.start_kernel import describe_choices, describe_more
 from adlro.features.telemetry_kernel import RANGES
 from adlro.model.feasibility import start
 from adlro.nets import q_network
-from adlro.nets.q_network import ASKED, MOST_UNITS, choose
+from adlro.nets.q_network import ASKED, UNITS, choose
 from adlro.planning.drain import next_finish
 from adlro.policies.loading import learned
 
@@ -34,7 +34,7 @@ def decide(view, params, memory, out):
     prefers to wait but the next expected end is more than PATIENCE run times of the shortest job
     away, that job starts instead.
     """
-    units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
+    units, scratch = memory[:UNITS], memory[UNITS:]
     choices, running = describe_choices(view, scratch), view.running
     if choices.count == 0:
         return 0

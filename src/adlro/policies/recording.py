@@ -17,7 +17,7 @@ from adlro.features.start_kernel import FEATURES, MOST_CHOICES, describe_choices
 from adlro.features.telemetry_kernel import RANGES
 from adlro.model.feasibility import any_feasible
 from adlro.model.state import Floats, Mask
-from adlro.nets.q_network import ASKED, MOST_UNITS
+from adlro.nets.q_network import ASKED, UNITS
 from adlro.policies import adlro
 
 _OWN, _PARAMS = range(2)  # params: length of adlro's memory; then its params
@@ -86,7 +86,7 @@ def record(view, params, memory, out):
         mine[_EVERY] = max(mine[_EVERY], 1.0)
         if mine[_COUNTED] % mine[_EVERY] == 0.0:
             at = _ROWS + int(mine[_USED]) * _RECORD
-            _write(view, params[_PARAMS:], own[2 * MOST_UNITS :], mine[at : at + _RECORD])
+            _write(view, params[_PARAMS:], own[UNITS:], mine[at : at + _RECORD])
             mine[_USED] += 1.0
             if at + 2 * _RECORD > len(mine):
                 _thin_out(mine)

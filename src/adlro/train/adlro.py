@@ -244,7 +244,7 @@ def warm_up(request: AdlroRequest) -> None:
     players: list[Player] = [network, *sorted(names - {SELF})]
     warm_up_policies([policy(player, setting) for player in players])
     short = adjusted(request.scenario, jobs=min(request.scenario.jobs, _WARM_UP_JOBS))
-    settings = used.rounds[0].model_copy(update={"family_share": 0.0})
+    settings = used.rounds[0].model_copy(update={"family_share": 0.0, "wide_share": 0.0})
     source = EpisodeSource(short, used.loads)
     phase = TrainingPhase.COMPILATION
     label(LabelTask(Labelling(source, settings, request.seed, phase, network), 0))

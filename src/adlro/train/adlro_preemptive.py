@@ -22,7 +22,7 @@ from adlro.train.checkpoint import Candidate
 from adlro.train.episodes import MIN_MIN, EpisodeSource, policy
 from adlro.train.evaluation import Evaluator
 from adlro.train.evolve import Search
-from adlro.train.hyperparameters import PreemptiveHyperparameters, reduced
+from adlro.train.hyperparameters import PreemptiveHyperparameters, Shares, reduced
 from adlro.train.plan import TrainingPlan, TrainingRequest
 from adlro.train.run import Algorithm, Run, TrainedPolicy
 from adlro.train.tuning import TunedTraining, Tuner
@@ -145,10 +145,10 @@ def _reduced(full: PreemptiveHyperparameters) -> PreemptiveHyperparameters:
 
 def _speeds(request: PreemptiveRequest, used: PreemptiveHyperparameters) -> budget.Speeds:
     network, seed = initial_network(used.hidden, request.seed), request.seed
-    source, share = episode_source(request), used.tuning.family_share
-    own, rival = budget.measure_playing(source, seed, (network, MIN_MIN), share)
+    source, shares = episode_source(request), used.tuning.shares
+    own, rival = budget.measure_playing(source, seed, (network, MIN_MIN), shares)
     whole = source._replace(scenario=request.scenario)
-    (evaluation,) = budget.measure_playing(whole, seed, (network,), 0.0)
+    (evaluation,) = budget.measure_playing(whole, seed, (network,), Shares(0.0))
     return budget.Speeds((), 0.0, own, own, rival, evaluation)
 
 

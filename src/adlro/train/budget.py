@@ -27,6 +27,7 @@ from adlro.train.hyperparameters import (
     AdlroHyperparameters,
     FitSettings,
     LabelRound,
+    Shares,
     T,
     reduced_rounds,
 )
@@ -102,17 +103,17 @@ def measure(request: TrainingRequest[AdlroHyperparameters], used: AdlroHyperpara
         labels += [label(LabelTask(work, number)) for number in range(_MEASURED)]
         found = sum(len(part.groups) for part in labels[known:])
         states.append((time.thread_time() - before) / max(found, 1))
-    share = used.tuning.family_share
-    playing = measure_playing(source, request.seed, (network, MIN_MIN, DRAIN_ARGMIN), share)
+    shares = used.tuning.shares
+    playing = measure_playing(source, request.seed, (network, MIN_MIN, DRAIN_ARGMIN), shares)
     return Speeds(tuple(states), _fit_s(request, used, labels), *playing)
 
 
 def measure_playing(
-    source: EpisodeSource, run: int, players: Sequence[Player], family_share: float
+    source: EpisodeSource, run: int, players: Sequence[Player], shares: Shares
 ) -> list[float]:
     """Return the mean CPU seconds per episode of each player, all on the same few episodes."""
     keys = [EpisodeKey(run, TrainingPhase.MEASUREMENT, _MEASURED + e) for e in range(_PLAYED)]
-    episodes = [source.draw(key, family_share, key.rng) for key in keys]
+    episodes = [source.draw(key, shares, key.rng) for key in keys]
     for episode in episodes:
         play(EpisodeTask(episode, MIN_MIN))  # draws the jobs, which are then cached
 

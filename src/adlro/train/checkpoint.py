@@ -34,12 +34,15 @@ class Checkpoint(NamedTuple):
     episodes: int = 0  # played
 
 
-_WEIGHTS = Network._fields[:-1]  # all but the normalisation of telemetry
+_WEIGHTS = Network._fields[:7]  # features and weights
 _COUNTS = ("stale", "states", "episodes")
 
 
 def _pack(prefix: str, network: Network) -> Arrays:
     named: Arrays = {name: np.asarray(getattr(network, name)) for name in _WEIGHTS}
+    named["caution"] = np.array(network.caution)
+    if network.bounds is not None:
+        named["bounds"] = network.bounds
     if network.norm is not None:
         named |= normalise.to_arrays(network.norm)
     return {f"{prefix}/{name}": value for name, value in named.items()}
@@ -53,9 +56,14 @@ def part(prefix: str, arrays: Arrays) -> Arrays:
 
 def _unpack(prefix: str, arrays: Arrays) -> Network:
     own = part(prefix, arrays)
-    features, *weights = (own[name] for name in _WEIGHTS)
     norm = normalise.from_arrays(own) if normalise.MODELS in own else None
-    return Network(tuple(features.tolist()), *weights)._replace(norm=norm)
+    bounds, caution = own.get("bounds"), float(own["caution"].item())
+    features, *weights = (own[name] for name in _WEIGHTS)
+    residual, first, first_bias, second, second_bias, last = weights
+    return Network(
+        tuple(features.tolist()), residual, first, first_bias, second, second_bias, last,
+        norm, bounds, caution,
+    )  # fmt: skip
 
 
 def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:

@@ -19,8 +19,11 @@ from adlro.nets.paper_network import PaperNetwork
 from adlro.nets.q_network import Network
 from adlro.policies import registry
 from adlro.policies.registry import Policy
-from adlro.seeds import training_stream
-from adlro.train import episode_seeds, family, objective, weights
+from adlro.seeds import WorkloadStream, training_stream
+from adlro.train import episode_seeds, estimate_errors, family, objective, weights, wide_family
+from adlro.train.estimate_errors import EstimateErrors
+from adlro.train.hyperparameters import Shares
+from adlro.workloads.draw import rng_of
 from adlro.workloads.setting import Setting, prepare
 from adlro.workloads.workload import Workload
 
@@ -44,10 +47,11 @@ class EpisodeKey(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """A scenario and the seed of its jobs."""
+    """A scenario, the seed of its jobs, and errors of the estimates beside the scenario's own."""
 
     scenario: Scenario
     seed: int
+    errors: EstimateErrors | None = None
 
     @property
     def setting(self) -> Setting:
@@ -57,12 +61,23 @@ class Episode(NamedTuple):
     @property
     def workload(self) -> Workload:
         """The jobs of the episode; those of the most recent episodes are cached."""
-        return _jobs(self.scenario.model_dump_json(), self.seed)
+        return _jobs(self.scenario.model_dump_json(), self.seed, self.errors)
+
+    def with_jobs_of(self, seed: int) -> Workload:
+        """Return the jobs of another seed, whose estimates have the same errors."""
+        return _generate(self.setting, seed, self.errors)
+
+
+def _generate(setting: Setting, seed: int, errors: EstimateErrors | None) -> Workload:
+    workload = episode_seeds.jobs(setting, seed)
+    if errors is None:
+        return workload
+    return errors.applied(setting, workload, rng_of(seed, WorkloadStream.ESTIMATES))
 
 
 @functools.lru_cache(maxsize=_RECENT)
-def _jobs(scenario: str, seed: int) -> Workload:
-    return episode_seeds.jobs(prepare(Scenario.model_validate_json(scenario)), seed)
+def _jobs(scenario: str, seed: int, errors: EstimateErrors | None) -> Workload:
+    return _generate(prepare(Scenario.model_validate_json(scenario)), seed, errors)
 
 
 class EpisodeSource(NamedTuple):
@@ -72,12 +87,12 @@ class EpisodeSource(NamedTuple):
     loads: tuple[float, float]  # range for the scenario itself, widened to include its load
     restart_costs: tuple[float, float] | None = None  # range of factors on a relative's checkpoints
 
-    def draw(self, key: EpisodeKey, family_share: float, rng: np.random.Generator) -> Episode:
-        """Draw an episode: a random relative of the scenario, or the scenario at a random load.
-
-        `family_share` is the probability of a relative.
-        """
-        if rng.random() < family_share:
+    def draw(self, key: EpisodeKey, shares: Shares, rng: np.random.Generator) -> Episode:
+        """Draw an episode: of the wide family, of a relative, or of the scenario at some load."""
+        kind = rng.random()
+        if kind < shares.wide:
+            scenario = wide_family.draw(rng)
+        elif kind < shares.wide + shares.relatives:
             scenario = family.draw(self.scenario, rng)
             if self.restart_costs is not None:
                 scenario = family.with_restart_costs(scenario, self.restart_costs, rng)
@@ -86,7 +101,9 @@ class EpisodeSource(NamedTuple):
             own = self.scenario.load
             load = round(float(rng.uniform(min(low, own), max(high, own))), 3)
             scenario = adjusted(self.scenario, load=load)
-        return Episode(scenario, episode_seeds.training(*key))
+        has_errors = shares.errors > 0.0 and rng.random() < shares.errors
+        errors = estimate_errors.draw(rng) if has_errors else None
+        return Episode(scenario, episode_seeds.training(*key), errors)
 
 
 class EpisodeTask(NamedTuple):

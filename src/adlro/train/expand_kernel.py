@@ -23,6 +23,8 @@ from adlro.sim.kernel import advance, apply
 from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
+EFFORT = 1.5e5  # of a state's rollouts; larger states are expanded less often
+_ONE_FUTURE = 10.0  # times that effort: what comes matters little beside what is there
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of the cost of a choice
 
 
@@ -174,6 +176,14 @@ def _write_future(last: int, first: int, scene: Scene) -> None:
 
 
 @njit
+def _effort(world: World) -> float:
+    """Estimate what the rollouts of a state cost, in units of its events times rows looked at."""
+    w = world.totals[0]
+    effort: float = 32.0 * (w.waiting + w.running + 60.0) * (w.waiting + len(world.gpus))
+    return effort
+
+
+@njit
 def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, rows: Rows) -> bool:
     """Roll out every choice of the current state, and write one row for each; False = a fault.
 
@@ -189,6 +199,8 @@ def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, 
         for c in range(len(COSTS)):
             costs[i, c] = 0.0
     count = max(task.futures, 1) if last > w.arrived else 1
+    if _effort(scene.world) > _ONE_FUTURE * EFFORT:
+        count = 1
     for k in range(count):
         if task.futures > 0:
             _write_future(last, (1 + k) * jobs, scene)
@@ -232,7 +244,8 @@ def expand(
             view = view_of(world)
             if not any_feasible(view):
                 break
-            sampled, strays = draws[drawn] < task.rate, draws[drawn + 1] < task.stray
+            rate = task.rate * min(1.0, EFFORT / _effort(world))
+            sampled, strays = draws[drawn] < rate, draws[drawn + 1] < task.stray
             picked = draws[drawn + 2]
             drawn = (drawn + 3) % (len(draws) - 3)
             if sampled or strays:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -13,6 +13,14 @@ from adlro.nets.q_network import MOST_UNITS
 Share = Annotated[float, Field(ge=0, le=1)]
 Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
 SELF = "self"  # the network fitted in the round before
+
+
+class Shares(NamedTuple):
+    """Probabilities that an episode is not on the scenario itself, or has wrong estimates."""
+
+    relatives: float  # a random relative of the scenario
+    wide: float = 0.0  # a cluster and jobs drawn from scratch
+    errors: float = 0.0  # of estimates; in any kind of episode
 
 
 class LabelRound(Record):
@@ -26,7 +34,15 @@ class LabelRound(Record):
     futures: PositiveInt = 4  # sequences of arrivals over which a cost is averaged
     rate: Share = 0.08  # share of an episode's states that are labelled
     stray: Share = 0.03  # share of decisions that are random starts
+    states_per_episode: PositiveInt = 60  # most labelled states, on average, of a long episode
     family_share: Share = 0.5  # share of episodes on random relatives of the scenario
+    wide_share: Share = 0.0  # share of episodes on the wide family, see wide_family.py
+    error_share: Share = 0.0  # share of episodes with wrong estimates, see estimate_errors.py
+
+    @property
+    def shares(self) -> Shares:
+        """Which episodes are drawn."""
+        return Shares(self.family_share, self.wide_share, self.error_share)
 
 
 class FitSettings(Record):
@@ -53,8 +69,15 @@ class TuningSettings(Record):
     averaging: Share = 0.98  # decay of the average of the weights, per generation
     settling: int = 20  # first generations, in which that decay is at most a half
     family_share: Share = 0.4
+    wide_share: Share = 0.0
+    error_share: Share = 0.0
     tail_weight: Annotated[float, Field(ge=0)] = 0.05  # of a p99 JCT above the baseline's
     evaluate_every: PositiveInt = 10  # generations between evaluations on the selection seeds
+
+    @property
+    def shares(self) -> Shares:
+        """Which episodes are drawn."""
+        return Shares(self.family_share, self.wide_share, self.error_share)
 
 
 class SelectionSettings(Record):

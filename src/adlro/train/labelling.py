@@ -18,6 +18,8 @@ from adlro.train.expansion import Labels
 from adlro.train.folder import TrainingFolder
 from adlro.train.hyperparameters import SELF, LabelRound
 
+_REAL = 1.6  # typical number of decisions with a choice for each job
+
 
 class Labelling(NamedTuple):
     """What the label tasks of one round share: source of episodes, settings, seeds and network."""
@@ -42,15 +44,15 @@ def label(task: LabelTask) -> Labels:
     work, number = task
     settings, key = work.round, EpisodeKey(work.run, work.phase, number)
     rng = key.rng
-    episode = work.source.draw(key, settings.family_share, rng)
+    episode = work.source.draw(key, settings.shares, rng)
     setting, first = episode.setting, number * settings.futures
     futures = [
-        episode_seeds.jobs(
-            setting,
-            episode_seeds.training(work.run, TrainingPhase.FUTURES + work.phase, first + k),
+        episode.with_jobs_of(
+            episode_seeds.training(work.run, TrainingPhase.FUTURES + work.phase, first + k)
         )
         for k in range(settings.futures)
     ]
+    rate = min(settings.rate, settings.states_per_episode / (_REAL * episode.scenario.jobs))
 
     def player(name: str) -> Player:
         return work.network if name == SELF else name
@@ -61,7 +63,7 @@ def label(task: LabelTask) -> Labels:
         episode.workload,
         policy(player(behaviour), setting),
         policy(player(settings.base), setting),
-        expansion.ExpansionSettings(settings.horizon, settings.rate, settings.stray, work.norm),
+        expansion.ExpansionSettings(settings.horizon, rate, settings.stray, work.norm),
         rng,
         futures,
     )

@@ -14,6 +14,7 @@ from adlro.seeds import TrainingPhase
 from adlro.telemetry.normalise import Norm, empty, observe
 from adlro.telemetry.sample import CHANNELS, COLUMN
 from adlro.train.episodes import MIN_MIN, Episode, EpisodeKey, EpisodeSource, policy
+from adlro.train.hyperparameters import Shares
 
 _EPISODES, _FAMILY_SHARE = 24, 0.75  # more relatives than in training, for more GPU models
 _EVERY = 8  # calls of decide; readings hardly change in between
@@ -61,5 +62,5 @@ def observed(source: EpisodeSource, run: int) -> Norm:
     norm = empty()
     for episode in range(_EPISODES):
         key = EpisodeKey(run, TrainingPhase.TELEMETRY, episode)
-        norm = observe(norm, *_readings(source.draw(key, _FAMILY_SHARE, key.rng)))
+        norm = observe(norm, *_readings(source.draw(key, Shares(_FAMILY_SHARE), key.rng)))
     return norm

@@ -25,7 +25,7 @@ from adlro.train.episodes import (
 from adlro.train.evaluation import Evaluation, Evaluator, LoadComparison, percent
 from adlro.train.evolve import Search
 from adlro.train.executor import ThreadExecutor
-from adlro.train.hyperparameters import T, TuningSettings
+from adlro.train.hyperparameters import Shares, T, TuningSettings
 from adlro.train.objective import fitness
 from adlro.train.run import Run, Status
 
@@ -38,12 +38,12 @@ class DrawTask(NamedTuple):
 
     source: EpisodeSource
     key: EpisodeKey
-    family_share: float
+    shares: Shares
 
 
 def draw(task: DrawTask) -> Episode:
     """Draw the episode of a task; its random stream follows from its key."""
-    return task.source.draw(task.key, task.family_share, task.key.rng)
+    return task.source.draw(task.key, task.shares, task.key.rng)
 
 
 class Generation(NamedTuple):
@@ -75,10 +75,10 @@ class Tuner(NamedTuple):
         The networks have the weights `points` [K, D]. The last axis holds the objective's figure
         and the p99 JCT, each divided by the baseline's in the same episode.
         """
-        count, share = self.settings.episodes, self.settings.family_share
+        count, shares = self.settings.episodes, self.settings.shares
         keys = [EpisodeKey(run, self.phase, generation * count + e) for e in range(count)]
         episodes = list(
-            self.executor.map(draw, [DrawTask(self.source, key, share) for key in keys])
+            self.executor.map(draw, [DrawTask(self.source, key, shares) for key in keys])
         )
         networks = [weights.from_vector(self.network, point) for point in points]
         tasks = [

@@ -25,7 +25,8 @@ def zeros(hidden: tuple[int, int], residual: tuple[float, float] = (0.0, 0.0)) -
     """Return a network whose weights are all 0, so that its output is its residual alone."""
     first, second = hidden
     shapes = ((len(PLAIN), first), (first,), (first, second), (second,), (second,))
-    return Network(PLAIN, np.array(residual), *(np.zeros(shape) for shape in shapes))
+    one, one_bias, two, two_bias, last = (np.zeros(shape) for shape in shapes)
+    return Network(PLAIN, np.array(residual), one, one_bias, two, two_bias, last)
 
 
 def like_min_min(hidden: tuple[int, int]) -> Network:
@@ -52,7 +53,10 @@ def from_vector(network: Network, values: Floats) -> Network:
     for array in network.weights:
         arrays.append(values[at : at + array.size].reshape(array.shape).copy())
         at += array.size
-    return Network(network.features, network.residual, *arrays)._replace(norm=network.norm)
+    first, first_bias, second, second_bias, last = arrays
+    return network._replace(
+        first=first, first_bias=first_bias, second=second, second_bias=second_bias, last=last
+    )
 
 
 def scale(network: Network) -> Floats:
@@ -61,10 +65,8 @@ def scale(network: Network) -> Floats:
     It is the rms of the feature's row in the first layer, and of the whole array elsewhere.
     """
     scales = []
-    for name, array in network._asdict().items():
-        if name in ("features", "residual", "norm"):
-            continue
-        axis = 1 if name == "first" else None
+    for k, array in enumerate(network.weights):
+        axis = 1 if k == 0 else None
         rms = np.sqrt(np.mean(array**2, axis=axis, keepdims=True)) + _LEAST
         scales.append(np.broadcast_to(rms, array.shape).ravel())
     return np.concatenate(scales)

@@ -23,7 +23,7 @@ from adlro.features.observation_kernel import Sizes
 from adlro.features.telemetry_kernel import TELEMETRY_FEATURES
 from adlro.model.record import Record
 from adlro.nets import paper_network
-from adlro.nets.q_network import MOST_UNITS
+from adlro.nets.q_network import MOST_MEMBERS, MOST_UNITS
 from adlro.policies.loading.feature_ranges import FeatureRanges
 from adlro.telemetry.normalise import BINS, COUNTS, LEARNED
 
@@ -125,6 +125,10 @@ class Card(_Written):
     policy: Literal["adlro", "adlro-preemptive"] = "adlro"
     features: Features  # its inputs by name, in the order of its weights
     hidden: tuple[Units, Units]
+    # networks whose mean decides; files of before there were members lack this and the next two
+    members: Annotated[int, Field(strict=True, ge=1, le=MOST_MEMBERS)] = 1
+    caution: Annotated[float, Field(ge=0, le=100)] = 0.0  # factor on the members' disagreement
+    clamped: Annotated[bool, Field(strict=True)] = False  # whether inputs are clamped
     # GPU models with readings in training; None = it reads no telemetry
     telemetry: Annotated[Models | None, Field(validate_default=True)] = None
 
@@ -161,21 +165,26 @@ class Card(_Written):
 
     @property
     def _weights(self) -> Shapes:
-        inputs, (first, second) = len(self.features), self.hidden
-        return {
+        inputs, (first, second), members = len(self.features), self.hidden, self.members
+        shapes: Shapes = {
             "residual": (2,),
-            "first": (inputs, first),
-            "first_bias": (first,),
-            "second": (first, second),
-            "second_bias": (second,),
-            "last": (second,),
+            "first": (inputs, members * first),
+            "first_bias": (members * first,),
+            "second": (members * first, second),
+            "second_bias": (members * second,),
+            "last": (members * second,),
         }
+        return shapes | ({"bounds": (2, inputs)} if self.clamped else {})
 
     @property
     def words(self) -> str:
         """A phrase that describes the size and the inputs of the network."""
         first, second = self.hidden
         text = f"{len(self.features)} features, hidden layers of {first} and {second} units"
+        if self.members > 1:
+            text = f"{self.members} members; {text}; caution {self.caution:g}"
+        if self.clamped:
+            text = f"{text}; inputs clamped to their range in training"
         if self.telemetry is None:
             return text
         return f"{text}; reads telemetry, seen of {len(self.telemetry)} GPU models in training"

@@ -73,7 +73,7 @@ class Learned(NamedTuple):
         return telemetry_ranges.params_of(self.network, cluster, KNOWN[self.card.policy])
 
 
-_NO_ARRAYS = ("features", "norm")  # fields of a network
+_NO_ARRAYS = ("features", "caution")  # fields of a network
 
 
 class _Files(NamedTuple):
@@ -121,11 +121,15 @@ def _described(network: Network | PaperNetwork) -> dict[str, object]:
     if isinstance(network, PaperNetwork):
         layers = {"channels": network.channels, "hidden": list(network.hidden)}
         return {"policy": "paper-dqn", **network.sizes._asdict(), **layers}
-    hidden = [len(network.first_bias), len(network.second_bias)]
+    hidden = list(network.hidden)
     is_of_pairs = bool(network.features) and network.features[0] in PAIR_FEATURES
     policy = "adlro-preemptive" if is_of_pairs else "adlro"
     features = list(network.features)
     keys: dict[str, object] = {"policy": policy, "features": features, "hidden": hidden}
+    if network.members > 1 or network.caution > 0.0:
+        keys |= {"members": network.members, "caution": network.caution}
+    if network.bounds is not None:
+        keys["clamped"] = True
     return keys if network.norm is None else keys | {"telemetry": list(network.norm.models)}
 
 
@@ -133,9 +137,12 @@ def _arrays(network: Network | PaperNetwork) -> dict[str, NDArray[Any]]:
     if isinstance(network, PaperNetwork):
         return network.arrays
     named: dict[str, NDArray[Any]] = {
-        name: value for name, value in network._asdict().items() if name not in _NO_ARRAYS
+        name: value
+        for name, value in network._asdict().items()
+        if name not in _NO_ARRAYS and value is not None
     }
     if network.norm is not None:
+        del named["norm"]
         named |= normalise.to_arrays(network.norm)
         del named[normalise.MODELS]  # the card names them
     return named
@@ -205,7 +212,8 @@ def _checked(files: _Files, weights: bytes, text: bytes) -> Learned:
         raise PolicyError(f"{files.weights}: {exc}; train again, or name another file") from exc
     if isinstance(card, Card):
         norm = None if card.telemetry is None else _norm(card.telemetry, arrays, files)
-        return Learned(Network(card.features, **arrays, norm=norm), card)
+        network = Network(card.features, **arrays, norm=norm, caution=card.caution)
+        return Learned(network, card)
     return Learned(PaperNetwork(card.sizes, card.channels, card.hidden, arrays), card)
 
 
