@@ -23,8 +23,9 @@ from adlro.sim.kernel import advance, apply
 from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
-EFFORT = 1.5e5  # of a state's rollouts; larger states are expanded less often
-_ONE_FUTURE = 10.0  # times that effort: what comes matters little beside what is there
+EFFORT = 3e5  # of a state's rollouts; larger states are expanded less often
+_RARER = 0.75  # exponent of that: the time spent on large states still grows with their size
+_ONE_FUTURE = 5.0  # times that effort: what comes matters little beside what is there
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of the cost of a choice
 
 
@@ -244,7 +245,7 @@ def expand(
             view = view_of(world)
             if not any_feasible(view):
                 break
-            rate = task.rate * min(1.0, EFFORT / _effort(world))
+            rate = task.rate * min(1.0, EFFORT / _effort(world)) ** _RARER
             sampled, strays = draws[drawn] < rate, draws[drawn + 1] < task.stray
             picked = draws[drawn + 2]
             drawn = (drawn + 3) % (len(draws) - 3)
