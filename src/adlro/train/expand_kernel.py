@@ -23,9 +23,10 @@ from adlro.sim.kernel import advance, apply
 from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
-EFFORT = 3e5  # of a state's rollouts; larger states are expanded less often
-_RARER = 0.75  # exponent of that: the time spent on large states still grows with their size
-_ONE_FUTURE = 5.0  # times that effort: what comes matters little beside what is there
+EFFORT = 5e4  # of a state's rollouts; larger states are expanded less often
+_RARER = 0.7  # exponent of that: below 1, as there is more to learn in a large state
+_LARGE = 2.0  # times that effort: with one future, as what comes matters little there,
+_SOME_CHOICES = 4  # and with the main choices and about so many others
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of the cost of a choice
 
 
@@ -66,7 +67,9 @@ class Rows(NamedTuple):
 
     features: NDArray[float32]  # [N, F]
     costs: Floats  # [N, 5] see COSTS
-    groups: Counts  # [N, 3] in a state's first row: choices, Min-Min's choice, tau in us
+    # [N, 5] in a state's first row: rows, that of Min-Min's choice, tau in us, jobs of the rollout;
+    # in each row: number of the choice
+    groups: Counts
 
 
 @njit
@@ -185,33 +188,57 @@ def _effort(world: World) -> float:
 
 
 @njit
-def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, rows: Rows) -> bool:
-    """Roll out every choice of the current state, and write one row for each; False = a fault.
+def _write_features(choices: Choices, is_large: bool, rows: Rows) -> int:
+    """Write the features of the choices to be tried, one row each; return how many these are.
+
+    Also writes the number of each choice, and the row of Min-Min's, to the groups. In a large state
+    some choices are left out, but never waiting, Min-Min's or the cheapest to drain.
+    """
+    cheapest, step, tried = 0, 1, 0
+    for i in range(choices.count):
+        if choices.costs[i] < choices.costs[cheapest]:
+            cheapest = i
+    if is_large:
+        step = max(choices.count // _SOME_CHOICES, 1)
+    for i in range(choices.count):
+        if i % step == 0 or i == choices.planned or i == cheapest:
+            for f in range(len(FEATURES)):
+                rows.features[tried, f] = choices.features[i, f]
+            for c in range(len(COSTS)):
+                rows.costs[tried, c] = 0.0
+            if i == choices.planned:
+                rows.groups[0, 1] = tried
+            rows.groups[tried, 4] = i
+            tried += 1
+    return tried
+
+
+@njit
+def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, rows: Rows) -> int:
+    """Roll out the choices of the current state; return the number of rows written, -1 = a fault.
 
     Rows are written from the first row of `rows` on. Rollouts have no arrivals beyond the horizon.
     """
-    world, features, costs = scene.world, rows.features, rows.costs
+    world = scene.world
     w, jobs = world.totals[0], len(world.arrivals)
     last = min(w.arrived + task.horizon, jobs)
     copy = _until(last, scene.copy)
-    for i in range(choices.count):
-        for f in range(len(FEATURES)):
-            features[i, f] = choices.features[i, f]
-        for c in range(len(COSTS)):
-            costs[i, c] = 0.0
-    count = max(task.futures, 1) if last > w.arrived else 1
-    if _effort(scene.world) > _ONE_FUTURE * EFFORT:
-        count = 1
-    for k in range(count):
+    futures, is_large = max(task.futures, 1), _effort(world) > _LARGE * EFFORT
+    if is_large or last == w.arrived:
+        futures = 1
+    tried = _write_features(choices, is_large, rows)
+    for k in range(futures):
         if task.futures > 0:
             _write_future(last, (1 + k) * jobs, scene)
-        for i in range(choices.count):
-            if not _try_choice(i, choices, base, scene.copy_out, world, copy):
-                return False
-            _add_costs(1.0 / count, task.watts, world, copy, costs[i])
+        for i in range(tried):
+            number = rows.groups[i, 4]
+            if not _try_choice(number, choices, base, scene.copy_out, world, copy):
+                return -1
+            _add_costs(1.0 / futures, task.watts, world, copy, rows.costs[i])
     group = rows.groups[0]
-    group[0], group[1], group[2] = choices.count, choices.planned, int(choices.tau * 1e6)
-    return True
+    group[0], group[2] = tried, int(choices.tau * 1e6)
+    group[3] = w.waiting + w.running + last - w.arrived
+    return tried
 
 
 @njit
@@ -257,9 +284,10 @@ def expand(
                         copy_job(j, world, j, scene.copy)
                     known = w.arrived
                     left = Rows(rows.features[used:], rows.costs[used:], rows.groups[used:])
-                    if not _expand_state(choices, rest, task, scene, left):
+                    written = _expand_state(choices, rest, task, scene, left)
+                    if written < 0:
                         return -1
-                    used += choices.count
+                    used += written
             if strays:
                 i = 1 + int(picked * (choices.count - 1))
                 j = view.queue[int(choices.places[i])].job

@@ -1,8 +1,17 @@
-"""Fits a network to labelled states by regression in torch; the seed determines the result.
+"""Fits a network to labelled states in torch; the seed determines the result.
 
-The target of a choice is its cost minus that of Min-Min's choice in the same state, in units of tau
-(the state's unit of time), on a logarithmic scale. The network learns only what the drain
-difference, on the same scale, does not explain. One thread is used.
+Two losses, of which docs/training.md compares the results:
+
+- *decision*: the cost that is expected if each choice is made with the probability that a softmax
+  of the scores gives it. Costs are differences to Min-Min's choice in the same state, in units of
+  the mean completion time of its rollout, so that the sum over states is the relative change of the
+  mean completion time. The loss is linear in the costs: noise averages out, and a rare large loss
+  counts in full, up to `FitSettings.most`.
+- *regression*: Huber loss of the score against the same differences in units of tau (the state's
+  unit of time), on a logarithmic scale. It learns the mean of the log and so hides rare losses.
+
+In both the network learns only what the drain difference does not explain. Inputs are clamped to
+nearly all of their range, in training and afterwards. One thread is used.
 """
 
 from __future__ import annotations
@@ -28,6 +37,8 @@ _WARM = 0.3  # share of the steps in which the learning rate rises
 _FIRST, _LAST = 1 / 25, 1 / 250_000  # learning rates, relative to the largest
 _MOMENTA = (0.95, 0.85)  # at the smallest and at the largest rate
 _FLAT = 1e-6  # a feature with a smaller deviation is not scaled
+_LEAST = 1e-9  # seconds
+_SAMPLE = 400_000  # choices of which the bounds of the inputs are quantiles
 
 
 class Targets(NamedTuple):
@@ -38,6 +49,7 @@ class Targets(NamedTuple):
     known: Mask  # [S, C] False = such a repeated row
     planned: Counts  # [S] index of Min-Min's choice
     costs: NDArray[np.float32]  # [S, C] minus that of Min-Min's choice, tau
+    relative: NDArray[np.float32]  # [S, C] the same in units of the rollout's mean cost of a job
 
 
 def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
@@ -52,15 +64,19 @@ def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
     first = np.cumsum(count) - count
     place = np.arange(MOST_CHOICES)[None]
     rows = first[:, None] + np.minimum(place, count[:, None] - 1)
-    above = (cost[rows] - cost[first + planned][:, None]) / tau[:, None]
-    return Targets(features, rows, place < count[:, None], planned, above.astype(np.float32))
+    usual = cost[first + planned][:, None]
+    above = cost[rows] - usual
+    relative = above / np.maximum(np.abs(usual) / groups[:, 3:], _LEAST)
+    known = place < count[:, None]
+    in_tau = (above / tau[:, None]).astype(np.float32)
+    return Targets(features, rows, known, planned, in_tau, relative.astype(np.float32))
 
 
 class Quality(NamedTuple):
     """Loss and cost of a network on the held-out states."""
 
     loss: float
-    gain: float  # mean cost of its choices above Min-Min's, tau; below 0 = better
+    gain: float  # mean cost of its choices above Min-Min's, percent of a job's; below 0 = better
 
 
 def _cycle(step: int, steps: int) -> tuple[float, float]:
@@ -79,6 +95,13 @@ def _cycle(step: int, steps: int) -> tuple[float, float]:
     return to + (from_ - to) * height, calm + (fast - calm) * speed
 
 
+def _bounds(x: NDArray[np.float32], outside: float) -> NDArray[np.float32]:
+    """Return the bounds [2, F] of inputs [N, F], beyond which a share `outside` lies each."""
+    some = x[:: max(len(x) // _SAMPLE, 1)]
+    bounds: NDArray[np.float32] = np.quantile(some, (outside, 1 - outside), axis=0)
+    return bounds.astype(np.float32)
+
+
 class Fitting:
     """Fits a network to targets epoch by epoch; the state can be stored after any epoch."""
 
@@ -86,16 +109,19 @@ class Fitting:
         torch.set_num_threads(1)
         self._fit, self._seed, self.epoch = fit, seed, 0
         columns = [FEATURES.index(name) for name in fit.features]
-        self._middle = data.features.mean(axis=0)[columns]
-        spread = data.features.std(axis=0)[columns]
+        x = data.features[:, columns]
+        self._bounds = _bounds(x, fit.outside)
+        np.clip(x, *self._bounds, out=x)
+        self._middle, spread = x.mean(axis=0), x.std(axis=0)
         self._spread = np.where(spread > _FLAT, spread, 1.0).astype(np.float32)
-        self._x = torch.from_numpy((data.features[:, columns] - self._middle) / self._spread)
+        self._x = torch.from_numpy((x - self._middle) / self._spread)
         drain = data.features[:, [DRAIN, DRAIN_LOG]] @ np.array(fit.residual, np.float32)
         self._drain = torch.from_numpy(drain)
         self._rows, self._known = torch.from_numpy(data.rows), torch.from_numpy(data.known)
         self._planned = torch.from_numpy(data.planned)[:, None]
-        self._costs = torch.from_numpy(data.costs)
-        self._goal = torch.sign(self._costs) * torch.log1p(self._costs.abs())
+        costs = torch.from_numpy(data.costs)
+        self._goal = torch.sign(costs) * torch.log1p(costs.abs())
+        self._relative = torch.from_numpy(data.relative).clamp(-fit.most, fit.most)
         states = len(data.planned)
         self._held_out = max(int(states * fit.held_out), 1)
         self._seen = max(states - self._held_out, 1)
@@ -131,6 +157,9 @@ class Fitting:
         return scores
 
     def _loss(self, scores: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        if self._fit.loss == "decision":
+            barred = (-scores / self._fit.temperature).masked_fill(~self._known[states], -math.inf)
+            return (torch.softmax(barred, 1) * self._relative[states]).sum(1).mean()
         above = scores - scores.gather(1, self._planned[states])
         known = self._known[states]
         error = torch.nn.functional.huber_loss(above, self._goal[states], reduction="none")
@@ -164,7 +193,8 @@ class Fitting:
             scores = self._scores(states)
             loss = float(self._loss(scores, states))
             taken = scores.masked_fill(~self._known[states], math.inf).argmin(1)
-            return Quality(loss, float(self._costs[states].gather(1, taken[:, None]).mean()))
+            gain = float(self._relative[states].gather(1, taken[:, None]).mean())
+            return Quality(loss, 100 * gain)
 
     def network(self) -> Network:
         """Return the current network; the scaling of the features is folded into its weights."""
@@ -180,6 +210,7 @@ class Fitting:
             np.ascontiguousarray(second.T),
             second_bias,
             last.ravel(),
+            bounds=self._bounds.astype(np.float64),
         )
 
     def arrays(self) -> Arrays:

@@ -32,9 +32,9 @@ class LabelRound(Record):
     episodes: PositiveInt | None = None  # most episodes
     horizon: PositiveInt = 60  # a rollout lasts until this many more arrivals are completed
     futures: PositiveInt = 4  # sequences of arrivals over which a cost is averaged
-    rate: Share = 0.08  # share of an episode's states that are labelled
+    rate: Share = 0.12  # share of an episode's states that are labelled
     stray: Share = 0.03  # share of decisions that are random starts
-    states_per_episode: PositiveInt = 60  # most labelled states, on average, of a long episode
+    states_per_episode: PositiveInt = 90  # most labelled states, on average, of a long episode
     family_share: Share = 0.5  # share of episodes on random relatives of the scenario
     wide_share: Share = 0.0  # share of episodes on the wide family, see wide_family.py
     error_share: Share = 0.0  # share of episodes with wrong estimates, see estimate_errors.py
@@ -46,8 +46,12 @@ class LabelRound(Record):
 
 
 class FitSettings(Record):
-    """Settings of the regression that fits a network to all labels so far."""
+    """Settings of the fit of a network to all labels so far, see fit.py."""
 
+    loss: Literal["decision", "regression"] = "decision"
+    temperature: PositiveFloat = 0.1  # of the softmax, in units of scores
+    most: PositiveFloat = 3.0  # larger differences of costs count as this, mean costs of a job
+    outside: Annotated[float, Field(ge=0, lt=0.5)] = 0.001  # share of inputs clamped at each end
     epochs: PositiveInt = 15
     rate: PositiveFloat = 4e-3  # largest learning rate of the cycle
     batch: PositiveInt = 1024  # states

@@ -1,8 +1,8 @@
 """Clusters and jobs of many kinds, drawn from scratch: what the shipped policy is trained on.
 
-Relatives of a scenario (family.py) teach a policy its own cluster. A policy for clusters that nobody
-has seen needs more: sizes over three decades, one GPU model or eight, all alike or not, partitions,
-large gangs, run times of every spread, calm and crowded hours.
+Relatives of a scenario (family.py) teach a policy its own cluster. A policy for clusters that
+nobody has seen needs more: sizes over three decades, one GPU model or eight, all alike or not,
+partitions, large gangs, run times of every spread, calm and crowded hours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIGMAS = (0.8, 3.0)  # of lognormal run times
 ALPHAS = (0.5, 1.6)  # of Pareto run times
 JOBS = (300, 3000)  # of an episode
 _SMALL = 1.8  # the larger, the smaller most clusters are
-_PER_GPU = (3.0, 10.0)  # jobs of an episode for each GPU
+_PER_GPU = 3.0  # at least so many jobs of an episode for each GPU
 _POOL_ODDS = (0.22, 0.2, 0.2, 0.14, 0.1, 0.07, 0.04, 0.03)
 _NODE_SIZES, _NODE_ODDS = (1, 2, 4, 8), (0.05, 0.1, 0.35, 0.5)
 _MODELS = (
@@ -145,12 +145,11 @@ def _draw(rng: np.random.Generator) -> Scenario:
         "median_s": 10 ** rng.uniform(1.5, 4.0),
     }
     types = [_type(rng, k, cluster, base) for k in range(int(rng.integers(1, 5)))]
-    low, high = JOBS
     scenario = Scenario.model_validate({
         "name": "wide",
         "cluster": cluster,
         "types": types,
-        "jobs": int(min(max(gpus * rng.uniform(*_PER_GPU), low), high)),
+        "jobs": int(min(max(gpus * _PER_GPU, np.exp(rng.uniform(*np.log(JOBS)))), JOBS[1])),
         "load": _load(rng),
         "noise": 0.0 if rng.random() < 0.5 else round(float(rng.uniform(0.05, 0.4)), 3),
         "users": int(rng.integers(1, 40)),
