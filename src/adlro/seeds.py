@@ -36,6 +36,7 @@ class TrainingPhase(IntEnum):
 
     LABELS = 0  # of round 1; the following rounds, at most 8, have the numbers after it
     TEMPORAL_DIFFERENCES = 11  # of experiments/ablations
+    WIDE_SELECTION = 12  # scenarios of the wide family on which networks are selected
     COMPILATION = 13  # the episode that is labelled in order to compile
     MEASUREMENT = 14  # episodes that measure speeds
     TELEMETRY = 15  # episodes whose readings are observed

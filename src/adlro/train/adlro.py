@@ -52,7 +52,10 @@ class AdlroTraining(TunedTraining[AdlroHyperparameters]):
 
     def __init__(self, run: Run[AdlroHyperparameters]) -> None:
         request, used = run.request, run.hyperparameters
-        evaluator = Evaluator(request.scenario, run.executor, used.selection.loads, used.objective)
+        evaluator = Evaluator(
+            request.scenario, run.executor, used.selection.loads, used.objective,
+            used.selection.wide,
+        )  # fmt: skip
         super().__init__(run, evaluator)
         self._request, self._used = request, used
         self._source = EpisodeSource(request.scenario, used.loads)

@@ -89,6 +89,8 @@ class SelectionSettings(Record):
 
     loads: tuple[PositiveFloat, ...] = (0.6, 0.95)  # beside the scenario's own
     seeds: PositiveInt = 100  # of each evaluation, at each load
+    # episodes of the wide family that each evaluation plays, too; their mean counts as much
+    wide: Annotated[int, Field(ge=0, le=500)] = 0
     final_seeds: PositiveInt = 500  # of the figures on the card
     patience: PositiveInt = 20  # evaluations without a better network after which tuning ends
 

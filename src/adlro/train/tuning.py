@@ -151,9 +151,9 @@ class TunedTraining(Generic[T]):
     def consider(self, network: Network, source: str, step: int) -> Evaluation:
         """Evaluate a network, and make it the best if it is safe and better than all before it."""
         found = self.evaluate(network)
-        candidates, best = self.checkpoint.candidates, self.best.evaluation.gain.mean
+        candidates, best = self.checkpoint.candidates, self.best.evaluation.figure
         is_safe = found.is_safe or not self._is_guarded
-        is_better = is_safe and found.gain.mean < best
+        is_better = is_safe and found.figure < best
         if is_better:
             candidates = (*candidates, Candidate(network, found, source))
             candidates = (candidates[0], *candidates[1:][-_MOST_CANDIDATES:])
@@ -162,15 +162,14 @@ class TunedTraining(Generic[T]):
             candidates=candidates, episodes=self.checkpoint.episodes + played
         )
         low, high = found.gain.ci95 or (found.gain.mean, found.gain.mean)
-        self.run.folder.log(
-            "selection",
-            step,
-            {
-                "gain_pct": found.gain.mean, "gain_low": low, "gain_high": high,
-                "p99_ratio": found.p99_ratio, "is_kept": float(is_better),
-                "best_gain_pct": candidates[-1].evaluation.gain.mean,
-            },
-        )  # fmt: skip
+        figures = {
+            "gain_pct": found.gain.mean, "gain_low": low, "gain_high": high,
+            "p99_ratio": found.p99_ratio, "is_kept": float(is_better),
+            "best_gain_pct": candidates[-1].evaluation.gain.mean,
+        }  # fmt: skip
+        if found.wide is not None:
+            figures |= {"wide_pct": found.wide.gain.mean_pct, "wide_p99": found.wide.p99_ratio}
+        self.run.folder.log("selection", step, figures)
         return found
 
     def tune(self, tuner: Tuner, search: Search, share: float, steps: int) -> None:
