@@ -91,7 +91,8 @@ class EpisodeSource(NamedTuple):
         """Draw an episode: of the wide family, of a relative, or of the scenario at some load."""
         kind = rng.random()
         if kind < shares.wide:
-            scenario = wide_family.draw(rng)
+            most = wide_family.SMALL if shares.are_small else wide_family.WHOLE
+            scenario = wide_family.draw(rng, most)
         elif kind < shares.wide + shares.relatives:
             scenario = family.draw(self.scenario, rng)
             if self.restart_costs is not None:

@@ -67,8 +67,8 @@ class Rows(NamedTuple):
 
     features: NDArray[float32]  # [N, F]
     costs: Floats  # [N, 5] see COSTS
-    # [N, 5] in a state's first row: rows, that of Min-Min's choice, tau in us, jobs of the rollout;
-    # in each row: number of the choice
+    # [N, 6] in a state's first row: rows, that of Min-Min's choice, tau in us, jobs of the rollout,
+    # rarity: thousandths of the usual share of states; in each row: number of the choice
     groups: Counts
 
 
@@ -188,6 +188,13 @@ def _effort(world: World) -> float:
 
 
 @njit
+def _rarity(world: World) -> float:
+    """Return the share of the usual states that are expanded of states of this size."""
+    share: float = min(1.0, EFFORT / _effort(world)) ** _RARER
+    return share
+
+
+@njit
 def _write_features(choices: Choices, is_large: bool, rows: Rows) -> int:
     """Write the features of the choices to be tried, one row each; return how many these are.
 
@@ -208,7 +215,7 @@ def _write_features(choices: Choices, is_large: bool, rows: Rows) -> int:
                 rows.costs[tried, c] = 0.0
             if i == choices.planned:
                 rows.groups[0, 1] = tried
-            rows.groups[tried, 4] = i
+            rows.groups[tried, 5] = i
             tried += 1
     return tried
 
@@ -231,13 +238,14 @@ def _expand_state(choices: Choices, base: PolicyCall, task: Task, scene: Scene, 
         if task.futures > 0:
             _write_future(last, (1 + k) * jobs, scene)
         for i in range(tried):
-            number = rows.groups[i, 4]
+            number = rows.groups[i, 5]
             if not _try_choice(number, choices, base, scene.copy_out, world, copy):
                 return -1
             _add_costs(1.0 / futures, task.watts, world, copy, rows.costs[i])
     group = rows.groups[0]
     group[0], group[2] = tried, int(choices.tau * 1e6)
     group[3] = w.waiting + w.running + last - w.arrived
+    group[4] = max(int(1000.0 * _rarity(world)), 1)
     return tried
 
 
@@ -272,7 +280,7 @@ def expand(
             view = view_of(world)
             if not any_feasible(view):
                 break
-            rate = task.rate * min(1.0, EFFORT / _effort(world)) ** _RARER
+            rate = task.rate * _rarity(world)
             sampled, strays = draws[drawn] < rate, draws[drawn + 1] < task.stray
             picked = draws[drawn + 2]
             drawn = (drawn + 3) % (len(draws) - 3)

@@ -53,7 +53,7 @@ class Labels(NamedTuple):
 
     features: NDArray[np.float32]  # [N, F]
     costs: Floats  # [N, 5] see expand_kernel.COSTS
-    groups: Counts  # [S, 4] rows, that of Min-Min's choice, tau in us, jobs of the rollout
+    groups: Counts  # [S, 5] rows, that of Min-Min's choice, tau in us, jobs of rollout, rarity
 
 
 _ONE_AT_A_TIME = threading.Lock()  # or two threads could compile the same
@@ -144,13 +144,13 @@ def expand(  # noqa: PLR0913  two policies on one world
     )
     most = max(int(4 * jobs * plan.rate), 16) * MOST_CHOICES
     features = np.empty((most, len(FEATURES)), np.float32)
-    rows = Rows(features, np.empty((most, len(COSTS))), np.zeros((most, 5), np.int64))
+    rows = Rows(features, np.empty((most, len(COSTS))), np.zeros((most, 6), np.int64))
     scene = _scene(setting, workload, others)
     decides = compile_decide(behave.decide), compile_decide(base.decide)
     used = _compiled()(*decides, _handed(behave, base), task, scene, rows)
     if used < 0:
         raise PolicyError(f"policies {behave.name} and {base.name} {_fault(scene)}")
-    groups = rows.groups[:used, :4]
+    groups = rows.groups[:used, :5]
     return Labels(rows.features[:used], rows.costs[:used], groups[groups[:, 0] > 0])
 
 

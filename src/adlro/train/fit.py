@@ -38,6 +38,7 @@ _FIRST, _LAST = 1 / 25, 1 / 250_000  # learning rates, relative to the largest
 _MOMENTA = (0.95, 0.85)  # at the smallest and at the largest rate
 _FLAT = 1e-6  # a feature with a smaller deviation is not scaled
 _LEAST = 1e-9  # seconds
+_HEAVIEST = 10.0  # largest weight of a state
 _SAMPLE = 400_000  # choices of which the bounds of the inputs are quantiles
 
 
@@ -50,6 +51,7 @@ class Targets(NamedTuple):
     planned: Counts  # [S] index of Min-Min's choice
     costs: NDArray[np.float32]  # [S, C] minus that of Min-Min's choice, tau
     relative: NDArray[np.float32]  # [S, C] the same in units of the rollout's mean cost of a job
+    weights: NDArray[np.float32]  # [S] of the state in the decision loss; large ones are rarer
 
 
 def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
@@ -66,10 +68,11 @@ def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
     rows = first[:, None] + np.minimum(place, count[:, None] - 1)
     usual = cost[first + planned][:, None]
     above = cost[rows] - usual
-    relative = above / np.maximum(np.abs(usual) / groups[:, 3:], _LEAST)
+    relative = above / np.maximum(np.abs(usual) / groups[:, 3:4], _LEAST)
     known = place < count[:, None]
     in_tau = (above / tau[:, None]).astype(np.float32)
-    return Targets(features, rows, known, planned, in_tau, relative.astype(np.float32))
+    weights = np.minimum(1000.0 / groups[:, 4], _HEAVIEST).astype(np.float32)
+    return Targets(features, rows, known, planned, in_tau, relative.astype(np.float32), weights)
 
 
 class Quality(NamedTuple):
@@ -121,6 +124,7 @@ class Fitting:
         self._planned = torch.from_numpy(data.planned)[:, None]
         costs = torch.from_numpy(data.costs)
         self._goal = torch.sign(costs) * torch.log1p(costs.abs())
+        self._weights = torch.from_numpy(data.weights)
         self._relative = torch.from_numpy(data.relative).clamp(-fit.most, fit.most)
         states = len(data.planned)
         self._held_out = max(int(states * fit.held_out), 1)
@@ -159,7 +163,9 @@ class Fitting:
     def _loss(self, scores: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         if self._fit.loss == "decision":
             barred = (-scores / self._fit.temperature).masked_fill(~self._known[states], -math.inf)
-            return (torch.softmax(barred, 1) * self._relative[states]).sum(1).mean()
+            expected = (torch.softmax(barred, 1) * self._relative[states]).sum(1)
+            weights = self._weights[states]
+            return (expected * weights).sum() / weights.sum()
         above = scores - scores.gather(1, self._planned[states])
         known = self._known[states]
         error = torch.nn.functional.huber_loss(above, self._goal[states], reduction="none")
@@ -193,8 +199,9 @@ class Fitting:
             scores = self._scores(states)
             loss = float(self._loss(scores, states))
             taken = scores.masked_fill(~self._known[states], math.inf).argmin(1)
-            gain = float(self._relative[states].gather(1, taken[:, None]).mean())
-            return Quality(loss, 100 * gain)
+            gains = self._relative[states].gather(1, taken[:, None]).squeeze(1)
+            weights = self._weights[states]
+            return Quality(loss, 100 * float((gains * weights).sum() / weights.sum()))
 
     def network(self) -> Network:
         """Return the current network; the scaling of the features is folded into its weights."""

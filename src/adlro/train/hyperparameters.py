@@ -21,6 +21,7 @@ class Shares(NamedTuple):
     relatives: float  # a random relative of the scenario
     wide: float = 0.0  # a cluster and jobs drawn from scratch
     errors: float = 0.0  # of estimates; in any kind of episode
+    are_small: bool = False  # whether wide clusters and their episodes are small ones only
 
 
 class LabelRound(Record):
@@ -81,7 +82,7 @@ class TuningSettings(Record):
     @property
     def shares(self) -> Shares:
         """Which episodes are drawn."""
-        return Shares(self.family_share, self.wide_share, self.error_share)
+        return Shares(self.family_share, self.wide_share, self.error_share, are_small=True)
 
 
 class SelectionSettings(Record):

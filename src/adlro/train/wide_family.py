@@ -7,7 +7,7 @@ partitions, large gangs, run times of every spread, calm and crowded hours.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from adlro.config.scenario import Scenario
 from adlro.errors import ConfigError
 from adlro.workloads.setting import prepare
 
-GPUS = (8, 2048)  # of a cluster
+LEAST_GPUS = 8  # of a cluster
 LOADS = (0.3, 4.0)
 POOLS = 8
 MOST_GANG = 128
 SIGMAS = (0.8, 3.0)  # of lognormal run times
 ALPHAS = (0.5, 1.6)  # of Pareto run times
-JOBS = (300, 3000)  # of an episode
+LEAST_JOBS = 300  # of an episode
 _SMALL = 1.8  # the larger, the smaller most clusters are
 _PER_GPU = 3.0  # at least so many jobs of an episode for each GPU
 _POOL_ODDS = (0.22, 0.2, 0.2, 0.14, 0.1, 0.07, 0.04, 0.03)
@@ -34,8 +34,19 @@ _MODELS = (
 _TRIES = 100
 
 
-def _cluster(rng: np.random.Generator) -> dict[str, Any]:
-    low, high = np.log(GPUS)
+class Most(NamedTuple):
+    """The largest clusters and the longest episodes that are drawn."""
+
+    gpus: int
+    jobs: int
+
+
+WHOLE = Most(2048, 3000)
+SMALL = Most(96, 600)  # of which tuning can play thousands
+
+
+def _cluster(rng: np.random.Generator, most: int) -> dict[str, Any]:
+    low, high = np.log(LEAST_GPUS), np.log(most)
     total = float(np.exp(low + (high - low) * rng.random() ** _SMALL))
     pools = 1 + int(rng.choice(POOLS, p=_POOL_ODDS))
     shares = rng.dirichlet(np.full(pools, 1.5))
@@ -134,8 +145,8 @@ def _arrivals(rng: np.random.Generator, span_s: float) -> dict[str, Any]:
     return {"process": "poisson"}
 
 
-def _draw(rng: np.random.Generator) -> Scenario:
-    cluster = _cluster(rng)
+def _draw(rng: np.random.Generator, most: Most) -> Scenario:
+    cluster = _cluster(rng, most.gpus)
     gpus = sum(one["count"] * one["gpus"] for one in cluster["nodes"])
     are_alike = bool(rng.random() < 0.3)
     spread = 0.0 if are_alike else 0.6
@@ -145,11 +156,12 @@ def _draw(rng: np.random.Generator) -> Scenario:
         "median_s": 10 ** rng.uniform(1.5, 4.0),
     }
     types = [_type(rng, k, cluster, base) for k in range(int(rng.integers(1, 5)))]
+    jobs = np.exp(rng.uniform(np.log(LEAST_JOBS), np.log(most.jobs)))
     scenario = Scenario.model_validate({
         "name": "wide",
         "cluster": cluster,
         "types": types,
-        "jobs": int(min(max(gpus * _PER_GPU, np.exp(rng.uniform(*np.log(JOBS)))), JOBS[1])),
+        "jobs": int(min(max(gpus * _PER_GPU, jobs), most.jobs)),
         "load": _load(rng),
         "noise": 0.0 if rng.random() < 0.5 else round(float(rng.uniform(0.05, 0.4)), 3),
         "users": int(rng.integers(1, 40)),
@@ -158,7 +170,7 @@ def _draw(rng: np.random.Generator) -> Scenario:
     return adjusted(scenario, arrivals=_arrivals(rng, span_s))
 
 
-def draw(rng: np.random.Generator) -> Scenario:
+def draw(rng: np.random.Generator, most: Most = WHOLE) -> Scenario:
     """Draw a scenario in which every job is feasible.
 
     Raises:
@@ -167,7 +179,7 @@ def draw(rng: np.random.Generator) -> Scenario:
     problem = ""
     for _ in range(_TRIES):
         try:
-            scenario = _draw(rng)
+            scenario = _draw(rng, most)
             prepare(scenario)
         except (ConfigError, ValueError) as exc:
             problem = str(exc)
