@@ -127,13 +127,17 @@ def _start(options: Options, scenario: Scenario) -> str:
     """Return the weights to start from: "nothing", "shipped" or a file.
 
     Raises:
-        ConfigError: an option is given that only a training from nothing has.
+        ConfigError: they are none of these, or an option is only for a training from nothing.
     """
-    from adlro.errors import ConfigError
+    from adlro.errors import ConfigError, suggestion
+    from adlro.policies.loading.learned import SUFFIXES
 
     if options.algorithm != ADLRO:
         return NOTHING
     start = options.start or (NOTHING if scenario.history is None else SHIPPED)
+    if start not in (SHIPPED, NOTHING) and not start.endswith(SUFFIXES):
+        known = suggestion(start, [SHIPPED, NOTHING, "FILE.npz"])
+        raise ConfigError(f"--from: unknown {start!r}; {known}")
     given = {
         "--objective": None if options.objective == "jct" else options.objective,
         "--inputs": options.inputs,

@@ -22,7 +22,6 @@ from adlro.train import budget, family, held_out, history_parts
 from adlro.train.checkpoint import Candidate
 from adlro.train.episodes import MIN_MIN, EpisodeSource, policy
 from adlro.train.held_out import HeldOut, Pair
-from adlro.train.history_parts import Cut
 from adlro.train.hyperparameters import FineTuningHyperparameters, reduced
 from adlro.train.plan import TrainingPlan, TrainingRequest
 from adlro.train.run import Algorithm, Run, TrainedPolicy

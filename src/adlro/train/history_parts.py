@@ -149,7 +149,9 @@ def _part(scenario: Scenario, cut: Cut, span: tuple[int, int], folder: Path) -> 
     is_kept[cut.rows] = False
     is_kept[cut.rows[begin:end]] = True
     file = (folder / f"part-{begin}-{end}.npz").resolve()
-    write_bytes(file, npz.pack(_only(history, np.flatnonzero(is_kept))))
+    data = npz.pack(_only(history, np.flatnonzero(is_kept)))
+    if not file.exists() or file.read_bytes() != data:  # a new file would be prepared again
+        write_bytes(file, data)
     recorded = {"file": str(file), "format": "", "columns": {}, "lenient": False}
     changed = scenario.history.model_copy(update=recorded).model_dump()
     return adjusted(scenario, jobs=cut.window, history=changed)

@@ -142,7 +142,7 @@ class FineTuningHyperparameters(SearchHyperparameters):
     history_sha256: str  # of the history's file
     loads: tuple[PositiveFloat, PositiveFloat] = (0.8, 1.25)  # factors on the load
     tuning: TuningSettings = TuningSettings(
-        generations=60, pairs=24, episodes=12, sigma=0.03, rate=0.008, averaging=0.9, settling=5,
+        generations=60, pairs=24, episodes=12, sigma=0.05, rate=0.015, averaging=0.9, settling=5,
         family_share=0.2, evaluate_every=5,
     )  # fmt: skip
     # runs of each evaluation: windows, repeated with jitter where they are fewer
