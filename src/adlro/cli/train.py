@@ -244,9 +244,10 @@ def command(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401  s
     """Train a policy for a scenario; use it as --policies FILE.npz.
 
     SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own; the default is
-    paper16, or gavel16 for adlro-preemptive. Ctrl-C keeps the best so far; the same command goes on
-    from there. FILE-training holds all of it, metrics for TensorBoard included. See
-    docs/training.md and docs/paper_dqn.md.
+    paper16, or gavel16 for adlro-preemptive. One that plays a history tunes the shipped weights on
+    its first part, and keeps them unless the result is better on its last part (see --from). Ctrl-C
+    keeps the best so far; the same command goes on from there. FILE-training holds all of it,
+    metrics for TensorBoard included. See docs/training.md and docs/paper_dqn.md.
     """
     from adlro.config.files import find_scenario, validated
     from adlro.errors import ConfigError

@@ -24,7 +24,7 @@ from adlro.train.episodes import MIN_MIN, EpisodeSource, policy
 from adlro.train.held_out import HeldOut, Pair
 from adlro.train.hyperparameters import FineTuningHyperparameters, reduced
 from adlro.train.plan import TrainingPlan, TrainingRequest
-from adlro.train.run import Algorithm, Run, TrainedPolicy
+from adlro.train.run import Algorithm, Run, Status, TrainedPolicy
 from adlro.train.tuning import TunedTraining, Tuner
 from adlro.train.window_evaluation import WindowEvaluator
 from adlro.workloads.setting import prepare
@@ -96,6 +96,7 @@ class FineTuning(TunedTraining[FineTuningHyperparameters]):
 
     def __init__(self, run: Run[FineTuningHyperparameters]) -> None:
         scenario, used, folder = run.request.scenario, run.hyperparameters, run.folder.path
+        run.report(Status("reading the history", 0.0))
         self.start, self.cut = Start(used.start), history_parts.cut_of(scenario)
         selection = history_parts.selection_part(scenario, self.cut, folder)
         self.windows = WindowEvaluator(selection, run.executor)
