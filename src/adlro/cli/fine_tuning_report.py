@@ -37,7 +37,7 @@ def table(result: Result, request: Request) -> Table:
         *(f"Note: {note}." for note in result.training.notes),
     )
     made = Table(
-        title=f"{request.scenario.name} · fine-tuned from {start} · load {found.load:.3g}",
+        title=f"{request.scenario.name} · fine-tuned from {start} · load {found.load:g}",
         caption="\n".join(line[:1].upper() + line[1:] for line in lines),
         box=SIMPLE_HEAD,
         title_justify="left",

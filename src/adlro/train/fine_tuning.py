@@ -189,7 +189,7 @@ class FineTuning(TunedTraining[FineTuningHyperparameters]):
             first = f"Tuned on {name} from {start.words}; taken from {chosen.source}."
         else:
             first = f"Unchanged weights of {start.words}: fine-tuning on {name} kept them."
-        told = f"Held out: {self.held_out.where}. Against the start: {self.held_out.reason}."
+        told = f"{self.held_out.where.capitalize()}; {self.held_out.reason}."
         return f"{first} {told} Card of the start: {start.card.about[:_MOST_ABOUT]}"
 
     def _family(self) -> str:

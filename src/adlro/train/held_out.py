@@ -70,8 +70,8 @@ class HeldOut(Record):
     def where(self) -> str:
         """A phrase that says on which jobs."""
         return (
-            f"the last {self.jobs:,} jobs, held out: {self.windows} windows of "
-            f"{self.window_jobs:,} jobs, each played {self.repeats} times"
+            f"held out: the last {self.jobs:,} jobs, in {self.windows} windows of "
+            f"{self.window_jobs:,}, each played {self.repeats} times"
         )
 
     @property
@@ -113,7 +113,7 @@ def compare(evaluator: WindowEvaluator, pair: Pair, jobs: int, runs: int) -> Hel
         windows=evaluator.windows,
         window_jobs=evaluator.setting.scenario.jobs,
         repeats=evaluator.repeats(count),
-        load=evaluator.loads[0],
+        load=evaluator.load,
         start_vs_min_min=evaluator.ratios(pair.start, count, MIN_MIN).jct,
         tuned=tuned,
     )

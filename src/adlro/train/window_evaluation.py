@@ -64,6 +64,11 @@ class WindowEvaluator(Evaluator):
         super().__init__(setting.scenario, executor)
         self.setting, self.windows = setting, count_windows(setting)
 
+    @property
+    def load(self) -> float:
+        """Load of the windows, with three digits."""
+        return float(f"{self.loads[0]:.3g}")
+
     def repeats(self, count: int) -> int:
         """Return how often each window is played in `count` runs."""
         return math.ceil(count / min(self.windows, count))
@@ -102,5 +107,5 @@ class WindowEvaluator(Evaluator):
             seeds=jct.windows,
             gain=gain,
             p99_ratio=1 + p99.mean_pct / 100,
-            loads=(LoadGain(load=self.loads[0], jct=gain),),
+            loads=(LoadGain(load=self.load, jct=gain),),
         )

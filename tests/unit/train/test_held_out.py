@@ -42,5 +42,5 @@ def test_it_is_shipped_if_surely_faster_and_without_a_longer_tail(jct, p99, is_s
 
 def test_it_says_on_which_jobs():
     assert held_out((-3, -1), (-2, 1)).where == (
-        "the last 270 jobs, held out: 5 windows of 50 jobs, each played 4 times"
+        "held out: the last 270 jobs, in 5 windows of 50, each played 4 times"
     )
