@@ -96,6 +96,11 @@ def _figures(title: str, figures: tuple[Figure, ...]) -> Table:
     return table
 
 
+def _jobs(figures: tuple[Figure, ...]) -> str:
+    """Return what figures were measured on: seeds, or jobs of a history, which has none."""
+    return "seeds" if any(figure.seeds for figure in figures) else "jobs"
+
+
 def _cost(budget: Budget) -> str:
     labelled = f"{budget.labelled_states:,} labelled states, " if budget.labelled_states else ""
     return f"{budget.cpu_s / 60:,.1f} CPU-minutes, {labelled}{budget.episodes:,} episodes"
@@ -135,12 +140,11 @@ def _show_card(file: Path, is_json: bool) -> None:
     console.print(_pairs(_card_rows(policy, file.with_suffix(".npz"))))
     if card.selection:
         is_chosen = card.policy != "paper-dqn"  # which keeps the last network
-        title = (
-            f"on the seeds {'by which it was chosen (flattering)' if is_chosen else 'of its looks'}"
-        )
+        why = "by which it was chosen (flattering)" if is_chosen else "of its looks"
+        title = f"on the {_jobs(card.selection)} {why}"
         console.print(_figures(title, card.selection))
     if card.final:
-        title = "on seeds that nothing was chosen by"
+        title = f"on {_jobs(card.final)} that nothing was chosen by"
         console.print(_figures(title, card.final))
 
 

@@ -15,15 +15,19 @@ from adlro.cli import completion
 from adlro.cli.options import FILE, PRINTED, check_json_file, hand_out, say_if_slow
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from adlro.config.scenario import Scenario
     from adlro.train.plan import TrainingRequest
     from adlro.train.run import Algorithm, PolicyFiles
 
 ADLRO, PREEMPTIVE, PAPER = "adlro", "adlro-preemptive", "paper-dqn"
+FINE_TUNING, SHIPPED, NOTHING = "fine-tuning", "shipped", "nothing"
 _PAPER_OPTIONS = ("window", "idle_weight", "backbone", "is_double", "is_dueling", "jobs")
 _ONLY = {  # options that not all algorithms have -> the algorithms that do
     "objective": (ADLRO,),
     "inputs": (ADLRO,),
+    "start": (ADLRO,),
     "threads": (ADLRO, PREEMPTIVE),
     **dict.fromkeys(_PAPER_OPTIONS, (PAPER,)),
 }
@@ -36,6 +40,7 @@ class Options(NamedTuple):
 
     scenario: str | None
     algorithm: str
+    start: str | None
     out: Path | None
     budget: float | None
     episodes: int | None
@@ -118,10 +123,42 @@ def _features(inputs: str | None, scenario: Scenario) -> tuple[str, ...]:
     return (*PLAIN, *(feature for kind in KINDS if kind in names for feature in KINDS[kind]))
 
 
-def _hyperparameters(options: Options, scenario: Scenario) -> dict[str, object]:
+def _start(options: Options, scenario: Scenario) -> str:
+    """Return the weights to start from: "nothing", "shipped" or a file.
+
+    Raises:
+        ConfigError: they are none of these, or an option is only for a training from nothing.
+    """
+    from adlro.errors import ConfigError, suggestion
+    from adlro.policies.loading.learned import SUFFIXES
+
+    if options.algorithm != ADLRO:
+        return NOTHING
+    start = options.start or (NOTHING if scenario.history is None else SHIPPED)
+    if start not in (SHIPPED, NOTHING) and not start.endswith(SUFFIXES):
+        known = suggestion(start, [SHIPPED, NOTHING, "FILE.npz"])
+        raise ConfigError(f"--from: unknown {start!r}; {known}")
+    given = {
+        "--objective": None if options.objective == "jct" else options.objective,
+        "--inputs": options.inputs,
+    }
+    for option, value in given.items():
+        if start != NOTHING and value is not None:
+            raise ConfigError(
+                f"{option} {value}: fine-tuning from {start} keeps inputs and objective; leave it "
+                "out, or say --from nothing"
+            )
+    return start
+
+
+def _hyperparameters(options: Options, scenario: Scenario, start: str) -> dict[str, object]:
     """Return the hyperparameters that the options set, by name."""
     from adlro.train.objective import find
 
+    if start != NOTHING:
+        from adlro.train import fine_tuning
+
+        return fine_tuning.hyperparameters(scenario, start)
     if options.algorithm == ADLRO:
         features = _features(options.inputs, scenario)
         return {"objective": find(options.objective).name, "fit": {"features": features}}
@@ -139,6 +176,14 @@ def _hyperparameters(options: Options, scenario: Scenario) -> dict[str, object]:
     show_default=True,
     type=click.Choice([ADLRO, PREEMPTIVE, PAPER]),
     help="This project's own way, the same for clusters that may preempt, or the paper's DQN.",
+)
+@click.option(
+    "--from",
+    "start",
+    metavar="WEIGHTS",
+    help="adlro: shipped or FILE.npz tunes these weights on the first part of a history, and keeps "
+    "them unless the result is better on the last part; nothing trains anew.  [shipped for a "
+    "scenario that plays a history, else nothing]",
 )
 @click.option(
     "--out",
@@ -199,23 +244,26 @@ def command(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401  s
     """Train a policy for a scenario; use it as --policies FILE.npz.
 
     SCENARIO is a name (see 'adlro scenario list') or a TOML file of your own; the default is
-    paper16, or gavel16 for adlro-preemptive. Ctrl-C keeps the best so far; the same command goes on
-    from there. FILE-training holds all of it, metrics for TensorBoard included. See
-    docs/training.md and docs/paper_dqn.md.
+    paper16, or gavel16 for adlro-preemptive. One that plays a history tunes the shipped weights on
+    its first part, and keeps them unless the result is better on its last part (see --from). Ctrl-C
+    keeps the best so far; the same command goes on from there. FILE-training holds all of it,
+    metrics for TensorBoard included. See docs/training.md and docs/paper_dqn.md.
     """
     from adlro.config.files import find_scenario, validated
     from adlro.errors import ConfigError
 
     options = Options(**given)
     algorithm = _algorithm(options.algorithm)
-    _refuse_others(context, algorithm.name)
+    _refuse_others(context, options.algorithm)
     check_json_file(options.json_file)
     if options.budget is not None and options.episodes is not None:
         raise ConfigError("--budget and --episodes: name one of them")
     name = options.scenario or algorithm.scenario
     scenario = find_scenario(name)
+    start = _start(options, scenario)
+    algorithm = algorithm if start == NOTHING else _algorithm(FINE_TUNING)
     kind: Any = algorithm.request.model_fields["hyperparameters"].annotation
-    changed = _hyperparameters(options, scenario)
+    changed = _hyperparameters(options, scenario, start)
     asked = {
         "algorithm": algorithm.name,
         "scenario": scenario,
@@ -226,6 +274,13 @@ def command(context: click.Context, /, **given: Any) -> None:  # noqa: ANN401  s
     }
     request = validated(algorithm.request, asked, "adlro train")
     _train(algorithm, request, options, (name, _again(context, name)))
+
+
+def _reports(algorithm: str) -> ModuleType:
+    """Return the module that prints the results of an algorithm."""
+    from adlro.cli import fine_tuning_report, train_report
+
+    return fine_tuning_report if algorithm == FINE_TUNING else train_report
 
 
 def _files(options: Options) -> PolicyFiles:
@@ -245,23 +300,22 @@ def _train(
     options: Options,
     words: tuple[str, str],
 ) -> None:
-    from adlro.cli import train_report
     from adlro.cli.train_progress import progress
     from adlro.train.run import train
 
-    (scenario, again), files = words, _files(options)
+    (scenario, again), files, reports = words, _files(options), _reports(algorithm.name)
     with say_if_slow():
         algorithm.warm_up(request)
-    threads = options.threads if algorithm.name in _ONLY["threads"] else 1
+    threads = options.threads if options.algorithm in _ONLY["threads"] else 1
     with progress() as report:
         result = train(
             algorithm, request, files, threads=threads, is_fresh=not options.resume, report=report
         )
     if not result.is_complete:
-        click.echo(f"adlro: {train_report.stopped(result, files)}; to go on: {again}", err=True)
+        click.echo(f"adlro: {reports.stopped(result, files)}; to go on: {again}", err=True)
         raise SystemExit(_STOPPED)
-    figures = train_report.figures(result, request, files)
-    hand_out(train_report.table(result, request), figures, options.json_file)
+    figures = reports.figures(result, request, files)
+    hand_out(reports.table(result, request), figures, options.json_file)
     if options.json_file != PRINTED:
-        advice = train_report.advice(request.scenario, scenario, files.weights)
-        click.echo(train_report.done(result, files, advice))
+        advice = reports.advice(request.scenario, scenario, files.weights)
+        click.echo(reports.done(result, files, advice))

@@ -7,8 +7,6 @@ jobs.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from adlro.config.files import adjusted
@@ -154,16 +152,7 @@ def _speeds(request: PreemptiveRequest, used: PreemptiveHyperparameters) -> budg
 
 def scaled(request: PreemptiveRequest) -> PreemptiveHyperparameters:
     """Return the hyperparameters of a request, scaled to its budget or number of episodes."""
-    begin, full = time.process_time(), request.hyperparameters
-    if request.budget_s is not None:
-        used = full if request.budget_s >= budget.QUICK_S else _reduced(full)
-        speeds = _speeds(request, used)
-        left = max(budget.CARE * request.budget_s - (time.process_time() - begin), 0.0)
-        return budget.scaled_tuning(used, request.scenario.load, left, speeds)
-    if request.episodes is not None:
-        used = full if request.episodes >= budget.QUICK_EPISODES else _reduced(full)
-        return budget.with_episodes(used, request.episodes, tuned=request.episodes)
-    return full
+    return budget.scaled_search(request, _reduced, lambda used: _speeds(request, used))
 
 
 def warm_up(request: PreemptiveRequest) -> None:

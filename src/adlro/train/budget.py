@@ -123,6 +123,13 @@ def measure_playing(
     return [run_s(player) for player in players]
 
 
+def measure_drawing(source: EpisodeSource, run: int, shares: Shares) -> float:
+    """Return the mean CPU seconds for drawing an episode; relatives of a history take long."""
+    begin = _MEASURED + _PLAYED
+    keys = [EpisodeKey(run, TrainingPhase.MEASUREMENT, begin + e) for e in range(_PLAYED)]
+    return _cpu_s(lambda: [source.draw(key, shares, key.rng) for key in keys]) / _PLAYED
+
+
 def _scaled_rounds(
     rounds: Sequence[LabelRound], seconds: float, speeds: Speeds
 ) -> tuple[LabelRound, ...]:
@@ -200,6 +207,28 @@ def with_episodes(used: T, episodes: int, *, tuned: int) -> T:
             "selection": selection.model_copy(update=fewer),
         }
     )
+
+
+def scaled_search(
+    request: TrainingRequest[T], reduced: Callable[[T], T], speeds: Callable[[T], Speeds]
+) -> T:
+    """Return the hyperparameters of a training that only tunes, scaled to its budget or episodes.
+
+    Args:
+        request: what the user asked for.
+        reduced: returns hyperparameters for a small budget.
+        speeds: measures the speeds of a training with these hyperparameters.
+    """
+    begin, full = time.process_time(), request.hyperparameters
+    if request.budget_s is not None:
+        used = full if request.budget_s >= QUICK_S else reduced(full)
+        measured = speeds(used)
+        left = max(CARE * request.budget_s - (time.process_time() - begin), 0.0)
+        return scaled_tuning(used, request.scenario.load, left, measured)
+    if request.episodes is not None:
+        used = full if request.episodes >= QUICK_EPISODES else reduced(full)
+        return with_episodes(used, request.episodes, tuned=request.episodes)
+    return full
 
 
 def scaled_to_episodes(full: AdlroHyperparameters, episodes: int) -> AdlroHyperparameters:

@@ -86,6 +86,7 @@ class EpisodeSource(NamedTuple):
     scenario: Scenario
     loads: tuple[float, float]  # range for the scenario itself, widened to include its load
     restart_costs: tuple[float, float] | None = None  # range of factors on a relative's checkpoints
+    related: Scenario | None = None  # whose relatives are drawn; None = the scenario's own
 
     def draw(self, key: EpisodeKey, shares: Shares, rng: np.random.Generator) -> Episode:
         """Draw an episode: of the wide family, of a relative, or of the scenario at some load."""
@@ -94,7 +95,7 @@ class EpisodeSource(NamedTuple):
             most = wide_family.SMALL if shares.are_small else wide_family.WHOLE
             scenario = wide_family.draw(rng, most)
         elif kind < shares.wide + shares.relatives:
-            scenario = family.draw(self.scenario, rng)
+            scenario = family.draw(self.related or self.scenario, rng)
             if self.restart_costs is not None:
                 scenario = family.with_restart_costs(scenario, self.restart_costs, rng)
         else:

@@ -25,7 +25,7 @@ from adlro.train.tensorboard import EventFile
 Arrays = dict[str, NDArray[Any]]
 
 _OURS = re.compile(
-    r"plan\.json|checkpoint\.npz|labels-\d+-\d+-\d+\.npz|metrics\.jsonl|lock|"
+    r"plan\.json|checkpoint\.npz|labels-\d+-\d+-\d+\.npz|part-\d+-\d+\.npz|metrics\.jsonl|lock|"
     r"events\.out\.tfevents\..*|\.adlro-[0-9a-f]+"
 )
 _META, _LOCK = "meta", "lock"

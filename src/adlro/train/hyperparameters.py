@@ -1,4 +1,4 @@
-"""Hyperparameters of `adlro` and `adlro-preemptive`: all their numbers and defaults."""
+"""Hyperparameters of all trainings that tune a network: all their numbers and defaults."""
 
 from __future__ import annotations
 
@@ -96,13 +96,18 @@ class SelectionSettings(Record):
     patience: PositiveInt = 20  # evaluations without a better network after which tuning ends
 
 
-class TunedHyperparameters(Record):
-    """Hyperparameters that `adlro` and `adlro-preemptive` share."""
+class SearchHyperparameters(Record):
+    """Hyperparameters that all trainings share which tune a network."""
 
-    hidden: tuple[Units, Units] = (64, 32)
     loads: tuple[PositiveFloat, PositiveFloat] = (0.55, 1.05)  # range of the scenario's load
     tuning: TuningSettings = TuningSettings()
     selection: SelectionSettings = SelectionSettings()
+
+
+class TunedHyperparameters(SearchHyperparameters):
+    """Hyperparameters that `adlro` and `adlro-preemptive` share."""
+
+    hidden: tuple[Units, Units] = (64, 32)
 
 
 class AdlroHyperparameters(TunedHyperparameters):
@@ -132,7 +137,28 @@ class PreemptiveHyperparameters(TunedHyperparameters):
     )
 
 
-T = TypeVar("T", bound=TunedHyperparameters)
+class FineTuningHyperparameters(SearchHyperparameters):
+    """Hyperparameters of `fine-tuning`: evolution strategies from trained weights on a history.
+
+    Steps are small, because the weights are good already and a history has few jobs. The hashes
+    keep a training from being resumed with other weights or another history.
+    """
+
+    start: str  # "shipped", or the path of a policy's file
+    start_sha256: str  # of its weights
+    history_sha256: str  # of the history's file
+    loads: tuple[PositiveFloat, PositiveFloat] = (0.8, 1.25)  # factors on the load
+    tuning: TuningSettings = TuningSettings(
+        generations=60, pairs=24, episodes=12, sigma=0.05, rate=0.015, averaging=0.9, settling=5,
+        family_share=0.2, evaluate_every=5,
+    )  # fmt: skip
+    # runs of each evaluation: windows, repeated with jitter where they are fewer
+    selection: SelectionSettings = SelectionSettings(
+        loads=(), seeds=24, final_seeds=120, patience=8
+    )
+
+
+T = TypeVar("T", bound=SearchHyperparameters)
 
 
 def reduced(full: T) -> T:

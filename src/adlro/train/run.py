@@ -68,6 +68,9 @@ class TrainedPolicy(NamedTuple):
     episodes: int
     labelled_states: int = 0
     ranges: FeatureRanges | None = None  # of the features in training; None = not measured
+    final: tuple[Figure, ...] = ()  # on jobs that no choice was based on
+    has_seeds: bool = True  # False = evaluated on windows of a history, which have no seeds
+    seeds: Seeds | None = None  # of the jobs that it was trained on; None = those of this run
 
 
 class Training(Protocol):
@@ -268,7 +271,7 @@ def _provenance(policy: TrainedPolicy, run: Run[H], name: str) -> Provenance:
             load=at.load,
             mean_jct_pct=at.jct.mean,
             ci95=at.jct.ci95 or (at.jct.mean, at.jct.mean),
-            seeds=Seeds(first=seeds[0], last=seeds[-1]),
+            seeds=Seeds(first=seeds[0], last=seeds[-1]) if policy.has_seeds else None,
         )
         for at in evaluation.loads
     )
@@ -282,8 +285,9 @@ def _provenance(policy: TrainedPolicy, run: Run[H], name: str) -> Provenance:
             labelled_states=policy.labelled_states,
             episodes=policy.episodes,
         ),
-        seeds=episode_seeds.block(run.request.seed),
+        seeds=policy.seeds or episode_seeds.block(run.request.seed),
         selection=figures,
+        final=policy.final,
         date=datetime.datetime.now(datetime.UTC).date(),
         ranges=policy.ranges,
     )
