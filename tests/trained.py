@@ -46,6 +46,15 @@ def network(features=NAMES, units=(4, 3), dtype=np.float64, seed=0) -> Network:
     return Network(tuple(features), *(rng.normal(size=shape).astype(dtype) for shape in shapes))
 
 
+def together(*networks, caution=0.0) -> Network:
+    """One network whose members these are; features, residual and bounds are those of the first."""
+    arrays = {
+        name: np.concatenate([getattr(one, name) for one in networks], int(name == "first"))
+        for name in ("first", "first_bias", "second", "second_bias", "last")
+    }
+    return networks[0]._replace(**arrays, caution=caution)
+
+
 METERS = ("drain", "meters_heat", "meters_drive")
 NORM = normalise.observe(
     normalise.empty(),

@@ -20,6 +20,7 @@ from adlro.planning.min_min import min_min_start
 
 FAR = 1e3  # tau: later times, and never, count as this
 LEAST = 1e-9  # seconds: an estimate of 0 counts as this in a division
+_ROUNDING = 1e-15  # starts in the plan are differences, and so off by less than this share of ends
 
 
 class QueuePlan(NamedTuple):
@@ -121,7 +122,7 @@ def read_plan(drain: Drain, pools: Records, plan: QueuePlan) -> int:
         k = at // len(pools)
         plan.ranks[k], plan.starts[k], plan.pools[k] = i, drain.pick_starts[i], at % len(pools)
         plan.ends[k] = drain.pick_starts[i] + drain.seconds[at]
-        starting += drain.pick_starts[i] <= drain.now
+        starting += drain.pick_starts[i] - drain.now <= _ROUNDING * plan.ends[k]
     return starting
 
 

@@ -87,6 +87,12 @@ def test_tau_is_kept_in_microseconds():
     assert found.groups[0, 2] == int(8**0.5 * 1e6)
 
 
+@pytest.mark.parametrize(("horizon", "jobs"), [(60, 3), (0, 2)])
+def test_the_jobs_of_a_rollout_are_those_that_wait_run_or_come_within_the_horizon(horizon, jobs):
+    # At 1 job 0 runs, job 1 waits and job 2 comes later; at 3 all three are there.
+    assert by_hand(horizon)[1].groups[:, 3].tolist() == [jobs, 3]
+
+
 def test_watts_are_those_of_each_pools_model():
     world, _ = by_hand()
     tdp = [model.tdp_w for model in world.setting.layout.models]

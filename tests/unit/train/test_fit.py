@@ -4,7 +4,7 @@ import pytest
 pytest.importorskip("torch")
 
 from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, PLAIN, PLANNED, SECONDS
-from adlro.nets.q_network import MOST_UNITS, flat, predict
+from adlro.nets.q_network import UNITS, flat, predict
 from adlro.train.expansion import Labels
 from adlro.train.fit import Fitting, targets
 from adlro.train.hyperparameters import FitSettings
@@ -15,7 +15,8 @@ JCT = np.array([1.0, 0, 0, 0, 0])
 def some_labels(states, choices=4, seed=0):
     """States whose choices cost 2 tau more than Min-Min's where `seconds` > 0, else 2 tau less.
 
-    In squeezed tau that is ± log 3; the drain difference says nothing of it.
+    In squeezed tau that is ± log 3; the drain difference says nothing of it. A job of the rollout
+    costs 10 s on average, and 2 tau are 1.4 times that.
     """
     rng = np.random.default_rng(seed)
     features = np.zeros((states * choices, len(FEATURES)), np.float32)
@@ -25,33 +26,40 @@ def some_labels(states, choices=4, seed=0):
     costs = np.zeros((len(features), 5))
     costs[:, 0] = 100.0 + 2 * 7.0 * np.sign(features[:, SECONDS])
     costs[:, 1:] = rng.normal(size=(len(features), 4))
-    groups = np.tile([choices, 0, 7_000_000], (states, 1))  # tau = 7 s
+    groups = np.tile([choices, 0, 7_000_000, 10], (states, 1))  # tau = 7 s, 10 jobs
     return Labels(features, costs, groups)
 
 
 def predicted(network, rows):
-    first, second = np.zeros(MOST_UNITS), np.zeros(MOST_UNITS)
-    params = flat(network)
-    return np.array(
-        [predict.py_func(row.astype(np.float64), params, first, second) for row in rows]
-    )
+    found, params = [], flat(network)
+    for row in rows:
+        scratch = np.zeros(UNITS)
+        predict.py_func(row.astype(np.float64), params, scratch)
+        found.append(scratch[0])
+    return np.array(found)
 
 
-def fitted(labels, epochs=30, seed=0):
-    fitting = Fitting(
-        targets([labels], JCT), (16, 8), FitSettings(epochs=epochs, batch=64, rate=0.02), seed
-    )
+def begun(labels, seed=0, **changes):
+    settings = FitSettings(**{"epochs": 30, "batch": 64, "rate": 0.02, **changes})
+    return Fitting(targets([labels], JCT), (16, 8), settings, seed)
+
+
+def fitted(labels, seed=0, **changes):
+    fitting = begun(labels, seed, **changes)
     while not fitting.is_done:
         quality = fitting.run_epoch()
-    return fitting, quality
+    return fitting.network(), quality
 
 
-def test_targets_are_costs_above_min_mins_choice_in_tau():
+BOTH = pytest.mark.parametrize("loss", ["decision", "regression"])
+
+
+def test_targets_are_costs_above_min_mins_choice_in_tau_and_in_mean_costs_of_a_job():
     # Two states: of 2 choices (Min-Min's is the second) with tau 2 s, of 3 (the first) with 10 s.
     costs = np.zeros((5, 5))
     costs[:, 0] = [8, 4, 30, 50, 20]
     costs[:, 2] = [0, 2, 0, 0, 0]  # weighs 0.5
-    groups = np.array([[2, 1, 2_000_000], [3, 0, 10_000_000]])
+    groups = np.array([[2, 1, 2_000_000, 10], [3, 0, 10_000_000, 6]])
     found = targets(
         [Labels(np.zeros((5, 1), np.float32), costs, groups)], np.array([1, 0, 0.5, 0, 0])
     )
@@ -59,25 +67,103 @@ def test_targets_are_costs_above_min_mins_choice_in_tau():
     # (8 - (4 + 1)) / 2 = 1.5, and 0; then 0, (50 - 30) / 10 = 2, (20 - 30) / 10 = -1.
     assert found.costs[0, :2].tolist() == [1.5, 0]
     assert found.costs[1, :3].tolist() == [0, 2, -1]
+    # Ten jobs cost 5 s, 0.5 each: 3 / 0.5 = 6. Six jobs cost 30 s, 5 each: 20 / 5 and -10 / 5.
+    assert found.relative[0, :2].tolist() == [6, 0]
+    assert found.relative[1, :3].tolist() == [0, 4, -2]
     assert found.rows[0, :3].tolist() == [0, 1, 1]
     assert found.rows[1, :4].tolist() == [2, 3, 4, 4]
 
 
-def test_a_known_function_is_recovered():
-    labels = some_labels(600)
-    fitting, quality = fitted(labels)
+def test_a_known_function_is_recovered_by_regression():
+    network, quality = fitted(some_labels(600), loss="regression")
     assert quality.loss < 0.05
-    assert quality.gain < -1.6  # some choice costs 2 tau less in 7 of 8 states: -1.75
+    assert quality.gain < -112  # some choice costs 1.4 jobs less in 7 of 8 states: -122.5 %
     rows = np.zeros((3, len(FEATURES)))
     rows[:, SECONDS] = [-1.5, 0, 1.5]
     rows[1, PLANNED] = 1
-    low, middle, high = predicted(fitting.network(), rows)
+    low, middle, high = predicted(network, rows)
     assert low - middle == pytest.approx(-np.log(3), abs=0.25)
     assert high - middle == pytest.approx(np.log(3), abs=0.25)
 
 
+def test_the_decision_loss_learns_which_choice_is_best_not_what_it_costs():
+    network, quality = fitted(some_labels(600))
+    assert quality.gain < -112
+    assert quality.loss < -1.12  # what the softmax of the scores is expected to cost, in jobs
+    rows = np.zeros((3, len(FEATURES)))
+    rows[:, SECONDS] = [-1.5, 0, 1.5]
+    rows[1, PLANNED] = 1
+    low, middle, high = predicted(network, rows)
+    assert low < middle - 0.3 < middle + 0.3 < high  # 0.1 is the temperature
+
+
+def gambles(states=400, lost=29.0):
+    """States with Min-Min's choice and one that saves 5 s four times in five, else loses more.
+
+    No feature tells when. A job costs 10 s on average and tau is 5 s.
+    """
+    features = np.zeros((2 * states, len(FEATURES)), np.float32)
+    features[::2, PLANNED] = features[1::2, SECONDS] = 1
+    costs = np.zeros((2 * states, 5))
+    costs[:, 0] = 100.0
+    costs[1::2, 0] += np.where(np.arange(states) % 5 == 0, lost, -5)
+    return Labels(features, costs, np.tile([2, 0, 5_000_000, 10], (states, 1)))
+
+
+def is_taken(network):
+    """Whether the network takes the gamble."""
+    rows = np.zeros((2, len(FEATURES)))
+    rows[0, PLANNED] = rows[1, SECONDS] = 1
+    planned, gamble = predicted(network, rows)
+    return gamble < planned
+
+
+@pytest.mark.parametrize(
+    ("loss", "most", "taken"),
+    [
+        # 0.8 x -0.5 + 0.2 x 2.9 = +0.18 jobs
+        ("decision", 3.0, False),
+        # 0.8 x -log 2 + 0.2 x log 6.8 < 0, and the median is a gain, too
+        ("regression", 3.0, True),
+        # a loss that counts as 1 job at most: -0.4 + 0.2 x 1
+        ("decision", 1.0, True),
+    ],
+)
+def test_a_choice_that_is_mostly_better_and_rarely_far_worse(loss, most, taken):
+    network, _ = fitted(gambles(), epochs=15, loss=loss, most=most, batch=32)
+    assert is_taken(network) == taken
+
+
+def test_the_decision_loss_takes_a_gamble_that_is_worth_it():
+    network, _ = fitted(gambles(lost=15.0), epochs=15, batch=32)  # -0.4 + 0.2 x 1.5
+    assert is_taken(network)
+
+
+def test_inputs_are_clamped_to_all_but_a_share_of_their_range_at_each_end():
+    labels = some_labels(100)
+    network, _ = fitted(labels, epochs=2, outside=0.05)
+    column = PLAIN.index("seconds")
+    low, high = np.quantile(labels.features[:, SECONDS], (0.05, 0.95))
+    assert network.bounds[:, column] == pytest.approx([low, high], rel=1e-6)
+    assert network.bounds.shape == (2, len(PLAIN))
+    rows = np.zeros((3, len(FEATURES)))
+    rows[:, SECONDS] = [network.bounds[1, column], 50, network.bounds[1, column] - 0.1]
+    at_the_bound, beyond, inside = predicted(network, rows)
+    assert beyond == at_the_bound != inside
+
+
+def test_how_far_inputs_are_outside_makes_no_difference_to_the_fit():
+    labels, far = some_labels(100), some_labels(100)
+    largest = labels.features[:, SECONDS].argmax()
+    far.features[largest, SECONDS] = 1e6
+    before = far.features.copy()
+    ours, theirs = (fitted(one, epochs=2, outside=0.05)[0] for one in (labels, far))
+    assert flat(ours).tobytes() == flat(theirs).tobytes()
+    assert far.features.tobytes() == before.tobytes()
+
+
 def test_the_drain_difference_is_added_outside_of_the_network():
-    network = fitted(some_labels(50), epochs=1)[0].network()
+    network, _ = fitted(some_labels(50), epochs=1)
     rows = np.zeros((2, len(FEATURES)))
     rows[1, DRAIN_LOG] = 0.5
     blind = network._replace(first=network.first * (np.arange(len(PLAIN)) != DRAIN_LOG)[:, None])
@@ -106,25 +192,22 @@ def test_the_network_learns_what_the_residual_leaves(residual, loss):
     labels = some_labels(400)
     goal = np.log(3) * np.sign(labels.features[:, [SECONDS]])
     labels.features[:, [DRAIN, DRAIN_LOG]] = goal * (2, 1)
-    fitting = Fitting(targets([labels], JCT), (16, 8), FitSettings(rate=1e-9, residual=residual), 0)
+    fitting = begun(labels, loss="regression", rate=1e-9, residual=residual)
     assert fitting.run_epoch().loss == pytest.approx(loss, abs=0.02)
 
 
-def test_a_network_is_fitted_on_the_named_features_alone():
+@BOTH
+def test_a_network_is_fitted_on_the_named_features_alone(loss):
     names = ("seconds", "planned")
-    recipe = FitSettings(epochs=30, batch=64, rate=0.02, features=names)
-    fitting = Fitting(targets([some_labels(600)], JCT), (16, 8), recipe, 0)
-    while not fitting.is_done:
-        quality = fitting.run_epoch()
-    assert quality.gain < -1.6
-    network = fitting.network()
+    network, quality = fitted(some_labels(600), features=names, loss=loss)
+    assert quality.gain < -112
     assert network.features == names
+    assert network.bounds.shape == (2, 2)
     rows = np.zeros((3, len(FEATURES)))
     rows[:, SECONDS] = [-1.5, 0, 1.5]
     rows[1, PLANNED] = 1
     low, middle, high = predicted(network, rows)
-    assert low - middle == pytest.approx(-np.log(3), abs=0.25)
-    assert high - middle == pytest.approx(np.log(3), abs=0.25)
+    assert low < middle < high
 
 
 def test_a_feature_that_does_not_exist_cannot_be_fitted_on():
@@ -132,27 +215,28 @@ def test_a_feature_that_does_not_exist_cannot_be_fitted_on():
         Fitting(targets([some_labels(5)], JCT), (4, 2), FitSettings(features=("colour",)), 0)
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
+@BOTH
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(loss):
     labels = some_labels(80)
-    one, again, other = (flat(fitted(labels, 3, seed)[0].network()) for seed in (1, 1, 2))
+    one, again, other = (flat(fitted(labels, seed, epochs=3, loss=loss)[0]) for seed in (1, 1, 2))
     assert one.tobytes() == again.tobytes() != other.tobytes()
 
 
-def test_a_fit_that_is_put_down_and_taken_up_ends_the_same():
+@BOTH
+def test_a_fit_that_is_put_down_and_taken_up_ends_the_same(loss):
     labels = some_labels(80)
-    whole = fitted(labels, epochs=5)[0]
-    data, recipe = targets([labels], JCT), FitSettings(epochs=5, batch=64, rate=0.02)
-    begun = Fitting(data, (16, 8), recipe, 0)
-    begun.run_epoch()
-    begun.run_epoch()
-    rest = Fitting(data, (16, 8), recipe, 0)
-    rest.restore(begun.arrays())
+    whole, _ = fitted(labels, epochs=5, loss=loss)
+    first, rest = (begun(labels, epochs=5, loss=loss) for _ in range(2))
+    first.run_epoch()
+    first.run_epoch()
+    rest.restore(first.arrays())
     assert rest.epoch == 2
     while not rest.is_done:
         rest.run_epoch()
-    assert flat(rest.network()).tobytes() == flat(whole.network()).tobytes()
+    assert flat(rest.network()).tobytes() == flat(whole).tobytes()
 
 
-def test_a_single_state_can_be_fitted():
-    network = fitted(some_labels(1), epochs=2)[0].network()
+@BOTH
+def test_a_single_state_can_be_fitted(loss):
+    network, _ = fitted(some_labels(1), epochs=2, loss=loss)
     assert np.isfinite(flat(network)).all()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from adlro.nets.q_network import MOST_UNITS
+from adlro.nets.q_network import MOST_MEMBERS, MOST_UNITS
 from adlro.policies.loading import card as cards
 from adlro.policies.loading import learned
 from tests.trained import arrays, forged, refused, saved, zipped
@@ -76,6 +76,14 @@ BUDGET = {"cpu_s": 1.0, "labelled_states": 1, "episodes": 1}
         ({"hidden": [4, 3, 2]}, "'hidden': tuple should have at most 2 items"),
         ({"hidden": [0, 3]}, "'hidden.0': input should be greater than or equal to 1"),
         ({"hidden": [4, MOST_UNITS + 1]}, "'hidden.1': input should be less than or equal to "),
+        ({"members": 0}, "'members': input should be greater than or equal to 1"),
+        ({"members": MOST_MEMBERS + 1}, "'members': input should be less than or equal to 8"),
+        ({"members": True}, "'members': input should be a valid integer"),
+        ({"members": 1.5}, "'members': input should be a valid integer"),
+        ({"caution": -0.1}, "'caution': input should be greater than or equal to 0"),
+        ({"caution": 100.1}, "'caution': input should be less than or equal to 100"),
+        ({"caution": np.nan}, "'caution': input should be a finite number"),
+        ({"clamped": 1}, "'clamped': input should be a valid boolean"),
         ({"features": ["wait", "wait"]}, "'features': a name is there twice"),
         ({"seeds": {"first": 2, "last": 1}}, "'seeds': the last seed, 1, is before the first, 2"),
         ({"budget": BUDGET | {"cpu_s": np.inf}}, "'budget.cpu_s': input should be a finite number"),

@@ -15,7 +15,7 @@ from adlro import __version__
 from adlro.errors import OutputError, PolicyError
 from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES
 from adlro.nets import q_network as networks
-from adlro.nets.q_network import MOST_UNITS
+from adlro.nets.q_network import MOST_UNITS, UNITS
 from adlro.policies.loading import learned
 from tests.trained import NAMES, ORIGIN, arrays, forged, network, refused, saved, zipped
 
@@ -87,8 +87,9 @@ def test_features_are_known_by_name_whatever_else_the_encoder_builds(tmp_path, m
 
     def cost(values, order):
         params = learned.load(path).params
-        x, scratch = np.array([values[name] for name in order]), np.zeros((2, MOST_UNITS))
-        return networks.predict.py_func(x, params, *scratch)
+        x, scratch = np.array([values[name] for name in order]), np.zeros(UNITS)
+        networks.predict.py_func(x, params, scratch)
+        return scratch[0]
 
     before = cost(now, FEATURES)
     monkeypatch.setitem(learned.KNOWN, "adlro", later)

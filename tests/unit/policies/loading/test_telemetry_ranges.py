@@ -8,7 +8,7 @@ import pytest
 
 from adlro.errors import PolicyError
 from adlro.features.start_kernel import EVERYTHING, FEATURES, MOST_CHOICES, PLAIN, kinds_of
-from adlro.nets.q_network import MOST_UNITS, Network, flat, scratch_size
+from adlro.nets.q_network import UNITS, Network, flat, scratch_size
 from adlro.policies import registry
 from adlro.policies.adlro import decide
 from adlro.policies.loading import card, learned, telemetry_ranges
@@ -196,7 +196,7 @@ def test_what_no_weight_looks_at_is_not_filled_in():
     assert found == [tuple(row) for row in record_choices.load().choices.tolist()]
     for memory in memories:
         size = MOST_CHOICES * len(FEATURES)
-        rows = memory[2 * MOST_UNITS :][:size].reshape(MOST_CHOICES, len(FEATURES))
+        rows = memory[UNITS:][:size].reshape(MOST_CHOICES, len(FEATURES))
         assert np.isnan(rows[:, len(PLAIN) :]).all()
         assert not np.isnan(rows[0, : len(PLAIN)]).any()
 
