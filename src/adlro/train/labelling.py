@@ -13,12 +13,13 @@ from adlro.policies.loading.feature_ranges import FeatureRanges, measure_ranges
 from adlro.seeds import TrainingPhase
 from adlro.telemetry.normalise import Norm
 from adlro.train import episode_seeds, expansion
-from adlro.train.episodes import EpisodeKey, EpisodeSource, Player, policy
+from adlro.train.episodes import MIN_MIN, EpisodeKey, EpisodeSource, Player, policy
 from adlro.train.expansion import Labels
 from adlro.train.folder import TrainingFolder
 from adlro.train.hyperparameters import SELF, LabelRound
 
 _REAL = 1.6  # typical number of decisions with a choice for each job
+_DEAR = 600  # GPUs, and jobs waiting in the end, above which other policies take a minute to play
 
 
 class Labelling(NamedTuple):
@@ -58,6 +59,9 @@ def label(task: LabelTask) -> Labels:
         return work.network if name == SELF else name
 
     behaviour = settings.behaviours[number % len(settings.behaviours)]
+    waiting = episode.scenario.jobs * max(1.0 - 1.0 / episode.scenario.load, 0.0)
+    if waiting + len(setting.layout.gpus) > _DEAR:
+        behaviour = MIN_MIN
     return expansion.expand(
         setting,
         episode.workload,
