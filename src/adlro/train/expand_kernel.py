@@ -23,9 +23,9 @@ from adlro.sim.kernel import advance, apply
 from adlro.sim.rollout_kernel import PolicyCall, ask, branch, copy_job
 from adlro.sim.world import World, view_of
 
-EFFORT = 5e4  # of a state's rollouts; larger states are expanded less often
+EFFORT = 1e5  # of a state's rollouts; larger states are expanded less often
 _RARER = 0.7  # exponent of that: below 1, as there is more to learn in a large state
-_LARGE = 2.0  # times that effort: with one future, as what comes matters little there,
+_LARGE = 1.0  # times that effort: with one future, as what comes matters little there,
 _SOME_CHOICES = 4  # and with the main choices and about so many others
 COSTS = ("jct", "weighted_jct", "idle", "span", "energy")  # columns of the cost of a choice
 
