@@ -10,7 +10,8 @@ Two losses, of which docs/training.md compares the results:
 - *regression*: Huber loss of the score against the same differences in units of tau (the state's
   unit of time), on a logarithmic scale. It learns the mean of the log and so hides rare losses.
 
-In both the network learns only what the drain difference does not explain. Inputs are clamped to
+In both the network learns only what the drain difference does not explain. Its members are trained
+on the same batches from different initial weights, each by its own loss. Inputs are clamped to
 nearly all of their range, in training and afterwards. One thread is used.
 """
 
@@ -130,25 +131,24 @@ class Fitting:
         self._held_out = max(int(states * fit.held_out), 1)
         self._seen = max(states - self._held_out, 1)
         self._batch = min(fit.batch, self._seen)
-        self._layers = self._build(hidden)
-        one, two, three = self._layers
-        relu = torch.nn.ReLU()
-        self._net = torch.nn.Sequential(one, relu, two, relu, three)
+        self._weights_of_members = self._build(hidden)
         self._adam = torch.optim.AdamW(
-            self._net.parameters(), lr=fit.rate, weight_decay=fit.weight_decay
+            self._weights_of_members, lr=fit.rate, weight_decay=fit.weight_decay
         )
 
-    def _build(self, hidden: tuple[int, int]) -> list[torch.nn.Linear]:
+    def _build(self, hidden: tuple[int, int]) -> list[torch.Tensor]:
+        """Return weights and biases of E members, each array with E as its first dimension."""
+        members = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
-            layers = [
-                torch.nn.Linear(len(self._middle), hidden[0]),
-                torch.nn.Linear(hidden[0], hidden[1]),
-                torch.nn.Linear(hidden[1], 1, bias=False),
-            ]
-        with torch.no_grad():
-            layers[2].weight *= _SMALL_START
-        return layers
+            for _ in range(self._fit.members):
+                one = torch.nn.Linear(len(self._middle), hidden[0])
+                two = torch.nn.Linear(hidden[0], hidden[1])
+                three = torch.nn.Linear(hidden[1], 1, bias=False)
+                layers = (one.weight.T, one.bias[None], two.weight.T, two.bias[None])
+                members.append((*layers, _SMALL_START * three.weight.T))
+        stacked = [torch.stack(arrays) for arrays in zip(*members, strict=True)]
+        return [array.detach().clone().requires_grad_() for array in stacked]
 
     @property
     def is_done(self) -> bool:
@@ -156,20 +156,26 @@ class Fitting:
         return self.epoch >= self._fit.epochs
 
     def _scores(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the scores [E, B, C] that E members give the choices of B states."""
+        one, one_bias, two, two_bias, three = self._weights_of_members
         rows = self._rows[states]
-        scores: torch.Tensor = self._drain[rows] + self._net(self._x[rows]).squeeze(-1)
+        first = torch.relu(self._x[rows.ravel()] @ one + one_bias)
+        learned = torch.relu(first @ two + two_bias) @ three
+        scores: torch.Tensor = self._drain[rows] + learned.view(-1, *rows.shape)
         return scores
 
     def _loss(self, scores: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        if self._fit.loss == "decision":
-            barred = (-scores / self._fit.temperature).masked_fill(~self._known[states], -math.inf)
-            expected = (torch.softmax(barred, 1) * self._relative[states]).sum(1)
-            weights = self._weights[states]
-            return (expected * weights).sum() / weights.sum()
-        above = scores - scores.gather(1, self._planned[states])
+        """Return the loss of scores [E, B, C], the mean over E members."""
         known = self._known[states]
-        error = torch.nn.functional.huber_loss(above, self._goal[states], reduction="none")
-        return (error * known).sum() / known.sum()
+        if self._fit.loss == "decision":
+            barred = (-scores / self._fit.temperature).masked_fill(~known, -math.inf)
+            expected = (torch.softmax(barred, 2) * self._relative[states]).sum(2)
+            weights = self._weights[states]
+            return (expected * weights).sum(1).mean() / weights.sum()
+        above = scores - scores.gather(2, self._planned[states].expand(len(scores), -1, 1))
+        goal = self._goal[states].expand_as(above)
+        error = torch.nn.functional.huber_loss(above, goal, reduction="none")
+        return (error * known).sum((1, 2)).mean() / known.sum()
 
     def run_epoch(self, check: Callable[[], object] = lambda: None) -> Quality:
         """Train once on all states but the held-out ones; return the quality on the held-out ones.
@@ -198,38 +204,40 @@ class Fitting:
         with torch.no_grad():
             scores = self._scores(states)
             loss = float(self._loss(scores, states))
-            taken = scores.masked_fill(~self._known[states], math.inf).argmin(1)
+            taken = scores.mean(0).masked_fill(~self._known[states], math.inf).argmin(1)
             gains = self._relative[states].gather(1, taken[:, None]).squeeze(1)
             weights = self._weights[states]
             return Quality(loss, 100 * float((gains * weights).sum() / weights.sum()))
 
     def network(self) -> Network:
         """Return the current network; the scaling of the features is folded into its weights."""
-        first, first_bias, second, second_bias, last = (
-            weight.detach().numpy().astype(np.float64) for weight in self._net.parameters()
+        one, one_bias, two, two_bias, three = (
+            weight.detach().numpy().astype(np.float64) for weight in self._weights_of_members
         )
-        scaled = first / self._spread
+        scaled = one / self._spread[:, None]
+        shifted = one_bias[:, 0] - self._middle.astype(np.float64) @ scaled
         return Network(
             self._fit.features,
             np.array(self._fit.residual),
-            np.ascontiguousarray(scaled.T),
-            first_bias - scaled @ self._middle.astype(np.float64),
-            np.ascontiguousarray(second.T),
-            second_bias,
-            last.ravel(),
+            np.ascontiguousarray(np.concatenate(scaled, axis=1)),
+            shifted.ravel(),
+            np.concatenate(two),
+            two_bias.ravel(),
+            three.ravel(),
             bounds=self._bounds.astype(np.float64),
+            caution=self._fit.caution,
         )
 
     def arrays(self) -> Arrays:
         """Return the state after the last epoch as arrays, for `restore`."""
-        weights = list(self._net.parameters())
+        weights = self._weights_of_members
         moments = adam_state.to_arrays(self._adam, weights)
         found = adam_state.weights_to_arrays("weight", weights) | moments
         return found | {"epoch": np.array([self.epoch])}
 
     def restore(self, arrays: Arrays) -> None:
         """Set the state to one that `arrays` returned."""
-        weights = list(self._net.parameters())
+        weights = self._weights_of_members
         adam_state.restore_weights("weight", weights, arrays)
         adam_state.restore(self._adam, weights, arrays)
         self.epoch = int(arrays["epoch"].item())

@@ -8,10 +8,11 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from adlro.features.start_kernel import PLAIN
 from adlro.model.record import Record
-from adlro.nets.q_network import MOST_UNITS
+from adlro.nets.q_network import MOST_MEMBERS, MOST_UNITS
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Units = Annotated[int, Field(ge=1, le=MOST_UNITS)]
+_ANY = 10**7  # labelled states: more than all episodes of a round have
 SELF = "self"  # the network fitted in the round before
 
 
@@ -51,7 +52,9 @@ class FitSettings(Record):
 
     loss: Literal["decision", "regression"] = "decision"
     temperature: PositiveFloat = 0.1  # of the softmax, in units of scores
-    most: PositiveFloat = 3.0  # larger differences of costs count as this, mean costs of a job
+    most: PositiveFloat = 1.0  # larger differences of costs count as this, mean costs of a job
+    members: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = 1  # networks, see nets/q_network.py
+    caution: Annotated[float, Field(ge=0, le=100)] = 0.0  # factor on their disagreement
     outside: Annotated[float, Field(ge=0, lt=0.5)] = 0.001  # share of inputs clamped at each end
     epochs: PositiveInt = 15
     rate: PositiveFloat = 4e-3  # largest learning rate of the cycle
@@ -111,14 +114,27 @@ class TunedHyperparameters(SearchHyperparameters):
 
 
 class AdlroHyperparameters(TunedHyperparameters):
-    """Hyperparameters of `adlro`: rounds of labels and regression, then evolution strategies."""
+    """Hyperparameters of `adlro`: rounds of labels and fits, then evolution strategies.
 
+    The first round is mostly about clusters of all kinds, the second about the scenario itself. The
+    shipped policy is trained by these.
+    """
+
+    hidden: tuple[Units, Units] = (32, 16)  # of each member
     objective: str = "jct"  # see objective.py
     rounds: Annotated[tuple[LabelRound, ...], Field(min_length=1, max_length=8)] = (
-        LabelRound(base="min-min", behaviours=("min-min", "drain-argmin"), states=300_000),
-        LabelRound(base="min-min", behaviours=("self", "self", "min-min"), states=150_000),
-    )
-    fit: FitSettings = FitSettings()
+        LabelRound(
+            base="min-min", behaviours=("min-min", "drain-argmin"), states=_ANY, episodes=6_000,
+            family_share=0.15, wide_share=0.7, error_share=0.4,
+        ),
+        LabelRound(
+            base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=4_500,
+            family_share=0.3, wide_share=0.35, error_share=0.3,
+        ),
+    )  # fmt: skip
+    fit: FitSettings = FitSettings(members=4, caution=0.5)
+    tuning: TuningSettings = TuningSettings(family_share=0.2, wide_share=0.45, error_share=0.35)
+    selection: SelectionSettings = SelectionSettings(wide=120)
 
 
 class PreemptiveHyperparameters(TunedHyperparameters):
