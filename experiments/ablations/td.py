@@ -27,6 +27,7 @@ from adlro.nets.q_network import Network
 from adlro.seeds import TrainingPhase
 from adlro.train import weights
 from adlro.train.episodes import EpisodeKey, EpisodeSource
+from adlro.train.hyperparameters import Shares
 
 PHASE = TrainingPhase.TEMPORAL_DIFFERENCES
 _RESIDUAL = (1.0, 0.0)  # the plain drain difference: Q is no log
@@ -122,7 +123,7 @@ class Recording(NamedTuple):
         """Play an episode: even ones with the network's choices, odd ones with Min-Min's."""
         key = EpisodeKey(self.run, PHASE, episode)
         rng = key.rng
-        drawn = self.source.draw(key, self.td.family_share, rng)
+        drawn = self.source.draw(key, Shares(self.td.family_share), rng)
         policy = recorder(
             plays, drawn.setting, as_min_min=episode % 2 == 1, stray=self.td.stray, rng=rng
         )

@@ -29,6 +29,7 @@ from adlro.train.hyperparameters import (
     LabelRound,
     Shares,
     T,
+    focused,
     reduced_rounds,
 )
 from adlro.train.labelling import Labelling, LabelTask, label
@@ -37,6 +38,7 @@ from adlro.train.plan import TrainingRequest
 
 QUICK_S = 240.0  # budgets below this are scaled from `reduced` hyperparameters
 QUICK_EPISODES = 20_000  # so are fewer episodes
+WIDE_S, WIDE_EPISODES = 3_600.0, 150_000  # smaller trainings leave out the wide family
 CARE = 0.9  # share of a budget that is planned: speeds are known roughly
 SHARES = (0.45, 0.10, 0.45)  # of the time, for labels, fit and tuning
 _MEASURED, _PLAYED = 3, 8  # episodes labelled per round, and played, to measure speeds
@@ -136,7 +138,7 @@ def _scaled_rounds(
     each = seconds / len(rounds)
     counts = [min(int(each / speed), _MOST_STATES) for speed in speeds.states[: len(rounds)]]
     return tuple(
-        settings.model_copy(update={"states": max(count, _FEWEST_STATES)})
+        settings.model_copy(update={"states": max(count, _FEWEST_STATES), "episodes": None})
         for settings, count in zip(rounds, counts, strict=True)
     )
 
@@ -176,6 +178,19 @@ def scaled_tuning(used: T, own_load: float, seconds: float, speeds: Speeds) -> T
     )
 
 
+def _for_size(full: AdlroHyperparameters, quick: float, wide: float) -> AdlroHyperparameters:
+    """Return the hyperparameters of a training by its size.
+
+    Args:
+        full: the hyperparameters without a budget.
+        quick: size relative to the smallest that has all rounds of labels.
+        wide: size relative to the smallest that has the wide family.
+    """
+    if quick < 1.0:
+        return reduced_rounds(full)
+    return full if wide >= 1.0 else focused(full)
+
+
 def scaled_to_time(
     request: TrainingRequest[AdlroHyperparameters], spent_s: float, budget_s: float, speeds: Speeds
 ) -> AdlroHyperparameters:
@@ -184,7 +199,7 @@ def scaled_to_time(
     Both times are CPU seconds.
     """
     full = request.hyperparameters
-    used = full if budget_s >= QUICK_S else reduced_rounds(full)
+    used = _for_size(full, budget_s / QUICK_S, budget_s / WIDE_S)
     left = max(CARE * budget_s - spent_s, 0.0)
     rounds = _scaled_rounds(used.rounds, SHARES[0] * left, speeds)
     fit = _scaled_fit(used.fit, rounds, SHARES[1] * left, speeds)
@@ -233,7 +248,7 @@ def scaled_search(
 
 def scaled_to_episodes(full: AdlroHyperparameters, episodes: int) -> AdlroHyperparameters:
     """Return hyperparameters for about this many episodes; labels take about half of the time."""
-    used = full if episodes >= QUICK_EPISODES else reduced_rounds(full)
+    used = _for_size(full, episodes / QUICK_EPISODES, episodes / WIDE_EPISODES)
     labelled = max(episodes // (_RUNS_PER_LABELLED + 1) // len(used.rounds), 1)
     few = {"states": _MOST_STATES, "episodes": labelled}
     left = max(episodes - labelled * len(used.rounds), 0)

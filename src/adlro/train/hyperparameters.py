@@ -53,8 +53,8 @@ class FitSettings(Record):
     loss: Literal["decision", "regression"] = "decision"
     temperature: PositiveFloat = 0.1  # of the softmax, in units of scores
     most: PositiveFloat = 1.0  # larger differences of costs count as this, mean costs of a job
-    members: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = 1  # networks, see nets/q_network.py
-    caution: Annotated[float, Field(ge=0, le=100)] = 0.0  # factor on their disagreement
+    members: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = 4  # networks, see nets/q_network.py
+    caution: Annotated[float, Field(ge=0, le=100)] = 0.5  # factor on their disagreement
     outside: Annotated[float, Field(ge=0, lt=0.5)] = 0.001  # share of inputs clamped at each end
     epochs: PositiveInt = 15
     rate: PositiveFloat = 4e-3  # largest learning rate of the cycle
@@ -132,7 +132,7 @@ class AdlroHyperparameters(TunedHyperparameters):
             family_share=0.3, wide_share=0.35, error_share=0.3,
         ),
     )  # fmt: skip
-    fit: FitSettings = FitSettings(members=4, caution=0.5)
+    fit: FitSettings = FitSettings()
     tuning: TuningSettings = TuningSettings(family_share=0.2, wide_share=0.45, error_share=0.35)
     selection: SelectionSettings = SelectionSettings(wide=120)
 
@@ -194,6 +194,22 @@ def reduced(full: T) -> T:
     )
 
 
+def focused(full: AdlroHyperparameters) -> AdlroHyperparameters:
+    """Return hyperparameters without the wide family, which needs a large budget."""
+
+    def moved(shares: LabelRound | TuningSettings) -> dict[str, float]:
+        return {"wide_share": 0.0, "family_share": shares.family_share + shares.wide_share / 2}
+
+    return full.model_copy(
+        update={
+            "rounds": tuple(each.model_copy(update=moved(each)) for each in full.rounds),
+            "tuning": full.tuning.model_copy(update=moved(full.tuning)),
+            "selection": full.selection.model_copy(update={"wide": 0}),
+        }
+    )
+
+
 def reduced_rounds(full: AdlroHyperparameters) -> AdlroHyperparameters:
-    """Apply `reduced`, and drop all rounds of labels except the first."""
-    return reduced(full).model_copy(update={"rounds": full.rounds[:1]})
+    """Apply `focused` and `reduced`, and drop all rounds of labels except the first."""
+    few = reduced(focused(full))
+    return few.model_copy(update={"rounds": few.rounds[:1]})
