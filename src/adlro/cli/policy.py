@@ -81,16 +81,22 @@ def _figures(title: str, figures: tuple[Figure, ...]) -> Table:
 
     table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
     table.add_column("scenario")
-    for heading in ("load", "mean JCT vs min-min", "95 % interval", "seeds"):
+    table.add_column("load", justify="right")
+    table.add_column("versus")
+    for heading in ("mean JCT", "95 % interval"):
         table.add_column(heading, justify="right")
+    table.add_column("")
+    table.add_column("seeds", justify="right")
     for figure in figures:
         low, high = figure.ci95
         seeds = f"{figure.seeds.first}-{figure.seeds.last}" if figure.seeds else ""
         table.add_row(
             figure.scenario,
             f"{figure.load:g}",
+            figure.rival,
             f"{figure.mean_jct_pct:+.2f} %",
             f"{low:+.2f} to {high:+.2f}",
+            "wins" if high < 0 else "loses" if low > 0 else "not settled",
             seeds,
         )
     return table

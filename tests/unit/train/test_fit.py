@@ -26,7 +26,7 @@ def some_labels(states, choices=4, seed=0):
     costs = np.zeros((len(features), 5))
     costs[:, 0] = 100.0 + 2 * 7.0 * np.sign(features[:, SECONDS])
     costs[:, 1:] = rng.normal(size=(len(features), 4))
-    groups = np.tile([choices, 0, 7_000_000, 10], (states, 1))  # tau = 7 s, 10 jobs
+    groups = np.tile([choices, 0, 7_000_000, 10, 1000], (states, 1))  # tau = 7 s, 10 jobs
     return Labels(features, costs, groups)
 
 
@@ -40,7 +40,8 @@ def predicted(network, rows):
 
 
 def begun(labels, seed=0, **changes):
-    settings = FitSettings(**{"epochs": 30, "batch": 64, "rate": 0.02, **changes})
+    usual = {"epochs": 30, "batch": 64, "rate": 0.02, "members": 1, "most": 3.0}
+    settings = FitSettings(**{**usual, **changes})
     return Fitting(targets([labels], JCT), (16, 8), settings, seed)
 
 
@@ -59,7 +60,7 @@ def test_targets_are_costs_above_min_mins_choice_in_tau_and_in_mean_costs_of_a_j
     costs = np.zeros((5, 5))
     costs[:, 0] = [8, 4, 30, 50, 20]
     costs[:, 2] = [0, 2, 0, 0, 0]  # weighs 0.5
-    groups = np.array([[2, 1, 2_000_000, 10], [3, 0, 10_000_000, 6]])
+    groups = np.array([[2, 1, 2_000_000, 10, 1000], [3, 0, 10_000_000, 6, 250]])
     found = targets(
         [Labels(np.zeros((5, 1), np.float32), costs, groups)], np.array([1, 0, 0.5, 0, 0])
     )
@@ -72,6 +73,7 @@ def test_targets_are_costs_above_min_mins_choice_in_tau_and_in_mean_costs_of_a_j
     assert found.relative[1, :3].tolist() == [0, 4, -2]
     assert found.rows[0, :3].tolist() == [0, 1, 1]
     assert found.rows[1, :4].tolist() == [2, 3, 4, 4]
+    assert found.weights.tolist() == [1, 4]  # one in four of such states is labelled
 
 
 def test_a_known_function_is_recovered_by_regression():
@@ -107,7 +109,7 @@ def gambles(states=400, lost=29.0):
     costs = np.zeros((2 * states, 5))
     costs[:, 0] = 100.0
     costs[1::2, 0] += np.where(np.arange(states) % 5 == 0, lost, -5)
-    return Labels(features, costs, np.tile([2, 0, 5_000_000, 10], (states, 1)))
+    return Labels(features, costs, np.tile([2, 0, 5_000_000, 10, 1000], (states, 1)))
 
 
 def is_taken(network):
@@ -173,7 +175,8 @@ def test_the_drain_difference_is_added_outside_of_the_network():
 
 def test_the_residual_is_the_drain_difference_in_the_shares_of_the_recipe():
     # 2 x 0.7 of the plain one, and a quarter of 0.4 of the log: 1.4 + 0.1
-    data, recipe = targets([some_labels(50)], JCT), FitSettings(epochs=1, residual=(2.0, 0.25))
+    recipe = FitSettings(epochs=1, residual=(2.0, 0.25), members=1)
+    data = targets([some_labels(50)], JCT)
     network = Fitting(data, (16, 8), recipe, 0).network()
     rows = np.zeros((2, len(FEATURES)))
     rows[1, [DRAIN, DRAIN_LOG]] = 0.7, 0.4
@@ -240,3 +243,21 @@ def test_a_fit_that_is_put_down_and_taken_up_ends_the_same(loss):
 def test_a_single_state_can_be_fitted(loss):
     network, _ = fitted(some_labels(1), epochs=2, loss=loss)
     assert np.isfinite(flat(network)).all()
+
+
+def test_members_are_networks_of_their_own_from_different_initial_weights():
+    labels = some_labels(300)
+    three, _ = fitted(labels, epochs=3, members=3, caution=0.5)
+    alone, _ = fitted(labels, epochs=3, members=1)
+    assert (three.members, three.hidden, three.caution) == (3, (16, 8), 0.5)
+    rows = np.zeros((40, len(FEATURES)))
+    rows[:, SECONDS] = np.linspace(-1, 1, 40)
+    params, found, scratch = flat(three), [], np.zeros(UNITS)
+    for row in rows:
+        predict.py_func(row, params, scratch)
+        found.append(scratch[:3].copy())
+    first, second, third = np.array(found).T
+    # Adam's steps do not depend on the scale of the loss, which is the mean over the members.
+    assert first == pytest.approx(predicted(alone, rows), abs=1e-3)
+    assert np.abs(first - second).max() > 0.01
+    assert np.abs(second - third).max() > 0.01

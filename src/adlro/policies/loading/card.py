@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,11 +79,12 @@ class Budget(Record):
 
 
 class Figure(Record):
-    """The mean completion time of a policy on one scenario, versus min-min on the same jobs."""
+    """The mean completion time of a policy on one scenario, versus a rival on the same jobs."""
 
     scenario: Name
     load: PositiveFloat
-    mean_jct_pct: float  # versus min-min; below 0 = shorter
+    rival: Name = "min-min"  # files of before there were others lack the key
+    mean_jct_pct: float  # versus the rival; below 0 = shorter
     ci95: tuple[float, float]
     seeds: Seeds | None = None
 
@@ -244,16 +246,15 @@ def write(origin: Provenance, **more: object) -> str:
     return _signed(written | {"format": FORMAT} | more)
 
 
-def with_ranges(text: bytes, path: Path, ranges: FeatureRanges) -> str:
-    """Return the text of a card file with other ranges; nothing else of it changes but its hash.
+def with_figures(text: bytes, path: Path, final: Sequence[Figure]) -> str:
+    """Return the text of a card file with other final figures; only its hash changes beside them.
 
     Raises:
-        PolicyError: the card is invalid, or the ranges do not fit its features.
+        PolicyError: the card is invalid.
     """
     parse(text, path)
-    changed = _signed(_json(text, path) | {"ranges": ranges.model_dump(mode="json")})
-    parse(changed.encode(), path)
-    return changed
+    figures = [figure.model_dump(mode="json", exclude_none=True) for figure in final]
+    return _signed(_json(text, path) | {"final": figures})
 
 
 def _signed(data: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ import pytest
 from adlro.nets.q_network import MOST_MEMBERS, MOST_UNITS
 from adlro.policies.loading import card as cards
 from adlro.policies.loading import learned
+from adlro.policies.loading.card import Figure, Seeds
+from tests.commands import called
 from tests.trained import arrays, forged, refused, saved, zipped
 
 
@@ -97,3 +99,38 @@ def test_a_card_that_says_what_none_may_is_refused_though_its_hash_is_right(
     tmp_path, changes, said
 ):
     assert refused(forged(tmp_path, zipped(arrays()), **changes)).startswith(f".json: {said}")
+
+
+def test_final_figures_change_nothing_else_of_a_card_but_its_hash(tmp_path):
+    file = saved(tmp_path).with_suffix(".json")
+    before = json.loads(file.read_text())
+    figures = [
+        Figure(scenario="Philly", load=0.9, rival="drain-argmin", mean_jct_pct=-2, ci95=(-3, -1)),
+        Figure(
+            scenario="openb", load=0.9, mean_jct_pct=1, ci95=(-1, 2), seeds=Seeds(first=0, last=4)
+        ),
+    ]
+    file.write_text(cards.with_figures(file.read_bytes(), file, figures))
+    after = json.loads(file.read_text())
+    assert {key for key in after if after[key] != before.get(key)} == {"final", "sha256_card"}
+    assert learned.load(file).card.final == tuple(figures)
+
+
+def test_a_figure_without_a_rival_is_against_min_min(tmp_path):
+    figure = {"scenario": "paper16", "load": 0.8, "mean_jct_pct": -5.0, "ci95": [-6.0, -4.0]}
+    path = forged(tmp_path, zipped(arrays()), final=[figure])
+    assert learned.load(path).card.final[0].rival == "min-min"
+
+
+def test_the_card_says_where_the_policy_wins_and_loses(tmp_path):
+    def figure(name, low, high):
+        mean = (low + high) / 2
+        return {"scenario": name, "load": 0.8, "mean_jct_pct": mean, "ci95": [low, high]}
+
+    final = [figure("good", -6.0, -4.0), figure("bad", 1.0, 3.0), figure("open", -1.0, 1.0)]
+    path = forged(tmp_path, zipped(arrays()), final=final)
+    lines = called("policy", "show", str(path)).stdout.splitlines()
+    verdicts = {line.split()[0]: line for line in lines if "min-min" in line and "%" in line}
+    assert "wins" in verdicts["good"]
+    assert "loses" in verdicts["bad"]
+    assert "not settled" in verdicts["open"]

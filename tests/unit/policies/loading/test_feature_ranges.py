@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from adlro.errors import PolicyError
 from adlro.policies import registry
-from adlro.policies.loading import card as cards
 from adlro.policies.loading import learned
 from adlro.policies.loading.feature_ranges import FeatureRanges, Range, measure_ranges
 from tests.commands import called
@@ -118,29 +116,6 @@ def test_ranges_of_nothing_are_refused(tmp_path, key):
 def test_no_ranges_at_all_are_not_ranges_of_the_features(tmp_path):
     path = forged(tmp_path, zipped(arrays()), ranges=changed() | {"features": {}})
     assert refused(path).startswith(".json: 'ranges.features': dictionary should have at least 1")
-
-
-def test_a_network_without_named_features_has_no_ranges(tmp_path):
-    file = learned.shipped_file("paper-dqn").with_suffix(".json")
-    with pytest.raises(PolicyError, match="'ranges': are there, but the network has no named"):
-        cards.with_ranges(file.read_bytes(), file, RANGES)
-
-
-def test_new_ranges_change_nothing_else_of_a_card_but_its_hash(tmp_path):
-    path = saved(tmp_path)
-    file = path.with_suffix(".json")
-    before = json.loads(file.read_text())
-    file.write_text(cards.with_ranges(file.read_bytes(), file, RANGES))
-    after = json.loads(file.read_text())
-    assert {key for key in after if after[key] != before.get(key)} == {"ranges", "sha256_card"}
-    assert learned.load(path).card.ranges == RANGES
-
-
-def test_new_ranges_of_other_features_are_refused(tmp_path):
-    file = saved(tmp_path).with_suffix(".json")
-    other = RANGES.model_copy(update={"features": {"drain": Range(0, 0, 1, 1)}})
-    with pytest.raises(PolicyError, match="ranges: 'priority' has no range"):
-        cards.with_ranges(file.read_bytes(), file, other)
 
 
 def test_the_card_is_shown_with_what_the_ranges_were_measured_on(tmp_path):
