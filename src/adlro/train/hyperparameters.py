@@ -128,7 +128,7 @@ class AdlroHyperparameters(TunedHyperparameters):
             family_share=0.15, wide_share=0.7, error_share=0.4,
         ),
         LabelRound(
-            base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=4_500,
+            base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=8_000,
             family_share=0.3, wide_share=0.35, error_share=0.3,
         ),
     )  # fmt: skip
