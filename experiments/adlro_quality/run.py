@@ -1,4 +1,4 @@
-"""The learned policy against its required figures: three loads, and scenarios not trained on."""
+"""The learned policy against its bars, beside the policy shipped before: loads, other scenarios."""
 
 from __future__ import annotations
 
@@ -21,17 +21,22 @@ from adlro.errors import ConfigError
 from adlro.evaluate.comparison import BASELINE, Comparison, PolicyRow
 from adlro.evaluate.stats import Estimate
 from adlro.policies import registry
+from adlro.policies.loading import learned
 from adlro.workloads.setting import prepare
 
 FOLDER = Path(__file__).parent
-CLAIMS = range(200_000, 200_500)  # reserved for this table: never used for training or selection
+CLAIMS = range(201_000, 201_500)  # reserved for this table: never used for training or selection
 QUICK_SEEDS = range(100_000, 100_002)
 
-LOADS = {0.6: Bar("<=", -4.4), 0.8: Bar("<=", -6.8), 0.95: Bar("<=", -8.1, aim=-10)}
+BEFORE = "before"  # the policy shipped until 2026-11-19, FOLDER/before.npz
+FORMER = str(FOLDER / f"{BEFORE}.npz")
+LOADS = {
+    0.6: Bar("<=", -4.4, aim=-5.5), 0.8: Bar("<=", -6.8, aim=-8.5), 0.95: Bar("<=", -8.1, aim=-10.5)
+}  # fmt: skip
 PAPER = ("fcfs", "static-affinity")  # what the paper compares with, at the highest load
 STRONG = (BASELINE, "drain-argmin", "allox")
 QUICK = STRONG[:2]  # without allox, which takes longer than all others together
-BETTER, NO_WORSE = Bar("<", 0), Bar("<=", 0)
+BETTER, NO_WORSE, AS_BEFORE = Bar("<", 0), Bar("<=", 0), Bar("<=", 0.3)
 GAP, COST = Bar(">=", 60, aim=75), Bar("<=", 10, unit="us")
 LESS_JCT, MORE_JOBS = Bar("<=", -25), Bar(">=", 18)
 UNSEEN = Bar("<=", -5, aim=-6)
@@ -46,6 +51,7 @@ class Case(NamedTuple):
     bar: Bar = UNSEEN
     beside: str = BASELINE  # the rival that the bar refers to
     with_references: bool = False
+    seeds: int = len(CLAIMS)  # at most
 
 
 def _mostly(scenario: Scenario, job_type: str) -> list[dict[str, object]]:
@@ -55,6 +61,19 @@ def _mostly(scenario: Scenario, job_type: str) -> list[dict[str, object]]:
         {**each.model_dump(), "share": 0.7 if each.name == job_type else rest}
         for each in scenario.types
     ]
+
+
+def learned_before() -> learned.Learned:
+    """Return the policy that was shipped before."""
+    return learned.load(Path(FORMER))
+
+
+def _times(scenario: Scenario, factor: int) -> dict[str, object]:
+    """Return the scenario's cluster with `factor` times as many nodes of each kind."""
+    cluster = scenario.cluster.model_dump()
+    for group in cluster["nodes"]:
+        group["count"] *= factor
+    return cluster
 
 
 def trained() -> list[Case]:
@@ -70,22 +89,35 @@ def trained() -> list[Case]:
 
 
 def unseen() -> list[Case]:
-    """Scenarios outside the training family (src/adlro/train/family.py)."""
+    """Other scenarios than the one that the training is about."""
     paper, hetero, surge, single, gavel = map(
         find_scenario, ("paper16", "hetero64", "paper16-surge", "paper16-single", "gavel16")
     )
     bursts = {"process": "bursty", "peak": 3.0, "share": 0.2}
     ml, simulation = _mostly(paper, "ml"), _mostly(paper, "simulation")
     noisy, wild = "noisy:0.5", "noisy:1.0"
+    calm = [
+        Case(f"paper16, load {load:g}", adjusted(paper, load=load), bar=NO_WORSE)
+        for load in (0.3, 0.4, 0.5)
+    ]
+    large = {"load": 1.5, "jobs": 3_000, "cluster": _times(hetero, 16)}
     return [
+        *calm,
         Case("bursty, load 0.8", adjusted(paper, load=0.8, arrivals=bursts)),
-        Case("overload, load 4", adjusted(paper, load=4.0)),
+        Case("overload, load 4", adjusted(paper, load=4.0), bar=AS_BEFORE, beside=BEFORE),
         Case("estimates noisy:0.5, load 0.8", adjusted(paper, load=0.8, estimates=noisy)),
         Case("estimates noisy:1.0, load 0.95", adjusted(paper, load=0.95, estimates=wild)),
         Case("70 % ml, load 0.8", adjusted(paper, load=0.8, types=ml)),
         Case("70 % simulation, load 0.9", adjusted(paper, load=0.9, types=simulation)),
-        Case("hetero64, load 1.5", adjusted(hetero, load=1.5)),
-        Case("paper16-surge, load 0.8", adjusted(surge, load=0.8)),
+        Case("hetero64, load 1.5", adjusted(hetero, load=1.5), bar=Bar("<=", -23)),
+        Case(
+            "hetero64 x 16, load 1.5",
+            adjusted(hetero, **large),
+            bar=NO_WORSE,
+            beside="drain-argmin",
+            seeds=24,
+        ),
+        Case("paper16-surge, load 0.8", adjusted(surge, load=0.8), bar=AS_BEFORE, beside=BEFORE),
         Case("paper16-single, load 0.95", adjusted(single, load=0.95), bar=NO_WORSE),
         Case("gavel16, load 0.9", adjusted(gavel, load=0.9), STRONG, BETTER, "allox"),
     ]
@@ -106,7 +138,8 @@ class CaseResult(NamedTuple):
     @property
     def strongest(self) -> str:
         """Name of the best other policy."""
-        return min((r for r in self.result.policies if r.name != self.learned), key=_jct).name
+        own = (self.learned, BEFORE)
+        return min((r for r in self.result.policies if r.name not in own), key=_jct).name
 
 
 def _jct(row: PolicyRow) -> float:
@@ -154,6 +187,7 @@ def _claims_at_load(found: CaseResult) -> list[Claim]:
     name, row = found.case.name, found.row
     us = Estimate(mean=_real_us(row), sd=None, ci95=None)
     claims = [
+        _claim(found, BEFORE, AS_BEFORE),
         _claim(found, BASELINE, found.case.bar),
         _claim(found, found.strongest, BETTER),
         _claim(found, BASELINE, NO_WORSE, "p99_jct"),
@@ -224,24 +258,26 @@ def _details_table(found: Sequence[CaseResult]) -> Table:
 
 
 def _unseen_table(found: Sequence[CaseResult]) -> Table:
-    """Table of the scenarios not trained on, one per line."""
+    """Table of the other scenarios, one per line."""
     learned = found[0].learned
-    others = [name for name in STRONG if name != BASELINE]
+    others = [*(name for name in STRONG if name != BASELINE), BEFORE]
     head = (
-        "scenario", f"{BASELINE}: mean JCT s", *(f"{name} vs {BASELINE}" for name in others),
-        f"{learned} vs {BASELINE}", f"{learned}: p99 vs {BASELINE}", "bar", "verdict",
+        "scenario", "seeds", f"{BASELINE}: mean JCT s",
+        *(f"{name} vs {BASELINE}" for name in others), f"{learned} vs {BASELINE}",
+        f"{learned} vs {BEFORE}", f"{learned}: p99 vs {BASELINE}", "bar", "verdict",
     )  # fmt: skip
     lines = []
     for each in found:
         rows, case = by_name(each.result), each.case
         bar = str(case.bar) if case.beside == BASELINE else f"{case.bar} vs {case.beside}"
         lines.append([
-            case.name, f"{rows[BASELINE].jct:,.0f}",
+            case.name, str(len(each.row.per_seed["mean_jct_s"])), f"{rows[BASELINE].jct:,.0f}",
             *(against(rows[name], BASELINE) if name in rows else "" for name in others),
-            against(each.row, BASELINE), against(each.row, BASELINE, "p99_jct_pct"),
+            against(each.row, BASELINE), against(each.row, BEFORE),
+            against(each.row, BASELINE, "p99_jct_pct"),
             bar, case.bar.verdict(each.row.jct_versus(case.beside)),
         ])  # fmt: skip
-    return Table("Never trained on:", head, lines, is_brief=True)
+    return Table("Other scenarios:", head, lines, is_brief=True)
 
 
 def _note(claims: Sequence[Claim], seeds: range, learned: str) -> str:
@@ -254,7 +290,7 @@ def _note(claims: Sequence[Claim], seeds: range, learned: str) -> str:
 
 
 def summarise(known: Sequence[CaseResult], new: Sequence[CaseResult], seeds: range) -> Result:
-    """Make the tables from the cases on the paper's cluster and the cases not trained on."""
+    """Make the tables from the cases on the paper's cluster and the other cases."""
     on_paper = _claims_on_paper(known[-1])
     claims = [claim for each in known for claim in _claims_at_load(each)]
     claims += [_claim(each, each.case.beside, each.case.bar) for each in new] + on_paper
@@ -284,7 +320,11 @@ def summarise(known: Sequence[CaseResult], new: Sequence[CaseResult], seeds: ran
 
 def measure(case: Case, policy: str, seeds: range, cache: ComparisonCache) -> CaseResult:
     """Compare the policies of a case, or load the result from the cache."""
-    setting, names = prepare(case.scenario), (*case.rivals, policy)
+    setting, names, seeds = (
+        prepare(case.scenario),
+        (*case.rivals, FORMER, policy),
+        seeds[: case.seeds],
+    )
     chosen = [registry.load(name, setting) for name in names]
     mark = fingerprint(case.scenario, chosen, seeds, case.with_references)
 
