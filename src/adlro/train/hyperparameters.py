@@ -68,7 +68,7 @@ class FitSettings(Record):
 class TuningSettings(Record):
     """Settings of the tuning by evolution strategies, in which networks play whole episodes."""
 
-    generations: Annotated[int, Field(ge=0)] = 160
+    generations: Annotated[int, Field(ge=0)] = 200
     pairs: PositiveInt = 32  # of mirrored networks in a generation
     episodes: PositiveInt = 16  # of a generation, the same for all its networks
     sigma: PositiveFloat = 0.1  # of the noise, in units of the rms of a row of weights
