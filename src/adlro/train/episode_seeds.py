@@ -1,6 +1,6 @@
 """Seeds that training may draw jobs from; every workload of a training is generated here.
 
-Seeds 0 to 9,999 are left to users and 200,000 to 200,499 to published claims: nothing is trained or
+Seeds 0 to 9,999 are left to users and 200,000 to 201,499 to published claims: nothing is trained or
 selected on them. The seeds of this module draw jobs only; all other random numbers of a training
 come from the streams in adlro/seeds.py.
 """

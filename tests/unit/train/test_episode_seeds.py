@@ -12,7 +12,7 @@ from adlro.workloads.setting import prepare
 from tests import toys
 
 
-@pytest.mark.parametrize("seed", [0, 9_999, 99_999, 100_500, 200_000, 200_499, 999_999, -1])
+@pytest.mark.parametrize("seed", [0, 9_999, 99_999, 100_500, 200_000, 201_499, 999_999, -1])
 def test_seeds_of_users_and_of_claims_are_refused(seed):
     with pytest.raises(ValueError, match=f"seed {seed} is not for training"):
         episode_seeds.jobs(prepare(toys.bound_and_free()), seed)
