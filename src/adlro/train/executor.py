@@ -15,7 +15,7 @@ from typing import TypeVar
 
 A = TypeVar("A")
 R = TypeVar("R")
-_AHEAD = 4  # tasks for each thread that are submitted before their turn
+_AHEAD = 32  # tasks for each thread submitted before their turn; some take 100 times as long
 
 
 class Stopped(Exception):  # noqa: N818  not an error: the user wants to stop

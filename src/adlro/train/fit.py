@@ -72,8 +72,8 @@ def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
     relative = above / np.maximum(np.abs(usual) / groups[:, 3:4], _LEAST)
     known = place < count[:, None]
     in_tau = (above / tau[:, None]).astype(np.float32)
-    weights = np.minimum(1000.0 / groups[:, 4], _HEAVIEST).astype(np.float32)
-    return Targets(features, rows, known, planned, in_tau, relative.astype(np.float32), weights)
+    importance = np.minimum(1000.0 / groups[:, 4], _HEAVIEST).astype(np.float32)
+    return Targets(features, rows, known, planned, in_tau, relative.astype(np.float32), importance)
 
 
 class Quality(NamedTuple):
