@@ -116,8 +116,8 @@ class TunedHyperparameters(SearchHyperparameters):
 class AdlroHyperparameters(TunedHyperparameters):
     """Hyperparameters of `adlro`: rounds of labels and fits, then evolution strategies.
 
-    The first round is mostly about clusters of all kinds, the second about the scenario itself. The
-    shipped policy is trained by these.
+    The first round is mostly about clusters of all kinds, the second about them and the scenario,
+    the third about the scenario and its relatives. The shipped policy is trained by these.
     """
 
     hidden: tuple[Units, Units] = (32, 16)  # of each member
@@ -131,9 +131,13 @@ class AdlroHyperparameters(TunedHyperparameters):
             base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=8_000,
             family_share=0.3, wide_share=0.35, error_share=0.3,
         ),
+        LabelRound(
+            base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=8_000,
+            family_share=0.5, error_share=0.15,
+        ),
     )  # fmt: skip
     fit: FitSettings = FitSettings()
-    tuning: TuningSettings = TuningSettings(family_share=0.2, wide_share=0.45, error_share=0.35)
+    tuning: TuningSettings = TuningSettings(family_share=0.25, wide_share=0.35, error_share=0.25)
     selection: SelectionSettings = SelectionSettings(wide=120)
 
 
