@@ -131,7 +131,8 @@ def busy_time(drain: Drain, pools: Records) -> float:
     """Return the seconds until each GPU is free after the drain's last plan, summed over GPUs."""
     total = 0.0
     for p in range(len(pools)):
-        for i in range(pools[p].first_gpu, pools[p].first_gpu + int(drain.counts[p])):
+        begin = int(drain.begins[p])
+        for i in range(begin, begin + int(drain.counts[p])):
             total += drain.own_times[i] - drain.now
     return total
 
