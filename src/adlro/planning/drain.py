@@ -260,9 +260,10 @@ def restart(time: float, drain: Drain, pools: Records) -> None:
     """Start a plan: copy the free times; those before `time` become `time`."""
     for p in range(len(pools)):
         first = pools[p].first_gpu
+        times, own = drain.times[first:], drain.own_times[2 * first :]
         drain.begins[p] = 2 * first
         for i in range(int(drain.counts[p])):
-            drain.own_times[2 * first + i] = max(drain.times[first + i], time)
+            own[i] = max(times[i], time)
 
 
 @njit
@@ -324,18 +325,21 @@ def place_in(drain: Drain, q: int) -> int:
 @njit
 def hold(need: int, p: int, until: float, drain: Drain, pools: Records) -> None:
     """Replace the `need` earliest free times of pool p by `until` in the current plan."""
-    times, count, begin = drain.own_times, int(drain.counts[p]), int(drain.begins[p])
+    count, begin = int(drain.counts[p]), int(drain.begins[p])
     first, size = 2 * pools[p].first_gpu, 2 * pools[p].size
+    times = drain.own_times[begin:]
     if begin + count + need > first + size:  # no room behind the last one
+        begin, own = first, drain.own_times[first:]
         for i in range(count):
-            times[first + i] = times[begin + i]
-        begin = first
-    i = begin + count
-    while i > begin + need and times[i - 1] > until:
+            own[i] = times[i]
+        times = own
+    i = count
+    while i > need and times[i - 1] > until:
         times[i - 1 + need] = times[i - 1]
         i -= 1
-    for k in range(i, i + need):
-        times[k] = until
+    later = times[i:]
+    for k in range(need):
+        later[k] = until
     drain.begins[p] = begin + need
 
 
