@@ -19,7 +19,15 @@ import numpy as np
 
 from adlro.compiled import njit
 from adlro.features import start_kernel
-from adlro.features.start_kernel import DRAIN, DRAIN_LOG, FEATURES, KINDS, MOST_CHOICES, Choices, kinds_of
+from adlro.features.start_kernel import (
+    DRAIN,
+    DRAIN_LOG,
+    FEATURES,
+    KINDS,
+    MOST_CHOICES,
+    Choices,
+    kinds_of,
+)
 from adlro.model.state import Floats
 
 MOST_UNITS = 128  # of a hidden layer of one member
@@ -270,12 +278,14 @@ def choose(choices: Choices, may_wait: bool, params: Floats, scratch: Floats) ->
     own = _split(int(params[1]) * int(params[MEMBERS]), scratch)
     base = _base(choices, least, params)
     _begin(params, own)
-    for n in range(least - 1, choices.count):  # a single loop, because `_predict` is inlined
-        i = base if n < least else n
-        if n == base:
+    # The base choice comes first. A single loop, because `_predict` is inlined and large.
+    for n in range(least - 1, choices.count):
+        is_first = n < least
+        if n == base and not is_first:
             continue
+        i = base if is_first else n
         _predict(choices.features[i], params, own)
-        if n < least:
+        if is_first:
             _keep_as_base(choices.features[i], params, own)
         own.scores[i] = _score(params, own)
     best, taken = np.inf, max(choices.planned, least)
