@@ -172,7 +172,7 @@ def _add_rows(count: int, own: _Scratch, weights: Floats, sums: Floats) -> None:
 
 @njit
 def _begin(params: Floats, own: _Scratch) -> None:
-    """Write the inputs and sums of the first layer from which `_predict` starts: 0, and the bias."""
+    """Write the inputs and sums of the first layer that `_predict` starts from: 0, and the bias."""
     count, total = int(params[0]), len(own.sums)
     bias = params[_HEAD + (3 + total) * count :]
     for i in range(count):
