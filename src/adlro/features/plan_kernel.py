@@ -131,8 +131,11 @@ def busy_time(drain: Drain, pools: Records) -> float:
     """Return the seconds until each GPU is free after the drain's last plan, summed over GPUs."""
     total = 0.0
     for p in range(len(pools)):
-        for i in range(pools[p].first_gpu, pools[p].first_gpu + int(drain.counts[p])):
-            total += drain.own_times[i] - drain.now
+        times, count, i = drain.own_times[int(drain.begins[p]) :], int(drain.counts[p]), 0
+        while i < count and times[i] == drain.now:  # adding 0 takes longer than skipping it
+            i += 1
+        for k in range(i, count):
+            total += times[k] - drain.now
     return total
 
 

@@ -338,14 +338,15 @@ def _compare_drains(choices: Choices, busy: Floats, known: int) -> None:
     least = costs[0]
     for i in range(1, count):
         least = min(least, costs[i])
+    wait = compress(costs[0] - costs[planned], tau)
+    mean = compress(costs[planned] / known, tau)
     for i in range(count):
         x, more = features[i], costs[i] - costs[planned]
         x[DRAIN] = max(min(more / tau, FAR), -FAR)
         x[DRAIN_LOG] = compress(more, tau)
         x[DRAIN_REGRET] = compress(costs[i] - least, tau)
         x[DRAIN_BUSY] = compress(busy[i] - busy[planned], tau)
-        x[DRAIN_WAIT] = compress(costs[0] - costs[planned], tau)
-        x[DRAIN_MEAN] = compress(costs[planned] / known, tau)
+        x[DRAIN_WAIT], x[DRAIN_MEAN] = wait, mean
 
 
 @njit_apart

@@ -21,7 +21,6 @@ from adlro.planning.min_min import (
     fill_free_times,
     fill_one_node_times,
     needs_one_node,
-    reserve,
 )
 
 MAX_PAIRS = 16  # maximum number of choices
@@ -37,11 +36,18 @@ class Drain(NamedTuple):
     seconds: Floats  # [K * P] estimates; infinite where the job cannot run
     needs: Floats  # [K * P] free GPUs required by the plan; 0 = a slice that fits now
     ends: Floats  # [K] smallest expected completion: a lower bound for every choice
+    ends_on: Floats  # [K] the pool of this completion
+    order: Floats  # [K] the planned jobs by `ends`, the smallest first; of equals the first
     floors: Floats  # [K * P] earliest start of a gang that needs one node; [0] = none needs it
     counts: Floats  # [P] number of free times in use
     times: Floats  # [G] expected free times, sorted within each pool
-    own_ends: Floats  # [K] ends under the current choice
-    own_times: Floats  # [G] free times under the current choice
+    own_ends: Floats  # [K] ends under the current choice, in the order of `own_order`
+    own_ends_on: Floats  # [K] the pool of this completion, by job
+    own_order: Floats  # [K] the jobs that are not yet planned come last, the next one first
+    # Free times under the current choice, sorted within each pool. Those of a pool move up in its
+    # part of the array as the earliest are used up: this moves fewer of them.
+    own_times: Floats  # [2 * G]
+    begins: Floats  # [P] where those of a pool begin; there are as many as `counts`
     picks: Floats  # [K] plan after the current choice, in order: planned job * P + pool
     pick_starts: Floats  # [K] start times of that plan
 
@@ -56,7 +62,7 @@ class Pairs(NamedTuple):
 
 def scratch_size(gpus: int, pools: int) -> int:
     """Size of the scratch buffer that `split_pairs` and `prepare_drain` divide up."""
-    return 3 * MAX_PAIRS + 3 * gpus + pools + MAX_PLANNED * (5 + 3 * pools)
+    return 3 * MAX_PAIRS + 3 * gpus + 2 * pools + MAX_PLANNED * (9 + 3 * pools)
 
 
 @njit
@@ -209,25 +215,55 @@ def _fill_floors(places: Floats, one_node: Floats, view: View, floors: Floats) -
 
 
 @njit
-def _completion(
-    k: int, earliest: float, drain: Drain, pools: Records, times: Floats
-) -> tuple[float, int]:
-    """Smallest expected completion of planned job k, and the pool where it completes.
+def _end_on(k: int, p: int, earliest: float, drain: Drain, pools: Records) -> float:
+    """Expected completion of planned job k on pool p, one where it can run.
 
-    times [G]: free times of the plan; earliest: start of a slice that needs no free GPU.
+    earliest: start of a slice that needs no free GPU.
+    """
+    at = k * len(pools) + p
+    need = int(drain.needs[at])
+    ready = drain.own_times[int(drain.begins[p]) + need - 1] if need > 0 else earliest
+    if len(drain.floors) > 0:
+        ready = max(ready, drain.floors[at])
+    end: float = ready + drain.seconds[at]
+    return end
+
+
+@njit
+def _completion(k: int, earliest: float, drain: Drain, pools: Records) -> tuple[float, int]:
+    """Smallest expected completion of planned job k, and the first pool where it completes then.
+
+    earliest: as in `_end_on`.
     """
     best, best_p = np.inf, 0
     for p in range(len(pools)):
-        at = k * len(pools) + p
-        if drain.seconds[at] < np.inf:
-            need = int(drain.needs[at])
-            ready = times[pools[p].first_gpu + need - 1] if need > 0 else earliest
-            if len(drain.floors) > 0:
-                ready = max(ready, drain.floors[at])
-            end = ready + drain.seconds[at]
+        if drain.seconds[k * len(pools) + p] < np.inf:
+            end = _end_on(k, p, earliest, drain, pools)
             if end < best:
                 best, best_p = end, p
     return best, best_p
+
+
+@njit
+def _sort_places(ends: Floats, order: Floats) -> None:
+    """Write the indices of `ends`, the smallest end first and of equals the first, to `order`."""
+    for k in range(len(ends)):
+        i = k
+        while i > 0 and ends[int(order[i - 1])] > ends[k]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = k
+
+
+@njit
+def restart(time: float, drain: Drain, pools: Records) -> None:
+    """Start a plan: copy the free times; those before `time` become `time`."""
+    for p in range(len(pools)):
+        first = pools[p].first_gpu
+        times, own = drain.times[first:], drain.own_times[2 * first :]
+        drain.begins[p] = 2 * first
+        for i in range(int(drain.counts[p])):
+            own[i] = max(times[i], time)
 
 
 @njit
@@ -238,13 +274,16 @@ def prepare_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drai
     jobs of the first `count` entries of `pairs`.
     """
     now, jobs, queue, pools = view.now, view.jobs, view.queue, view.pools
-    total, a = len(view.gpus), 3 * len(view.gpus) + len(pools)
-    times, own_times = scratch[:total], scratch[total : 2 * total]
-    one_node, counts = scratch[2 * total : 3 * total], scratch[3 * total : a]
+    total, a = len(view.gpus), 3 * len(view.gpus) + 2 * len(pools)
+    times, own_times = scratch[:total], scratch[total : 3 * total]
+    one_node = own_times[:total]  # until own_times is filled
+    counts = scratch[3 * total : 3 * total + len(pools)]
+    begins = scratch[3 * total + len(pools) : a]
     size, cells = MAX_PLANNED, MAX_PLANNED * len(pools)
-    places, ends = scratch[a : a + size], scratch[a + size : a + 2 * size]
-    own_ends, picks = scratch[a + 2 * size : a + 3 * size], scratch[a + 3 * size : a + 4 * size]
-    pick_starts, b = scratch[a + 4 * size : a + 5 * size], a + 5 * size
+    per_job = scratch[a : a + 9 * size].reshape((9, size))
+    places, ends, ends_on, order = per_job[0], per_job[1], per_job[2], per_job[3]
+    own_ends, own_ends_on, own_order = per_job[4], per_job[5], per_job[6]
+    b = a + 9 * size
     seconds, needs = scratch[b : b + cells], scratch[b + cells : b + 2 * cells]
     floors = scratch[b + 2 * cells : b + 3 * cells]
     known = _shortest_places(view, ends, places)
@@ -261,12 +300,16 @@ def prepare_drain(view: View, pairs: Pairs, count: int, scratch: Floats) -> Drai
         fill_one_node_times(view, one_node)
         _fill_floors(places[:known], one_node, view, floors)
     drain = Drain(
-        now, places[:known], seconds, needs, ends[:known], floors[: cells if gangs > 0 else 0],
-        counts, times, own_ends[:known], own_times, picks, pick_starts,
+        now, places[:known], seconds, needs, ends[:known], ends_on[:known], order[:known],
+        floors[: cells if gangs > 0 else 0], counts, times, own_ends[:known], own_ends_on[:known],
+        own_order[:known], own_times, begins, per_job[7], per_job[8],
     )  # fmt: skip
     fill_free_times(asked, view, counts, times)
+    restart(now, drain, pools)
     for k in range(known):
-        ends[k], _ = _completion(k, now, drain, pools, times)
+        ends[k], p = _completion(k, now, drain, pools)
+        ends_on[k] = p
+    _sort_places(drain.ends, drain.order)
     return drain
 
 
@@ -280,48 +323,81 @@ def place_in(drain: Drain, q: int) -> int:
 
 
 @njit
+def hold(need: int, p: int, until: float, drain: Drain, pools: Records) -> None:
+    """Replace the `need` earliest free times of pool p by `until` in the current plan."""
+    count, begin = int(drain.counts[p]), int(drain.begins[p])
+    first, size = 2 * pools[p].first_gpu, 2 * pools[p].size
+    times = drain.own_times[begin:]
+    if begin + count + need > first + size:  # no room behind the last one
+        begin, own = first, drain.own_times[first:]
+        for i in range(count):
+            own[i] = times[i]
+        times = own
+    i = count
+    while i > need and times[i - 1] > until:
+        times[i - 1 + need] = times[i - 1]
+        i -= 1
+    later = times[i:]
+    for k in range(need):
+        later[k] = until
+    drain.begins[p] = begin + need
+
+
+@njit
 def _hold(need: int, p: int, earliest: float, until: float, drain: Drain, pools: Records) -> None:
     """Reserve `need` GPUs of pool p until `until` in the plan of the current choice.
 
     A slice that needs no free GPU (0) takes one if a GPU is free at `earliest`.
     """
-    first = pools[p].first_gpu
-    if need == 0 and drain.counts[p] > 0 and drain.own_times[first] <= earliest:
+    if need == 0 and drain.counts[p] > 0 and drain.own_times[int(drain.begins[p])] <= earliest:
         need = 1
     if need > 0:
-        reserve(first, int(drain.counts[p]), need, until, drain.own_times)
+        hold(need, p, until, drain, pools)
+
+
+@njit
+def _put_later(first: int, end: float, drain: Drain) -> None:
+    """Change the end of the next job of the plan, at `first` of own_order, and restore the order.
+
+    Jobs with equal ends stay in the order of their indices.
+    """
+    ends, order, i = drain.own_ends, drain.own_order, first
+    k, last = order[i], len(ends) - 1
+    while i < last and (ends[i + 1] < end or (ends[i + 1] == end and order[i + 1] < k)):
+        ends[i], order[i] = ends[i + 1], order[i + 1]
+        i += 1
+    ends[i], order[i] = end, k
 
 
 @njit
 def _plan(
-    rest: int, cost: float, bound: float, earliest: float, drain: Drain, pools: Records
+    first: int, cost: float, bound: float, earliest: float, drain: Drain, pools: Records
 ) -> float:
-    """Plan the `rest` jobs with finite own_ends by Min-Min; returns `cost` plus their completions.
+    """Plan the jobs of own_order from `first` on by Min-Min; returns `cost` plus their completions.
 
     Infinite if that is not below `bound`. Completions only grow as the plan fills up, so a stored
-    one is a lower bound and is recomputed before use. Jobs complete in rising order, so each
-    remaining job costs at least as much as the last one planned: the search stops once the cost
-    cannot stay below `bound`.
+    one is a lower bound. It still holds if it does on its own pool, and is recomputed if not. Jobs
+    complete in rising order, so each remaining job costs at least as much as the last one planned:
+    the search stops once the cost cannot stay below `bound`.
     """
-    ends, now, done = drain.own_ends, drain.now, 0
-    while rest > 0:
-        k = wide(0)
-        for i in range(1, len(ends)):
-            if ends[i] < ends[k]:
-                k = i
-        end, p = _completion(k, earliest, drain, pools, drain.own_times)
-        if end > ends[k]:
-            ends[k] = end
-            continue
-        rest -= 1
+    now, i = drain.now, first
+    while i < len(drain.own_ends):
+        k, end = int(drain.own_order[i]), drain.own_ends[i]
+        p = int(drain.own_ends_on[k])
+        if _end_on(k, p, earliest, drain, pools) > end:
+            end, p = _completion(k, earliest, drain, pools)
+            drain.own_ends_on[k] = p
+            if end > drain.own_ends[i]:
+                _put_later(i, end, drain)
+                continue
         cost += end - now
-        if cost + rest * (end - now) >= bound:
+        i += 1
+        if cost + (len(drain.own_ends) - i) * (end - now) >= bound:
             return np.inf
-        drain.picks[done] = k * len(pools) + p
-        drain.pick_starts[done] = end - drain.seconds[k * len(pools) + p]
-        done += 1
-        _hold(int(drain.needs[k * len(pools) + p]), p, earliest, end, drain, pools)
-        ends[k] = np.inf
+        at = k * len(pools) + p
+        drain.picks[i - 1 - first] = at
+        drain.pick_starts[i - 1 - first] = end - drain.seconds[at]
+        _hold(int(drain.needs[at]), p, earliest, end, drain, pools)
     return cost
 
 
@@ -337,24 +413,23 @@ def cost_of(k: int, p: int, time: float, bound: float, drain: Drain, pools: Reco
         drain: from `prepare_drain`; on return it holds the plan that follows the choice.
         pools: [P].
     """
-    ends, own_ends, now = drain.ends, drain.own_ends, drain.now
-    cost, rest, earliest = 0.0, len(ends), time
+    ends, now = drain.ends, drain.now
+    cost, earliest = 0.0, time
     if k >= 0:
-        cost, rest, earliest, least = time, len(ends) - 1, now, time
-        for i in range(len(ends)):
-            least += ends[i] - now if i != k else 0.0
+        cost, earliest, least = time, now, time
+        if bound < np.inf:
+            for i in range(len(ends)):
+                least += ends[i] - now if i != k else 0.0
         if least >= bound:
             return np.inf
-    for i in range(len(ends)):
-        own_ends[i] = ends[i]
+    i = len(ends)
+    for o in range(len(ends) - 1, -1, -1):  # from behind, so that job k leaves room in front
+        j = int(drain.order[o])
+        drain.own_ends_on[j] = drain.ends_on[j]
+        if j != k:
+            i -= 1
+            drain.own_ends[i], drain.own_order[i] = ends[j], j
+    restart(now if k >= 0 else time, drain, pools)
     if k >= 0:
-        for i in range(len(drain.times)):
-            drain.own_times[i] = drain.times[i]
         _hold(int(drain.needs[k * len(pools) + p]), p, now, now + time, drain, pools)
-        own_ends[k] = np.inf
-    else:
-        for o in range(len(pools)):
-            first = pools[o].first_gpu
-            for i in range(first, first + int(drain.counts[o])):
-                drain.own_times[i] = max(drain.times[i], time)
-    return _plan(rest, cost, bound, earliest, drain, pools)
+    return _plan(i, cost, bound, earliest, drain, pools)

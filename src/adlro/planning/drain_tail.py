@@ -20,8 +20,8 @@ from adlro.compiled import njit, njit_apart, wide
 from adlro.model.feasibility import large_enough
 from adlro.model.state import Floats, Records
 from adlro.model.view import View
-from adlro.planning.drain import Drain
-from adlro.planning.min_min import asked, fill_free_times, reserve
+from adlro.planning.drain import Drain, hold, restart
+from adlro.planning.min_min import asked, fill_free_times
 
 MAX_TAIL = 216  # maximum number of jobs
 PLANNED_LOADS = 2  # no more jobs once those before request this many times the GPUs that are up
@@ -96,13 +96,13 @@ def _needed(view: View, planned: Floats, places: Floats) -> int:
 
 
 @njit
-def _first_completion(i: int, tail: Tail, pools: Records, times: Floats) -> tuple[float, int]:
-    """Smallest expected completion of job i of the tail, and the pool; times [G] are free times."""
+def _first_completion(i: int, tail: Tail, drain: Drain, pools: Records) -> tuple[float, int]:
+    """Smallest expected completion of job i of the tail in the drain's plan, and the pool."""
     best, best_p, gang = np.inf, 0, int(tail.gpus[i])
     for p in range(len(pools)):
         seconds = tail.seconds[i * len(pools) + p]
         if seconds < np.inf:
-            end = times[pools[p].first_gpu + gang - 1] + seconds
+            end = drain.own_times[int(drain.begins[p]) + gang - 1] + seconds
             if end < best:
                 best, best_p = end, p
     return best, best_p
@@ -120,6 +120,7 @@ def prepare_tail(view: View, drain: Drain, scratch: Floats) -> Tail:
     tail = Tail(gpus[:count], ends[:count], seconds)  # `gpus` has queue positions until filled
     if count > 0:
         fill_free_times(asked(view.jobs, view.queue).gpus, view, drain.counts, drain.times)
+        restart(view.now, drain, pools)
     for i in range(count):
         q = int(gpus[i])
         j, left = view.queue[q].job, view.queue[q].left
@@ -127,7 +128,7 @@ def prepare_tail(view: View, drain: Drain, scratch: Floats) -> Tail:
             can_run = view.eligible[q, p] and large_enough(view.jobs[j], pools[p])
             seconds[i * len(pools) + p] = view.est[j, pools[p].model] * left if can_run else np.inf
         gpus[i] = view.jobs[j].gpus
-        ends[i], _ = _first_completion(i, tail, pools, drain.times)
+        ends[i], _ = _first_completion(i, tail, drain, pools)
     return tail
 
 
@@ -146,11 +147,11 @@ def delay_of(bound: float, tail: Tail, drain: Drain, pools: Records) -> float:
 
     drain: as `cost_of` left it for this choice; the free times of its plan are used up.
     """
-    cost, times = 0.0, drain.own_times
+    cost = 0.0
     for i in range(len(tail.ends)):
-        end, p = _first_completion(i, tail, pools, times)
+        end, p = _first_completion(i, tail, drain, pools)
         cost += end - tail.ends[i]
         if cost >= bound:
             return np.inf
-        reserve(pools[p].first_gpu, int(drain.counts[p]), wide(tail.gpus[i]), end, times)
+        hold(wide(tail.gpus[i]), p, end, drain, pools)
     return cost
