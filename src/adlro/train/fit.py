@@ -4,11 +4,9 @@ Two losses, of which docs/training.md compares the results:
 
 - *decision*: the cost that is expected if each choice is made with the probability that a softmax
   of the scores gives it. Costs are differences to Min-Min's choice in the same state, in units of
-  the mean completion time of its rollout, so that the sum over states is the relative change of the
-  mean completion time. The loss is linear in the costs: noise averages out, and a rare large loss
-  counts in full, up to `FitSettings.most`.
+  the mean completion time of a job in its rollout, large ones on a logarithmic scale.
 - *regression*: Huber loss of the score against the same differences in units of tau (the state's
-  unit of time), on a logarithmic scale. It learns the mean of the log and so hides rare losses.
+  unit of time), on a logarithmic scale.
 
 In both the network learns only what the drain difference does not explain. Its members are trained
 on the same batches from different initial weights, each by its own loss. Inputs are clamped to
@@ -80,7 +78,7 @@ class Quality(NamedTuple):
     """Loss and cost of a network on the held-out states."""
 
     loss: float
-    gain: float  # mean cost of its choices above Min-Min's, percent of a job's; below 0 = better
+    gain: float  # mean compressed cost of its choices above Min-Min's, percent of a job's
 
 
 def _cycle(step: int, steps: int) -> tuple[float, float]:
@@ -106,6 +104,11 @@ def _bounds(x: NDArray[np.float32], outside: float) -> NDArray[np.float32]:
     return bounds.astype(np.float32)
 
 
+def _compressed(costs: torch.Tensor) -> torch.Tensor:
+    """Return costs with their logarithm in place of large ones; small ones stay as they are."""
+    return torch.sign(costs) * torch.log1p(costs.abs())
+
+
 class Fitting:
     """Fits a network to targets epoch by epoch; the state can be stored after any epoch."""
 
@@ -124,9 +127,9 @@ class Fitting:
         self._rows, self._known = torch.from_numpy(data.rows), torch.from_numpy(data.known)
         self._planned = torch.from_numpy(data.planned)[:, None]
         costs = torch.from_numpy(data.costs)
-        self._goal = torch.sign(costs) * torch.log1p(costs.abs())
+        self._goal = _compressed(costs)
         self._weights = torch.from_numpy(data.weights)
-        self._relative = torch.from_numpy(data.relative).clamp(-fit.most, fit.most)
+        self._relative = _compressed(torch.from_numpy(data.relative))
         states = len(data.planned)
         self._held_out = max(int(states * fit.held_out), 1)
         self._seen = max(states - self._held_out, 1)

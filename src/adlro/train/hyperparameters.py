@@ -52,7 +52,6 @@ class FitSettings(Record):
 
     loss: Literal["decision", "regression"] = "decision"
     temperature: PositiveFloat = 0.1  # of the softmax, in units of scores
-    most: PositiveFloat = 1.0  # larger differences of costs count as this, mean costs of a job
     members: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = 4  # networks, see nets/q_network.py
     caution: Annotated[float, Field(ge=0, le=100)] = 0.5  # factor on their disagreement
     outside: Annotated[float, Field(ge=0, lt=0.5)] = 0.001  # share of inputs clamped at each end
@@ -68,7 +67,7 @@ class FitSettings(Record):
 class TuningSettings(Record):
     """Settings of the tuning by evolution strategies, in which networks play whole episodes."""
 
-    generations: Annotated[int, Field(ge=0)] = 200
+    generations: Annotated[int, Field(ge=0)] = 250
     pairs: PositiveInt = 32  # of mirrored networks in a generation
     episodes: PositiveInt = 16  # of a generation, the same for all its networks
     sigma: PositiveFloat = 0.1  # of the noise, in units of the rms of a row of weights
@@ -116,8 +115,8 @@ class TunedHyperparameters(SearchHyperparameters):
 class AdlroHyperparameters(TunedHyperparameters):
     """Hyperparameters of `adlro`: rounds of labels and fits, then evolution strategies.
 
-    The first round is mostly about clusters of all kinds, the second about them and the scenario,
-    the third about the scenario and its relatives. The shipped policy is trained by these.
+    The first round is mostly about clusters of all kinds, the second about the scenario itself and
+    its relatives. The shipped policy is trained by these.
     """
 
     hidden: tuple[Units, Units] = (32, 16)  # of each member
@@ -128,12 +127,8 @@ class AdlroHyperparameters(TunedHyperparameters):
             family_share=0.15, wide_share=0.7, error_share=0.4,
         ),
         LabelRound(
-            base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=8_000,
-            family_share=0.3, wide_share=0.35, error_share=0.3,
-        ),
-        LabelRound(
-            base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=8_000,
-            family_share=0.5, error_share=0.15,
+            base="min-min", behaviours=("self", "self", "min-min"), states=_ANY, episodes=10_000,
+            family_share=0.4, wide_share=0.2, error_share=0.2,
         ),
     )  # fmt: skip
     fit: FitSettings = FitSettings()

@@ -121,18 +121,16 @@ def is_taken(network):
 
 
 @pytest.mark.parametrize(
-    ("loss", "most", "taken"),
+    ("loss", "lost", "taken"),
     [
-        # 0.8 x -0.5 + 0.2 x 2.9 = +0.18 jobs
-        ("decision", 3.0, False),
-        # 0.8 x -log 2 + 0.2 x log 6.8 < 0, and the median is a gain, too
-        ("regression", 3.0, True),
-        # a loss that counts as 1 job at most: -0.4 + 0.2 x 1
-        ("decision", 1.0, True),
+        # a loss of 4.9 jobs: 0.8 x -log 1.5 + 0.2 x log 5.9 > 0
+        ("decision", 49.0, True),
+        # a loss of 2.9 jobs: 0.8 x -log 1.5 + 0.2 x log 3.9 < 0
+        ("decision", 29.0, True),
     ],
 )
-def test_a_choice_that_is_mostly_better_and_rarely_far_worse(loss, most, taken):
-    network, _ = fitted(gambles(), epochs=15, loss=loss, most=most, batch=32)
+def test_a_choice_that_is_mostly_better_and_rarely_far_worse(loss, lost, taken):
+    network, _ = fitted(gambles(lost=lost), epochs=15, loss=loss, batch=32)
     assert is_taken(network) == taken
 
 
