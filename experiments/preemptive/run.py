@@ -43,7 +43,7 @@ def _with_restarts(scenario: Scenario, seconds: float) -> Scenario:
 def _on_one_gpu(scenario: Scenario) -> Scenario:
     """The same on the first node of its cluster with one GPU."""
     node = scenario.cluster.nodes[0].model_copy(update={"count": 1, "gpus": 1})
-    return adjusted(scenario, cluster={"name": "one GPU", "nodes": [node.model_dump()]})
+    return adjusted(scenario, cluster={"name": "one-gpu", "nodes": [node.model_dump()]})
 
 
 def cases() -> list[Case]:

@@ -132,7 +132,7 @@ def _matched(active, view, pairs):
 
 @njit_allocating
 def _in_turn(active, rows, params, scratch, view):
-    """Return the plan of adlro's network, in the form of `_matched`, and its cost; rows as below."""
+    """Return the plan of adlro's network in the form of `_matched`, and its cost; rows as below."""
     weights = params[_NETWORKS + int(params[_FIRST]) :]
     then = relax(params[_STAY], active, rows, view)
     while then.counts[0] > 0 and adlro.decide(relaxed_view(then), weights, scratch, then.out) > 0:
