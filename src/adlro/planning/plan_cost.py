@@ -23,15 +23,16 @@ def _gang(job: Row, pool: Row) -> int:
 
 
 @njit
-def _end(a: int, p: int, active: ActiveJobs, view: View, times: Floats) -> float:
+def _end(a: int, p: int, stays: bool, active: ActiveJobs, view: View, times: Floats) -> float:
     """Completion time of job a if it runs on pool p as soon as its GPUs are free.
 
-    times [G]: seconds until each GPU is free, sorted within each pool.
+    stays: it goes on with its present run. times [G]: seconds until each GPU is free, sorted within
+    each pool.
     """
     j, pool = active.rows[a], view.pools[p]
     job, gang = view.jobs[j], _gang(view.jobs[j], view.pools[p])
     end = active.left[a] * view.est[j, pool.model]
-    if active.begun[a] and active.pool[a] != p:
+    if active.begun[a] and not stays:
         end += job.checkpoint
     return end + times[pool.first_gpu + gang - 1] if gang > 0 else end
 
@@ -49,7 +50,8 @@ def plan_cost(pools: Indices, active: ActiveJobs, view: View) -> float:
         best, where = np.inf, -1
         for p in range(total):
             if p == pools[a] or (pools[a] < 0 and active.seconds[a, p] < np.inf):
-                end = _end(a, p, active, view, times)
+                stays = p == pools[a] and p == active.pool[a]
+                end = _end(a, p, stays, active, view, times)
                 if end < best:
                     best, where = end, p
         if where >= 0:

@@ -55,6 +55,11 @@ def test_who_moves_restores_and_who_stays_does_not():
     assert costs == [37, 90, 37]
 
 
+def test_a_job_that_waits_with_a_checkpoint_restores_it():
+    active, view = state([nodes()], [job(0, 30, checkpoint=7)], [-1], [True])
+    assert plan_cost(np.array([-1]), active, view) == 37
+
+
 def test_a_plan_in_which_every_run_is_pinned_has_only_the_gpus_left():
     jobs = [job(0, 30, gpus=2), job(0, 30)]
     active, _ = state([nodes(gpus=3)], jobs, [0, -1], [True, False])

@@ -66,13 +66,13 @@ def test_a_run_is_kept_where_the_gain_is_below_the_bonus_for_staying(seconds, st
     assert played(world).outcome["start"][1] == start
 
 
-@pytest.mark.parametrize(("bonus", "restarts"), [(2.8, 1), (3.0, 0)])
-def test_what_a_run_is_worth_where_it_runs_is_the_networks_to_say(bonus, restarts):
+@pytest.mark.parametrize(("bonus", "stops"), [(2.8, True), (3.0, False)])
+def test_what_a_run_is_worth_where_it_runs_is_the_networks_to_say(bonus, stops):
     # At 100: 1.05 e^bonus / 901 for job 0 against 1 / 51 for job 1: e^bonus = 16.8, bonus = 2.82.
     # The T4 is worth next to nothing to either.
     jobs = [job(0, 1000, 1e9, checkpoint=10), job(100, 50, 1e9, checkpoint=10)]
     outcome = played(build(TWO, jobs), linear(runs_here=-bonus)).outcome
-    assert outcome["restarts"][0] == restarts
+    assert (outcome["restarts"][0] > 0) == stops
 
 
 @pytest.mark.parametrize("groups", [[nodes()], [nodes(gpus=3), nodes(gpus=2, count=2)]])
