@@ -40,15 +40,26 @@ def _with_restarts(scenario: Scenario, seconds: float) -> Scenario:
     return adjusted(scenario, types=types)
 
 
+def _on_one_gpu(scenario: Scenario) -> Scenario:
+    """The same on the first node of its cluster with one GPU."""
+    node = scenario.cluster.nodes[0].model_copy(update={"count": 1, "gpus": 1})
+    return adjusted(scenario, cluster={"name": "one-gpu", "nodes": [node.model_dump()]})
+
+
 def cases() -> list[Case]:
-    """Where it was trained, with dearer restarts, and with gangs."""
+    """Where it was trained, with dearer restarts, on one GPU, with gangs, and with single GPUs."""
     gavel, paper = find_scenario("gavel16"), find_scenario("paper16")
+    single = find_scenario("paper16-single")
+    one = _on_one_gpu(_with_restarts(adjusted(gavel, load=0.9), 0.0))
     return [
         Case("gavel16, load 0.9", adjusted(gavel, load=0.9), 500),
         Case("gavel16, restarts of 10 min", _with_restarts(adjusted(gavel, load=0.9), 600.0), 20),
         Case("gavel16, restarts of 30 min", _with_restarts(adjusted(gavel, load=0.9), 1800.0), 20),
+        Case("one GPU, no restart cost, load 0.9", one, 30),
         Case("paper16, load 0.8", adjusted(paper, load=0.8), 30),
         Case("paper16, load 0.95", adjusted(paper, load=0.95), 30),
+        Case("paper16-single, load 0.8", adjusted(single, load=0.8), 30),
+        Case("paper16-single, load 0.95", adjusted(single, load=0.95), 30),
     ]
 
 

@@ -92,6 +92,20 @@ def memory_size(context: Context, columns: int = 0) -> int:
     return int(HEAD + context.rows * (len(context.pools) + SHARED + columns))
 
 
+@njit_allocating
+def keep_all(active: ActiveJobs) -> ActiveJobs:
+    """Return the active jobs with every run pinned."""
+    pinned, room = active.pinned.copy(), active.room.copy()
+    for a in range(len(pinned)):
+        if active.run[a] >= 0 and not pinned[a]:
+            pinned[a] = True
+            room[active.pool[a]] -= active.width[a]
+    return ActiveJobs(
+        active.rows, active.run, active.pool, active.left, active.begun, active.restarts, pinned,
+        active.width, active.served, active.seconds, room,
+    )  # fmt: skip
+
+
 def plain_view(view: View) -> View:
     """Return the view with plain arrays instead of recarrays, whose field access is slow."""
     now, *arrays, arrived, recent = view

@@ -6,10 +6,14 @@ pool, and without a pool is preempted if its GPUs are needed. There are two plan
 
 - If every active job takes one whole GPU and can checkpoint: the maximum-weight matching of jobs to
   GPUs with weights exp(-cost), where a separate network predicts the cost of each pair
-  (features/pair_kernel.py). With all weights of the network at zero this is Hetero-SRPT.
+  (features/pair_kernel.py). With all weights of the network at zero this is Hetero-SRPT. That rule
+  also decides without the network while no job is faster on one pool than on another: on one GPU
+  without restart costs it is optimal.
 - Otherwise adlro's network selects one job after the other until it prefers to wait, with restart
   costs added to run times (planning/relaxed_state.py); runs with less left than ten restart costs
-  are not preempted. If no job can checkpoint the decisions are those of adlro.
+  are not preempted. A plan that preempts is compared with the plan of the same network in which
+  every run continues, and carried out only if its cost is lower (planning/plan_cost.py). If no job
+  can checkpoint the decisions are those of adlro.
 
 planning/actions.py turns the plan into decisions; beyond the plan only jobs that can checkpoint
 start, because they can be preempted again. The policy asks to be woken only when a run becomes
@@ -32,11 +36,13 @@ from adlro.planning.active_jobs import (
     STEP,
     ActiveJobs,
     gather,
+    keep_all,
     memory_size,
     note_jobs,
     preemptible_at,
 )
 from adlro.planning.assignment import match
+from adlro.planning.plan_cost import plan_cost
 from adlro.planning.relaxed_state import (
     complete_order,
     pin_costly_restarts,
@@ -109,28 +115,68 @@ def _all_single(active, jobs):
 
 
 @njit_allocating
-def _matched(active, view, params):
-    """Return the pool [A] that the matching gives each active job (-1 = none), and their order [A].
+def _matched(active, view, pairs):
+    """Return the plan of the matching: target pools [A] (-1 = none), `stop` and `step` [A].
 
-    The order lists the jobs by falling weight of their pair, those without a pool last.
+    stop and step are those of `plan_actions`, for jobs by falling weight of their pair, those
+    without a pool last. pairs: weights of the network.
     """
-    worth = weigh(active, view, params)
+    worth = weigh(active, view, pairs)
     target, key = match(worth, active.room), np.zeros(len(active.rows))
     for a in range(len(key)):
         if target[a] >= 0:
             key[a] = -worth[a, target[a]]
-    return target, np.argsort(key, kind="mergesort")
+    stop, step = plan_actions(np.argsort(key, kind="mergesort"), target, active, view)
+    return target, stop, step
 
 
 @njit_allocating
-def _preempt(active, target, order, rows, view, out):
-    """Write the preemptions that the target pools [A] require, and return their number.
+def _in_turn(active, rows, params, scratch, view):
+    """Return the plan of adlro's network in the form of `_matched`, and its cost; rows as below."""
+    weights = params[_NETWORKS + int(params[_FIRST]) :]
+    then = relax(params[_STAY], active, rows, view)
+    while then.counts[0] > 0 and adlro.decide(relaxed_view(then), weights, scratch, then.out) > 0:
+        start_chosen(active, then)
+    complete_order(then)
+    target, pools = then.target, active.pool.copy()
+    stop, step = plan_actions(then.order, target, active, view)
+    for a in range(len(pools)):
+        if step[a]:
+            pools[a] = target[a]
+        elif stop[a]:
+            pools[a] = -1
+    return (target, stop, step), plan_cost(pools, active, view)
+
+
+@njit_allocating
+def _cheaper(active, rows, params, scratch, view):
+    """Return the plan of `_in_turn`, or that which keeps all runs if preempting is no cheaper."""
+    plan, cost = _in_turn(active, rows, params, scratch, view)
+    if plan[1].any():
+        kept, kept_cost = _in_turn(keep_all(active), rows, params, scratch, view)
+        if kept_cost <= cost:
+            return kept
+    return plan
+
+
+@njit_allocating
+def _first_choice(active, rows, params, scratch, view, out):
+    """Write the first start of the plan in turn, if any, and return their number."""
+    weights = params[_NETWORKS + int(params[_FIRST]) :]
+    then = relax(params[_STAY], active, rows, view)
+    if len(view.queue) == 0 or adlro.decide(relaxed_view(then), weights, scratch, then.out) == 0:
+        return 0
+    return start(out, active.rows[then.out[0].job], then.out[0].pool)
+
+
+@njit_allocating
+def _preempt(active, target, stop, step, rows, out):
+    """Write the preemptions of a plan [A], and return their number.
 
     The starts that follow are noted in rows, the part of the memory with a row for each job.
     """
-    total, preemptions = len(view.pools), 0
-    stop, step = plan_actions(order, target, active, view)
-    for a in range(len(order)):
+    total, preemptions = rows.shape[1] - SHARED, 0
+    for a in range(len(target)):
         j = active.rows[a]
         rows[j, total + STEP], rows[j, total + GOAL] = step[a], target[a]
         if stop[a]:
@@ -169,25 +215,15 @@ def decide(view, params, memory, out):
     never_preempts = _none_preemptible(view)
     if never_preempts or _is_new(memory, view):
         active = ActiveJobs(*gather(view, rows))
-        pairs = params[_NETWORKS : _NETWORKS + int(params[_FIRST])]
-        if not never_preempts and _all_single(active, view.jobs):
-            target, order = _matched(active, view, pairs)
+        if never_preempts:
+            return _first_choice(active, rows, params, scratch, view, out)
+        if _all_single(active, view.jobs):
+            pairs = params[_NETWORKS : _NETWORKS + int(params[_FIRST])]
+            target, stop, step = _matched(active, view, pairs)
         else:
-            weights = params[_NETWORKS + len(pairs) :]
             pin_costly_restarts(active, view.jobs, params[_DEAR])
-            then = relax(params[_STAY], active, rows, view)
-            while (
-                then.counts[0] > 0
-                and adlro.decide(relaxed_view(then), weights, scratch, then.out) > 0
-            ):
-                if never_preempts:
-                    return start(out, active.rows[then.out[0].job], then.out[0].pool)
-                start_chosen(active, then)
-            if never_preempts:
-                return 0
-            complete_order(then)
-            target, order = then.target, then.order
-        count = _preempt(active, target, order, rows, view, out)
+            target, stop, step = _cheaper(active, rows, params, scratch, view)
+        count = _preempt(active, target, stop, step, rows, out)
         if count > 0:
             return count
     count = _start(view, rows, out)

@@ -5,12 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adlro.config.files import adjusted, find_scenario
+from adlro.evaluate.compare import run_one
 from adlro.features.pair_kernel import PAIR_FEATURES
 from adlro.model.state import FINISH, PREEMPTION
 from adlro.nets.q_network import Network, flat
 from adlro.policies import adlro_preemptive, registry
 from adlro.policies.loading import learned
 from adlro.train.weights import like_drain_argmin
+from adlro.workloads.generate import generate
+from adlro.workloads.setting import prepare
 from tests.unit.policies.test_tiresias import runs_of
 from tests.worlds import build, fails, is_repaired, job, nodes, play, random_world
 
@@ -25,6 +29,15 @@ def linear(**weights):
     one, nothing = np.ones((1, 1)), np.zeros(1)
     residual = np.array([1.0, 0.0])
     return Network(PAIR_FEATURES, residual, first, np.full(1, 20.0), one, nothing, np.ones(1))
+
+
+def _mean_jct(name, setting, seeds=range(100_000, 100_004)):
+    """Mean completion time over all jobs of the seeds."""
+    policy, times = registry.load(name, setting), []
+    for seed in seeds:
+        jobs = generate(setting, seed)
+        times.append(run_one(setting, jobs, policy, seed).outcome["finish"] - jobs.jobs["arrival"])
+    return np.mean(times)
 
 
 def played(world, pairs=None, in_turn=DRAIN):
@@ -53,11 +66,36 @@ def test_a_run_is_kept_where_the_gain_is_below_the_bonus_for_staying(seconds, st
     assert played(world).outcome["start"][1] == start
 
 
-@pytest.mark.parametrize(("bonus", "start"), [(2.8, 100), (3.0, 1000)])
-def test_what_a_run_is_worth_where_it_runs_is_the_networks_to_say(bonus, start):
+@pytest.mark.parametrize(("bonus", "stops"), [(2.8, True), (3.0, False)])
+def test_what_a_run_is_worth_where_it_runs_is_the_networks_to_say(bonus, stops):
     # At 100: 1.05 e^bonus / 901 for job 0 against 1 / 51 for job 1: e^bonus = 16.8, bonus = 2.82.
-    world = build(ONE, [job(0, 1000, checkpoint=10), job(100, 50, checkpoint=10)])
-    assert played(world, linear(runs_here=-bonus)).outcome["start"][1] == start
+    # The T4 is worth next to nothing to either.
+    jobs = [job(0, 1000, 1e9, checkpoint=10), job(100, 50, 1e9, checkpoint=10)]
+    outcome = played(build(TWO, jobs), linear(runs_here=-bonus)).outcome
+    assert (outcome["restarts"][0] > 0) == stops
+
+
+@pytest.mark.parametrize("groups", [[nodes()], [nodes(gpus=3), nodes(gpus=2, count=2)]])
+def test_where_all_gpus_are_alike_it_is_hetero_srpt_whatever_the_network_says(groups):
+    rng, worst = np.random.default_rng(5), linear(runs_here=-9.0, rank=3.0, age=-2.0)
+    total = sum(group["gpus"] * group["count"] for group in groups)
+    for cost in (0, 20):
+        arrivals = np.cumsum(rng.exponential(100 / total, 60))
+        jobs = [job(at, rng.lognormal(4.0, 1.2), checkpoint=cost) for at in arrivals]
+        world = build(groups, jobs)
+        ours, theirs = played(world, worst).outcome, play(world, "hetero-srpt").outcome
+        np.testing.assert_allclose(ours["finish"], theirs["finish"], rtol=1e-9)
+        assert ours["restarts"].sum() > 0
+
+
+def test_on_one_gpu_with_free_restarts_it_is_as_good_as_srpt():
+    gavel = find_scenario("gavel16")
+    types = [{**each.model_dump(), "checkpoint_s": 0.0} for each in gavel.types]
+    nodes = [{**gavel.cluster.nodes[0].model_dump(), "count": 1, "gpus": 1}]
+    setting = prepare(
+        adjusted(gavel, jobs=300, types=types, cluster={"name": "one", "nodes": nodes})
+    )
+    assert _mean_jct("adlro-preemptive", setting) < 1.005 * _mean_jct("hetero-srpt", setting)
 
 
 @pytest.mark.parametrize(("cost", "pool", "finish"), [(1, 0, 10 + 1 + 1000 / 11), (10, 1, 110)])
@@ -95,6 +133,14 @@ def test_in_turn_too_a_job_moves_only_if_that_pays_for_the_restart(seconds, pool
     assert outcome["pool"][1] == pool
 
 
+@pytest.mark.parametrize(("seconds", "start"), [(440, 100), (460, 1000)])
+def test_a_gang_does_not_stop_two_runs_if_they_lose_more_than_it_gains(seconds, start):
+    # At 100 two runs have 900 s left each. Stopping them saves the gang 900 s and costs them twice
+    # its own time. adlro's network, here by drain cost, would stop them up to 900 s.
+    jobs = [job(0, 1000, checkpoint=0), job(0, 1000, checkpoint=0), job(100, seconds, gpus=2)]
+    assert played(build([nodes(gpus=2)], jobs)).outcome["start"][2] == start
+
+
 @pytest.mark.parametrize(("cost", "start"), [(89, 100), (91, 1000)])
 def test_a_run_with_less_left_than_ten_restarts_goes_on(cost, start):
     # At 100 job 0 has 900 s left.
@@ -120,6 +166,12 @@ def test_beyond_the_plan_only_those_start_that_can_be_stopped_again():
     waits = played(build(groups, [*first, job(1, 8, 7.5), last])).outcome
     fills = played(build(groups, [*first, job(1, 8, 7.5, checkpoint=0), last])).outcome
     assert (waits["start"][2], fills["start"][2]) == (2, 1)
+
+
+@pytest.mark.parametrize("load", [0.8, 0.95])
+def test_single_gpus_some_without_checkpoints_are_no_worse_for_preemption(load):
+    setting = prepare(adjusted(find_scenario("paper16-single"), load=load))
+    assert _mean_jct("adlro-preemptive", setting) < _mean_jct("adlro", setting)
 
 
 @settings(deadline=None, max_examples=40)
@@ -169,7 +221,7 @@ def test_equal_jobs_do_not_push_each_other_out(extra):
 
 def test_a_network_gone_mad_can_stop_each_run_once_a_moment_at_most():
     # Its own place is worth e^-20 as much as any other: everybody moves whenever anything happens.
-    jobs = [job(i, 100, 100, checkpoint=0) for i in range(6)]
+    jobs = [job(i, 100, 101, checkpoint=0) for i in range(6)]
     result = played(build(TWO, jobs), linear(runs_here=20.0))
     moments = 2 * len(jobs)
     assert result.totals["preemptions"] > 0

@@ -40,7 +40,7 @@ def predicted(network, rows):
 
 
 def begun(labels, seed=0, **changes):
-    usual = {"epochs": 30, "batch": 64, "rate": 0.02, "members": 1, "most": 3.0}
+    usual = {"epochs": 30, "batch": 64, "rate": 0.02, "members": 1}
     settings = FitSettings(**{**usual, **changes})
     return Fitting(targets([labels], JCT), (16, 8), settings, seed)
 
@@ -123,9 +123,11 @@ def is_taken(network):
 @pytest.mark.parametrize(
     ("loss", "lost", "taken"),
     [
-        # a loss of 4.9 jobs: 0.8 x -log 1.5 + 0.2 x log 5.9 > 0
-        ("decision", 49.0, True),
-        # a loss of 2.9 jobs: 0.8 x -log 1.5 + 0.2 x log 3.9 < 0
+        # in jobs: 0.8 x -log 1.5 + 0.2 x log 5.9 > 0
+        ("decision", 49.0, False),
+        # in tau: 0.8 x -log 2 + 0.2 x log 10.8 < 0, and the median is a gain, too
+        ("regression", 49.0, True),
+        # in jobs: 0.8 x -log 1.5 + 0.2 x log 3.9 < 0
         ("decision", 29.0, True),
     ],
 )
@@ -135,7 +137,7 @@ def test_a_choice_that_is_mostly_better_and_rarely_far_worse(loss, lost, taken):
 
 
 def test_the_decision_loss_takes_a_gamble_that_is_worth_it():
-    network, _ = fitted(gambles(lost=15.0), epochs=15, batch=32)  # -0.4 + 0.2 x 1.5
+    network, _ = fitted(gambles(lost=15.0), epochs=15, batch=32)  # 0.8 x -log 1.5 + 0.2 x log 2.5
     assert is_taken(network)
 
 
