@@ -34,7 +34,7 @@ def predicted(network, rows):
     found, params = [], flat(network)
     for row in rows:
         scratch = np.zeros(UNITS)
-        predict.py_func(row.astype(np.float64), params, scratch)
+        predict(row.astype(np.float64), params, scratch)
         found.append(scratch[0])
     return np.array(found)
 
@@ -79,7 +79,9 @@ def test_targets_are_costs_above_min_mins_choice_in_tau_and_in_mean_costs_of_a_j
 def test_a_known_function_is_recovered_by_regression():
     network, quality = fitted(some_labels(600), loss="regression")
     assert quality.loss < 0.05
-    assert quality.gain < -112  # some choice costs 1.4 jobs less in 7 of 8 states: -122.5 %
+    assert (
+        quality.gain < -70
+    )  # some choice costs 1.4 jobs less in 7 of 8 states: -7 / 8 x log 2.4 = -76.6 %
     rows = np.zeros((3, len(FEATURES)))
     rows[:, SECONDS] = [-1.5, 0, 1.5]
     rows[1, PLANNED] = 1
@@ -90,8 +92,10 @@ def test_a_known_function_is_recovered_by_regression():
 
 def test_the_decision_loss_learns_which_choice_is_best_not_what_it_costs():
     network, quality = fitted(some_labels(600))
-    assert quality.gain < -112
-    assert quality.loss < -1.12  # what the softmax of the scores is expected to cost, in jobs
+    assert quality.gain < -70
+    assert (
+        quality.loss < -0.7
+    )  # what the softmax of the scores is expected to cost, in jobs (compressed)
     rows = np.zeros((3, len(FEATURES)))
     rows[:, SECONDS] = [-1.5, 0, 1.5]
     rows[1, PLANNED] = 1
@@ -203,7 +207,7 @@ def test_the_network_learns_what_the_residual_leaves(residual, loss):
 def test_a_network_is_fitted_on_the_named_features_alone(loss):
     names = ("seconds", "planned")
     network, quality = fitted(some_labels(600), features=names, loss=loss)
-    assert quality.gain < -112
+    assert quality.gain < -70
     assert network.features == names
     assert network.bounds.shape == (2, 2)
     rows = np.zeros((3, len(FEATURES)))
@@ -254,7 +258,7 @@ def test_members_are_networks_of_their_own_from_different_initial_weights():
     rows[:, SECONDS] = np.linspace(-1, 1, 40)
     params, found, scratch = flat(three), [], np.zeros(UNITS)
     for row in rows:
-        predict.py_func(row, params, scratch)
+        predict(row, params, scratch)
         found.append(scratch[:3].copy())
     first, second, third = np.array(found).T
     # Adam's steps do not depend on the scale of the loss, which is the mean over the members.

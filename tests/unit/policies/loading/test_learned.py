@@ -88,7 +88,7 @@ def test_features_are_known_by_name_whatever_else_the_encoder_builds(tmp_path, m
     def cost(values, order):
         params = learned.load(path).params
         x, scratch = np.array([values[name] for name in order]), np.zeros(UNITS)
-        networks.predict.py_func(x, params, scratch)
+        networks.predict(x, params, scratch)
         return scratch[0]
 
     before = cost(now, FEATURES)
