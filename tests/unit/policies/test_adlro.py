@@ -10,7 +10,7 @@ from tests.plain.cases import crowded, random_case
 from tests.plain.learned import as_params, random_net
 from tests.worlds import build, from_case, job, nodes
 
-DRAIN = np.array([0, 0, 0, 1.0, 0.0, 0])  # no network: the drain cost alone
+DRAIN = np.array([0, 0, 0, 1.0, 0.0, 0, 1, 0])  # a member without units: the drain cost alone
 EPISODES = 50  # in one test
 
 

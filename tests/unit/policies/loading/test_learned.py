@@ -237,7 +237,7 @@ def test_an_absurdly_large_file_is_refused_without_being_read_in_whole(tmp_path,
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"last": np.zeros(9)}, "'last' has shape (9,); by the card it is (3,)"),
+        ({"second_bias": np.zeros(9)}, "'second_bias' has shape (9,); by the card it is (3,)"),
         ({"last": np.array([0, np.nan, 0])}, "'last' holds nan, inf or a number beyond"),
         ({"features": (*NAMES[:4], "colour")}, "unknown feature 'colour'"),
         ({"first_bias": np.zeros(MOST_UNITS + 1)}, "'hidden.0': input should be less than"),

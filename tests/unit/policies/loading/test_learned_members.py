@@ -94,8 +94,16 @@ def two_members(**changes):
         (arrays(), {"clamped": True}, "'bounds.npy' is in it 0 times, not once"),
         (arrays(bounds=BOUNDS), {}, "'bounds.npy' is in it and no array of a policy"),
         (arrays(bounds=BOUNDS[:, 1:]), {"clamped": True}, "'bounds' has shape (2, 4); by the card"),
-        (arrays(bounds=BOUNDS * np.nan), {"clamped": True}, "'bounds' holds nan, inf or a number"),
-        (arrays(bounds=BOUNDS * np.inf), {"clamped": True}, "'bounds' holds nan, inf or a number"),
+        (
+            arrays(bounds=np.full_like(BOUNDS, np.nan)),
+            {"clamped": True},
+            "'bounds' holds nan, inf or a number",
+        ),
+        (
+            arrays(bounds=np.full_like(BOUNDS, np.inf)),
+            {"clamped": True},
+            "'bounds' holds nan, inf or a number",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_the_members_and_bounds_of_the_card_are_refused(
