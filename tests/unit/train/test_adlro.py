@@ -11,7 +11,7 @@ from adlro.evaluate.metrics import measure
 from adlro.features.start_kernel import FEATURES
 from adlro.nets.q_network import flat
 from adlro.policies.loading import learned
-from adlro.train import run
+from adlro.train import run, wide_family
 from adlro.train.adlro import ALGORITHM, AdlroTraining
 from adlro.train.episodes import MIN_MIN, policy
 from adlro.train.evaluation import Evaluation, Evaluator
@@ -233,3 +233,15 @@ def test_a_scenario_without_a_choice_says_so(tmp_path):
 def test_a_policy_may_be_named_by_any_of_its_files(tmp_path, name):
     files = run.policy_files(tmp_path / name)
     assert (files.weights.name, files.folder.name) == ("mine.npz", "mine-training")
+
+
+def test_networks_are_selected_on_the_wide_family_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(wide_family, "draw", lambda *_: toys.mixed())
+    few = toys.tiny()
+    selection = few.selection.model_copy(update={"wide": 3})
+    _, result = trained(tmp_path, few.model_copy(update={"selection": selection}))
+    assert result.training.final.evaluation.wide.gain.windows == 3
+    lines = (tmp_path / "mine-training" / "metrics.jsonl").read_text().splitlines()
+    looks = [one for one in map(json.loads, lines) if one["phase"] == "selection"]
+    assert len(looks) == 5  # drain-argmin's weights, two fits, the second and third generation
+    assert all({"gain_pct", "wide_pct", "wide_p99"} <= set(one) for one in looks)

@@ -22,6 +22,7 @@ from adlro.train.episodes import EpisodeKey
 from adlro.train.hyperparameters import (
     PreemptiveHyperparameters,
     SelectionSettings,
+    Shares,
     TuningSettings,
 )
 from adlro.train.weights import policy
@@ -112,7 +113,7 @@ def test_relatives_have_dearer_or_cheaper_checkpoints_and_the_scenario_its_own()
     # Checkpoints of gavel16 cost 60 s; by the hyperparameters a tenth to thirty times that.
     source = episode_source(request(scenario=find_scenario("gavel16")))
     keys = [EpisodeKey(0, TrainingPhase.PREEMPTIVE, episode) for episode in range(30)]
-    drawn = [source.draw(key, 0.4, key.rng) for key in keys]
+    drawn = [source.draw(key, Shares(relatives=0.4), key.rng) for key in keys]
     costs = np.array([episode.workload.jobs["checkpoint"][0] for episode in drawn])
     assert ((costs >= 6) & (costs <= 1800)).all()
     assert (costs == 60).sum() in range(10, 28)

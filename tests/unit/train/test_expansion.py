@@ -1,6 +1,7 @@
 """Expanded targets beside brute force: each choice forced in the plain simulator."""
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from tests.plain.records import Decision
 from tests.plain.simulator import PlainWorld
 from tests.worlds import build, from_case, job, nodes
 
-ALL = ExpansionSettings(horizon=60, rate=1.1, stray=0.0)  # every state with a choice
+# Every state with a choice: large ones are labelled more rarely than the rate, but not by so much.
+ALL = ExpansionSettings(horizon=60, rate=50, stray=0.0)
 TWINS = {"min-min": MinMin, "pair-sjf": PairSjf}
 
 
@@ -195,15 +197,38 @@ def with_power(case):
     return world._replace(setting=SimpleNamespace(**{**vars(world.setting), "layout": layout}))
 
 
+class Visit(NamedTuple):
+    """A state with a choice while something runs."""
+
+    call: int  # of the policy
+    arrived: int
+    queue: list[int]
+    effort: float  # of its rollouts
+
+    @property
+    def rarity(self) -> int:
+        """Share of the usual states that is labelled of such, in thousandths."""
+        return int(1000 * min(1.0, 100_000 / self.effort) ** 0.7)
+
+    def tried(self, choices) -> list[int]:
+        """All choices; in a large state every so many, Min-Min's and the cheapest to drain."""
+        if self.effort <= 100_000:
+            return list(range(choices.count))
+        some = range(0, choices.count, max(choices.count // 4, 1))
+        return sorted({*some, choices.planned, int(np.argmin(choices.costs))})
+
+
 def visited(world, policy, seed):
-    """Calls of a policy on its own: the trace, and (call, arrived, choices) of the real ones."""
+    """Calls of a policy on its own: the trace, what it saw, and the visits."""
     watcher, seen = watched(policy, world)
     note, rows = watcher.look, []
 
     def look(view):
         note(view)
         if seen[-1].count and len(view.running):
-            rows.append((len(seen) - 1, view.arrived, view.queue["job"].tolist()))
+            waiting, running = len(view.queue), len(view.running)
+            effort = 32 * (waiting + running + 60) * (waiting + len(view.gpus))
+            rows.append(Visit(len(seen) - 1, view.arrived, view.queue["job"].tolist(), effort))
 
     watcher.look = look
     recorder = Recorder(watcher)
@@ -227,15 +252,18 @@ def test_the_costs_are_those_of_brute_force(seed, horizon, base):
     trace, seen, rows = visited(world, "min-min", seed)
     assert len(rows) == len(found.groups)
     at = 0
-    for (call, arrived, queue), group in zip(rows, found.groups, strict=True):
-        choices = seen[call]
-        assert group[:2].tolist() == [choices.count, choices.planned]
-        for i in range(0, choices.count, 4):  # every fourth: plain Python takes its time
-            q, p = int(choices.places[i]), int(choices.pools[i])
-            choice = (queue[q], p) if i else None
-            expected = brute_force(case, trace[:call], choice, arrived, horizon, TWINS[base])
-            np.testing.assert_allclose(found.costs[at + i], expected, rtol=1e-9, atol=1e-6)
-        at += choices.count
+    for visit, group in zip(rows, found.groups, strict=True):
+        choices = seen[visit.call]
+        tried = visit.tried(choices)
+        assert group[:2].tolist() == [len(tried), tried.index(choices.planned)]
+        assert group[4] == visit.rarity
+        for row in range(0, len(tried), 4):  # every fourth: plain Python takes its time
+            i = tried[row]
+            choice = (visit.queue[int(choices.places[i])], int(choices.pools[i])) if i else None
+            before = trace[: visit.call]
+            expected = brute_force(case, before, choice, visit.arrived, horizon, TWINS[base])
+            np.testing.assert_allclose(found.costs[at + row], expected, rtol=1e-9, atol=1e-6)
+        at += len(tried)
     assert at == len(found.costs)
 
 
@@ -245,7 +273,8 @@ def test_trying_choices_leaves_the_episode_as_it_is(seed):
     world = with_power(random_case(seed))
     found = labels(world, base="pair-sjf")
     _, seen, rows = visited(world, "min-min", seed)
-    alone = [seen[call].features.astype(np.float32) for call, _, _ in rows]
+    states = [(seen[visit.call], visit) for visit in rows]
+    alone = [one.features[visit.tried(one)].astype(np.float32) for one, visit in states]
     expected = np.concatenate(alone) if alone else np.zeros((0, found.features.shape[1]))
     plain = len(PLAIN)  # the others are filled in for labels alone
     assert found.features[:, :plain].tolist() == expected[:, :plain].tolist()

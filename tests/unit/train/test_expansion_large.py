@@ -110,12 +110,24 @@ def test_what_comes_after_a_large_state_is_a_single_future():
 
 @pytest.mark.parametrize(
     ("waiting", "share"),
-    # 32 * 81 * 23 = 59,616 and 32 * 121 * 63 = 243,936: (50,000 / effort) ** 0.7
-    [(10, 1.0), (20, 0.884), (60, 0.330)],
+    # Efforts of 32 * 91 * 32 = 93,184, 32 * 121 * 62 = 240,064 and 32 * 181 * 122 = 706,624; of
+    # those above 100,000 a share of (100,000 / effort) ** 0.7.
+    [(30, 1.0), (60, 0.542), (120, 0.254)],
 )
 def test_the_larger_a_state_the_more_rarely_it_is_labelled(waiting, share):
-    world, plan, seen = crowd(waiting), ExpansionSettings(horizon=0, rate=1.0, stray=0.0), 0
-    for seed in range(100):
-        found = labels(world, plan, seed)
-        seen += (found.features[:, WAITING] == np.float32(np.log(1 + waiting))).any()
-    assert seen / 100 == pytest.approx(share, abs=3 * (share * (1 - share) / 100) ** 0.5)
+    # Only in the first state a choice is made while something runs: the others may use the T4 only.
+    jobs = [job(0, 5, 9), *(job(1, 99, 20 + k, allowed=[1]) for k in range(waiting))]
+    world, plan = build([nodes("V100"), nodes("T4")], jobs), ALL._replace(horizon=0, rate=1.0)
+    found = [labels(world, plan, seed).groups for seed in range(40)]
+    assert {len(groups) for groups in found} <= {0, 1}
+    rarities = np.concatenate(found)[:, 4]
+    assert rarities.tolist() == pytest.approx([1000 * share] * len(rarities), abs=1)
+    off = 3 * (share * (1 - share) / 40) ** 0.5
+    assert len(rarities) / 40 == pytest.approx(share, abs=off)
+
+
+def test_a_larger_rate_makes_up_for_it():
+    # 0.542 of twice the states.
+    jobs = [job(0, 5, 9), *(job(1, 99, 20 + k, allowed=[1]) for k in range(60))]
+    world, plan = build([nodes("V100"), nodes("T4")], jobs), ALL._replace(horizon=0, rate=2.0)
+    assert all(len(labels(world, plan, seed).groups) == 1 for seed in range(20))
