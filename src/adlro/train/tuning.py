@@ -158,6 +158,8 @@ class TunedTraining(Generic[T]):
             candidates = (*candidates, Candidate(network, found, source))
             candidates = (candidates[0], *candidates[1:][-_MOST_CANDIDATES:])
         played = found.seeds * len(self.evaluator.loads)
+        if found.wide is not None:
+            played += found.wide.gain.windows
         self.checkpoint = self.checkpoint._replace(
             candidates=candidates, episodes=self.checkpoint.episodes + played
         )
