@@ -28,7 +28,7 @@ FOLDER = Path(__file__).parent
 CLAIMS = range(201_000, 201_500)  # reserved for this table: never used for training or selection
 QUICK_SEEDS = range(100_000, 100_002)
 
-BEFORE = "before"  # the policy shipped until 2026-11-19, FOLDER/before.npz
+BEFORE = "before"  # the policy of 2026-11-16, FOLDER/before.npz
 FORMER = str(FOLDER / f"{BEFORE}.npz")
 LOADS = {
     0.6: Bar("<=", -4.4, aim=-5.5), 0.8: Bar("<=", -6.8, aim=-8.5), 0.95: Bar("<=", -8.1, aim=-10.5)

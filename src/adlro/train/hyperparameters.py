@@ -116,7 +116,7 @@ class AdlroHyperparameters(TunedHyperparameters):
     """Hyperparameters of `adlro`: rounds of labels and fits, then evolution strategies.
 
     The first round is mostly about clusters of all kinds, the second about the scenario itself and
-    its relatives. The shipped policy is trained by these.
+    its relatives.
     """
 
     hidden: tuple[Units, Units] = (32, 16)  # of each member
