@@ -23,8 +23,8 @@ def learned(world, network) -> Policy:
 
 
 def without_layers(plain: float, squeezed: float) -> Network:
-    """A network without layers: a weighted sum of the drain difference and its symlog."""
-    nothing = (np.zeros(shape) for shape in ((0, 0), 0, (0, 0), 0, 0))
+    """A network with layers of zeros: a weighted sum of the drain difference and its symlog."""
+    nothing = (np.zeros(shape) for shape in ((0, 1), 1, (1, 1), 1, 1))
     return Network((), np.array([plain, squeezed]), *nothing)
 
 

@@ -12,7 +12,7 @@ from adlro.features.start_kernel import PLAIN, describe_choices
 from adlro.model.feasibility import expected_end, start
 from adlro.model.state import Floats
 from adlro.nets import q_network
-from adlro.nets.q_network import MOST_UNITS, Network, choose
+from adlro.nets.q_network import UNITS, Network, choose
 from adlro.policies.registry import Policy
 from adlro.workloads.setting import Setting
 
@@ -45,7 +45,7 @@ def decide(view, params, memory, out):  # noqa: ANN001, ANN201  as of every poli
     net, draws = params[_HEAD:at], params[at : at + 2 * most]
     steps = params[at + 2 * most : at + (2 + _STEP) * most]
     seen = params[at + (2 + _STEP) * most :]
-    units, scratch = memory[: 2 * MOST_UNITS], memory[2 * MOST_UNITS :]
+    units, scratch = memory[:UNITS], memory[UNITS:]
     choices = describe_choices(view, scratch)
     if choices.count == 0:
         return 0

@@ -11,8 +11,8 @@ from traces.halves import ESTIMATES, LOAD, SPEEDS, Trace, is_for_tuning
 from versus import percent
 
 from adlro.evaluate.pooled import RIVALS, Pooled, pool
-from adlro.features.start_kernel import PLAIN
 from adlro.model.state import Floats
+from adlro.policies.loading import learned
 
 Cells = Mapping[tuple[str, str], Cell]  # (speeds, estimates) -> cell
 OURS, TODAY = "adlro", "slurm"
@@ -320,7 +320,7 @@ def further_tables(traces: Sequence[Trace], found: Mapping[str, Cells]) -> list[
         ),
         Table(
             f"Features of `{OURS}` outside the range of its training in an average decision, of "
-            f"{len(PLAIN)}, under the three assumptions on speeds:",
+            f"{len(learned.shipped().network.features)}, under the three assumptions on speeds:",
             ("part", "trace", *ESTIMATES), _by_part(found, _outside), True,
         ),
         Table(

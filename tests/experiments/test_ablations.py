@@ -216,7 +216,7 @@ def test_the_learner_finds_out_which_choice_is_the_cheaper_one():
 
 def td_cost(row, params):
     scratch = np.zeros(UNITS)
-    predict.py_func(row, params, scratch)
+    predict(row, params, scratch)
     return scratch[0]
 
 

@@ -41,21 +41,23 @@ GROUPS = {  # name shown to users -> features
     "run time": ("seconds", "over_shortest", "area"),
     "speed here and elsewhere": ("slowdown", "is_fastest", "elsewhere"),
     "Min-Min's plan": (
-        "planned", "plan_end", "plan_gain", "plan_start", "plan_rank", "plan_here",
+        "planned", "plan_end", "plan_gain", "plan_start", "plan_rank", "plan_here", "plan_now",
     ),
     "drain cost": (
         "drain", "drain_log", "drain_regret", "drain_busy", "drain_wait", "drain_mean",
     ),
     "gang and room": (
-        "gpus_log", "gpus_of_pool", "gpus_of_free", "left_free", "spans", "widest",
+        "gpus_log", "gpus_of_pool", "gpus_of_free", "left_free", "spans", "widest", "may_use",
     ),
     "rivals": ("blocked", "blocked_seconds", "rivals", "rival_speed"),
     "pressure": (
         "pool_pressure", "pool_next", "pressure", "next", "free", "asked", "choices", "waiting",
+        "pool_queue", "queue",
     ),
     "time waited and priority": ("waited", "priority"),
-    "estimates": ("overdue",),
-    "recent arrivals": ("recent_load", "recent_gap", "recent_scale"),
+    "size of the cluster": ("gpus_up", "gpus_free"),
+    "estimates": ("overdue", "overdue_by", "progress"),
+    "recent arrivals": ("recent_load", "recent_gap", "recent_scale", "recent_spread"),
     "telemetry": TELEMETRY_FEATURES,
     "likeness of jobs": LIKENESS,
 }  # fmt: skip

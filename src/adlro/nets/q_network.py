@@ -35,6 +35,7 @@ MOST_MEMBERS = 8
 _HEAD = 8  # numbers before the list of features
 ASKED = 5  # index in the head of the requested kinds of features, see kinds_of
 MEMBERS, _CAUTION = 6, 7  # indices in the head
+_UNBOUNDED = 1e300  # no input is larger
 _MOST_INPUTS = 128
 _GROUP = 4  # rows of weights that are added up at once
 _TERMS = max(_MOST_INPUTS, MOST_UNITS) + _GROUP - 1
@@ -125,7 +126,7 @@ def flat(network: Network, known: tuple[str, ...] = FEATURES) -> Floats:
     if len(network.features) > _MOST_INPUTS:
         raise ValueError(f"a network has at most {_MOST_INPUTS} inputs")
     columns = [known.index(name) for name in network.features]
-    bounds = np.full((2, len(columns)), np.inf) * [[-1.0], [1.0]]
+    bounds = np.full((2, len(columns)), _UNBOUNDED) * [[-1.0], [1.0]]
     if network.bounds is not None:
         bounds = network.bounds
     sizes = (len(columns), *network.hidden)

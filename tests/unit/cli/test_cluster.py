@@ -134,6 +134,8 @@ def test_the_commands_of_the_example_work(tmp_path, monkeypatch):
         ["trace", "info"],
         ["trace", "scenario"],
         ["compare", "mine.toml"],
+        ["train", "mine.toml"],
+        ["policy", "show"],
     ]
     imported, info, made = (words[1:] for words in called[:3])
     said = printed(*imported, command=cluster.command)

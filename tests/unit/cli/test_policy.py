@@ -61,8 +61,8 @@ def test_figures_are_shown_with_their_intervals_and_seeds(tmp_path):
     shown = printed("show", str(saved(tmp_path)))
     lines = [line.split() for line in shown.splitlines() if line.startswith("  paper16")]
     assert lines == [
-        ["paper16", "0.8", "-6.50", "%", "-7.25", "to", "-5.75"],
-        ["paper16", "0.95", "-8.00", "%", "-9.50", "to", "-6.50", "500-599"],
+        ["paper16", "0.8", "min-min", "-6.50", "%", "-7.25", "to", "-5.75", "wins"],
+        ["paper16", "0.95", "min-min", "-8.00", "%", "-9.50", "to", "-6.50", "wins", "500-599"],
     ]
     assert "on the seeds by which it was chosen" in shown
     assert "on seeds that nothing was chosen by" not in shown

@@ -98,13 +98,13 @@ def parts(used):
     return [each.shares for each in (*used.rounds, used.tuning)]
 
 
-def test_the_shipped_recipe_begins_wide_and_its_last_labels_are_of_the_scenario_and_relatives():
+def test_the_recipe_begins_wide_and_its_last_labels_are_mostly_of_the_scenario():
     shares = parts(AdlroHyperparameters())
     assert all(one.relatives + one.wide < 1 for one in shares)  # the scenario itself is in each
     wide = [one.wide for one in shares[:-1]]
     assert wide == sorted(wide, reverse=True)
     assert wide[0] > 0.5
-    assert wide[-1] == 0
+    assert wide[-1] < 0.25
     assert min(one.errors for one in shares) > 0
 
 
