@@ -2,11 +2,13 @@
 
 Two losses, of which docs/training.md compares the results:
 
+- *regression*: Huber loss of the score against the cost.
 - *decision*: the cost that is expected if each choice is made with the probability that a softmax
-  of the scores gives it. Costs are differences to Min-Min's choice in the same state, in units of
-  the mean completion time of a job in its rollout, large ones on a logarithmic scale.
-- *regression*: Huber loss of the score against the same differences in units of tau (the state's
-  unit of time), on a logarithmic scale.
+  of the scores gives it.
+
+Costs are differences to Min-Min's choice in the same state, in units of the mean completion time of
+a job in its rollout, large ones on a logarithmic scale. In units of tau, the state's unit of time,
+differences between states of long and of short queues would be far larger than what matters.
 
 In both the network learns only what the drain difference does not explain. Its members are trained
 on the same batches from different initial weights, each by its own loss. Inputs are clamped to
@@ -48,8 +50,7 @@ class Targets(NamedTuple):
     rows: Counts  # [S, C] row numbers in `features`; a state's last one is repeated up to C
     known: Mask  # [S, C] False = such a repeated row
     planned: Counts  # [S] index of Min-Min's choice
-    costs: NDArray[np.float32]  # [S, C] minus that of Min-Min's choice, tau
-    relative: NDArray[np.float32]  # [S, C] the same in units of the rollout's mean cost of a job
+    costs: NDArray[np.float32]  # [S, C] minus that of Min-Min's choice, mean costs of a job
     weights: NDArray[np.float32]  # [S] of the state in the decision loss; large ones are rarer
 
 
@@ -61,7 +62,7 @@ def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
     features = np.concatenate([part.features for part in labels])
     cost = np.concatenate([part.costs @ weights for part in labels])
     groups = np.concatenate([part.groups for part in labels])
-    count, planned, tau = groups[:, 0], groups[:, 1], groups[:, 2] * 1e-6
+    count, planned = groups[:, 0], groups[:, 1]
     first = np.cumsum(count) - count
     place = np.arange(MOST_CHOICES)[None]
     rows = first[:, None] + np.minimum(place, count[:, None] - 1)
@@ -69,9 +70,8 @@ def targets(labels: Sequence[Labels], weights: Floats) -> Targets:
     above = cost[rows] - usual
     relative = above / np.maximum(np.abs(usual) / groups[:, 3:4], _LEAST)
     known = place < count[:, None]
-    in_tau = (above / tau[:, None]).astype(np.float32)
     importance = np.minimum(1000.0 / groups[:, 4], _HEAVIEST).astype(np.float32)
-    return Targets(features, rows, known, planned, in_tau, relative.astype(np.float32), importance)
+    return Targets(features, rows, known, planned, relative.astype(np.float32), importance)
 
 
 class Quality(NamedTuple):
@@ -126,10 +126,8 @@ class Fitting:
         self._drain = torch.from_numpy(drain)
         self._rows, self._known = torch.from_numpy(data.rows), torch.from_numpy(data.known)
         self._planned = torch.from_numpy(data.planned)[:, None]
-        costs = torch.from_numpy(data.costs)
-        self._goal = _compressed(costs)
         self._weights = torch.from_numpy(data.weights)
-        self._relative = _compressed(torch.from_numpy(data.relative))
+        self._costs = _compressed(torch.from_numpy(data.costs))
         states = len(data.planned)
         self._held_out = max(int(states * fit.held_out), 1)
         self._seen = max(states - self._held_out, 1)
@@ -171,12 +169,12 @@ class Fitting:
         """Return the loss of scores [E, B, C], the mean over E members."""
         known = self._known[states]
         if self._fit.loss == "decision":
-            barred = (-scores / self._fit.temperature).masked_fill(~known, -math.inf)
-            expected = (torch.softmax(barred, 2) * self._relative[states]).sum(2)
             weights = self._weights[states]
+            barred = (-scores / self._fit.temperature).masked_fill(~known, -math.inf)
+            expected = (torch.softmax(barred, 2) * self._costs[states]).sum(2)
             return (expected * weights).sum(1).mean() / weights.sum()
         above = scores - scores.gather(2, self._planned[states].expand(len(scores), -1, 1))
-        goal = self._goal[states].expand_as(above)
+        goal = self._costs[states].expand_as(above)
         error = torch.nn.functional.huber_loss(above, goal, reduction="none")
         return (error * known).sum((1, 2)).mean() / known.sum()
 
@@ -208,7 +206,7 @@ class Fitting:
             scores = self._scores(states)
             loss = float(self._loss(scores, states))
             taken = scores.mean(0).masked_fill(~self._known[states], math.inf).argmin(1)
-            gains = self._relative[states].gather(1, taken[:, None]).squeeze(1)
+            gains = self._costs[states].gather(1, taken[:, None]).squeeze(1)
             weights = self._weights[states]
             return Quality(loss, 100 * float((gains * weights).sum() / weights.sum()))
 

@@ -50,10 +50,10 @@ class LabelRound(Record):
 class FitSettings(Record):
     """Settings of the fit of a network to all labels so far, see fit.py."""
 
-    loss: Literal["decision", "regression"] = "decision"
-    temperature: PositiveFloat = 0.1  # of the softmax, in units of scores
+    loss: Literal["decision", "regression"] = "regression"
+    temperature: PositiveFloat = 0.1  # of the softmax of the decision loss, in units of scores
     members: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = 4  # networks, see nets/q_network.py
-    caution: Annotated[float, Field(ge=0, le=100)] = 0.5  # factor on their disagreement
+    caution: Annotated[float, Field(ge=0, le=100)] = 1.0  # factor on their disagreement
     outside: Annotated[float, Field(ge=0, lt=0.5)] = 0.001  # share of inputs clamped at each end
     epochs: PositiveInt = 15
     rate: PositiveFloat = 4e-3  # largest learning rate of the cycle
@@ -132,7 +132,7 @@ class AdlroHyperparameters(TunedHyperparameters):
         ),
     )  # fmt: skip
     fit: FitSettings = FitSettings()
-    tuning: TuningSettings = TuningSettings(family_share=0.25, wide_share=0.35, error_share=0.25)
+    tuning: TuningSettings = TuningSettings(family_share=0.35, wide_share=0.2, error_share=0.2)
     selection: SelectionSettings = SelectionSettings(wide=120)
 
 
