@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from adlro.errors import ConfigError
-from adlro.evaluate.compare import run_one
+from adlro.evaluate.compare import compare, run_one
 from adlro.policies import registry
 from adlro.workloads.generate import generate
 from adlro.workloads.jitter import Jitter, jittered
 from experiments import common
-from experiments.traces import catalogue, cell, halves, run, store, tables, train
+from experiments.traces import catalogue, cell, halves, look, run, store, tables, train
 
 SPLIT_S, END_S, EVERY_S = 2000, 4000, 10
 TRACE = halves.Trace(
@@ -233,3 +233,24 @@ def test_the_figures_of_the_smaller_traces_are_as_expected(tmp_path):
     wanted = [figure for figure in expected.figures if figure.row.startswith(names)]
     assert len(wanted) == 27 * len(run.POLICIES)
     assert common.misses(result.figures, expected.model_copy(update={"figures": wanted})) == []
+
+
+def test_only_windows_for_tuning_are_looked_at(tmp_path, monkeypatch):
+    path = tmp_path / "jobs.csv"
+    path.write_text(HEAD + FIRST + OTHER_SECOND)
+    seen = []
+
+    def watched(setting, policies, seeds, jitter):
+        seen.extend(seeds)
+        return compare(setting, policies, seeds, jitter=jitter)
+
+    monkeypatch.setattr(look, "compare", watched)
+    found = look.ratios(TRACE, path, "oracle", ["min-min", "drain-argmin", "fcfs"])
+    assert set(seen) == {0, 3, 6, 9}
+    assert found["min-min"]["min-min"].tolist() == [0, 0, 0, 0]
+    assert found["fcfs"]["drain-argmin"] == pytest.approx(
+        found["fcfs"]["min-min"] - found["drain-argmin"]["min-min"]
+    )
+    said = look.line("fcfs", {"toy": found})
+    worst = np.exp(max(found["fcfs"]["min-min"].max(), found["fcfs"]["drain-argmin"].max()))
+    assert f"worst window {worst:.2f} of the better one" in said
