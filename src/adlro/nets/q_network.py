@@ -1,9 +1,10 @@
 """Inference of the Q-network in compiled code: the predicted cost Q of a choice, from its features.
 
 Q is the sum of a residual (two features of the drain cost, each times a weight) and the output of a
-network with two hidden layers. Costs are in units of tau, compressed by symlog (see
-features/plan_kernel.py). The network evaluates one choice at a time, so it works for any number of
-jobs and pools. Its inputs are clamped to the ranges that they had in training, if it has ranges.
+network with two hidden layers. Costs are in the unit of the training (train/fit.py; of the shipped
+weights it is tau), compressed by symlog (see features/plan_kernel.py). The network evaluates one
+choice at a time, so it works for any number of jobs and pools. Its inputs are clamped to the ranges
+that they had in training, if it has ranges.
 
 A network may have several members, trained on the same states from different initial weights. Where
 they have seen enough they agree. A choice is scored by the mean of their advantages over the base
